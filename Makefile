@@ -18,8 +18,8 @@ demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight
 quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minute: no long simulation, cluster, browser or database
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -p no:logging --hypothesis-profile=quick -m 'not slow and not service and not broad' \
 		-o addopts='-ra --strict-markers --strict-config --import-mode=importlib' \
-		--ignore tests/rows/test_dask.py --ignore tests/rows/test_spark.py --ignore tests/rows/test_device.py \
-		--ignore tests/kernels/test_device.py --ignore tests/views/test_report_browser.py tests
+		--ignore tests/sample/test_dask.py --ignore tests/sample/test_spark.py --ignore tests/sample/test_device.py \
+		--ignore tests/kernels/test_device.py --ignore tests/draw/test_report_browser.py tests
 
 test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, README and docs; prints the slowest ten
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --durations=10 -p no:logging
@@ -31,12 +31,15 @@ ELSEWHERE := OPENBLAS_CORETYPE=Prescott OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 portable: $(VENV)/.ready-test ## Run the quick tests and the examples of README and docs as on another machine; two minutes
 	@$(ELSEWHERE) $(MAKE) --no-print-directory quick
 	@$(ELSEWHERE) $(BIN)/python -m pytest -n 2 --dist worksteal -p no:logging -o addopts='-ra --strict-markers --import-mode=importlib' \
-		tests/test_readme.py
+		tests/project/test_readme.py
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \
 		--ignore tests/kernels/test_device.py \
-		tests/calibrators tests/intervals tests/kernels tests/partition tests/saving tests/sequences tests/threshold tests/test_*.py
+		--ignore tests/answers/test_agreement.py --ignore tests/answers/test_curves.py --ignore tests/answers/test_dialects.py \
+		--ignore tests/answers/test_table.py \
+		tests/answers tests/assess tests/calibrators tests/cells tests/classifier tests/guarantee tests/kernels tests/limits \
+		tests/multiclass tests/params tests/project tests/streams tests/text tests/test_*.py
 
 lint: $(VENV)/.ready-lint ## Check style, types and which module may import which
 	@$(BIN)/ruff check .

@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 from timing import best_of, render
 
 from calibrant import BinningCalibrator, Partition
-from calibrant.rows.batch import Columns
-from calibrant.rows.dask import DaskData
-from calibrant.rows.spark import SparkData
+from calibrant.sample.batch import Columns
+from calibrant.sample.sources.dask import DaskData
+from calibrant.sample.sources.spark import SparkData
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from rows.clusters import DaskCluster, SparkCluster, kill_at_random, stop_spark, wait_for
+from sample.clusters import DaskCluster, SparkCluster, kill_at_random, stop_spark, wait_for
 
 COLUMNS = Columns("p", "y")
 EDGES = Partition.from_edges(np.arange(1, 100) / 100)

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 from timing import machine, once, render, write_json
 
 from calibrant.ratios import ULSIF
-from calibrant.ratios._gaussian import Basis
-from calibrant.ratios._least_squares import LeastSquares
+from calibrant.shift.ratios.gaussian import Basis
+from calibrant.shift.ratios.least_squares import LeastSquares
 
 Array = NDArray[np.float64]
 BANDWIDTHS, PENALTIES = np.geomspace(1e-2, 1e2, 25), np.geomspace(1e-3, 1e3, 100)

@@ -25,7 +25,7 @@ from calibrant import AnchoredCalibrator, BinningCalibrator, audit, threshold
 from calibrant.errors import GroupCapWarning
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from group_cap_worlds import Giants
+from worlds.group_caps import Giants
 
 N_GROUPS = 400
 ALPHAS = (0.1, 0.5)

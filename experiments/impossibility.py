@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from calibrant import PlattCalibrator
 from calibrant.adversary import confront, width_demonstration
-from calibrant.views.impossibility import plot_confrontation
+from calibrant.draw.impossibility import plot_confrontation
 
 OUT = Path("out")
 

@@ -17,8 +17,8 @@ from rich.progress import track
 from rich.table import Table
 from scipy import special, stats
 
+from calibrant.limits.sequences.centred import log_evidence
 from calibrant.sequences import SEQUENCES, CentredBetaBinomial
-from calibrant.sequences.centred import log_evidence
 
 RATES = (0.5, 0.2, 0.05, 0.01)
 NAIVE_RUNS = 200  # enough to show that the fixed-sample interval fails; its tails are slow to compute

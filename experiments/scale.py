@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from calibrant import Partition, scored
-from calibrant.rows.counts import Count
+from calibrant.sample.counts import Count
 
 ROWS = 10**12
 BYTES_A_ROW = 5.0  # a float32 score and a uint8 label

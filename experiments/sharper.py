@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from calibrant import BinningCalibrator, Partition, Tally
-from calibrant.intervals.bounded_mean import betting_mean, lower_mean
+from calibrant.limits.bounded_mean import betting_mean, lower_mean
 from calibrant.sequences import SEQUENCES
 
 ALPHA = 0.1

@@ -18,9 +18,10 @@ from rich.table import Table
 from scipy import stats
 from shift_world import N_BINS, ROWS, WEIGHT_BOUND, scored_pool
 
-from calibrant.intervals.shift import SHIFT_METHODS, Evidence, WeightedRows
+from calibrant import Tally
+from calibrant.cells.tally import WeightSums
 from calibrant.partition import ScorePartition
-from calibrant.tally import Tally, WeightSums
+from calibrant.shift import SHIFT_METHODS, Evidence, WeightedRows
 
 ALPHA = 0.1
 POOL = 300_000

@@ -13,8 +13,8 @@ from rich.table import Table
 from calibrant import Interval, Partition, Tally
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import empirical_bernstein
-from calibrant.intervals.shift import Evidence
-from calibrant.intervals.shift.paper import why_vacuous
+from calibrant.limits.shift.paper import why_vacuous
+from calibrant.shift import Evidence
 from calibrant.tripod import interval_to_calibration, interval_to_set
 
 ALPHA = 0.1

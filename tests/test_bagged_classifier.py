@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from calibrant import AnchoredCalibrator, CalibratedClassifier
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import NoGuarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
 
 X, Y = make_classification(n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1)
 

@@ -70,7 +70,7 @@ def is_random_of_numpy(node: ast.AST) -> bool:
 def test_random_numbers_come_from_one_source(sources: dict[Path, list[ast.AST]]) -> None:
     """A draw is keyed by the rows it is for. The demo splits its own fixed data, and adversaries simulate theirs."""
     for path, nodes in sources.items():
-        if path.parts[1:] in {("_random.py",), ("cli", "demo.py")}:
+        if path.parts[1:] in {("params", "random.py"), ("cli", "demo.py")}:
             continue
         for node in nodes:
             where = f"{path}, line {getattr(node, 'lineno', 0)}"
@@ -78,7 +78,7 @@ def test_random_numbers_come_from_one_source(sources: dict[Path, list[ast.AST]])
                 assert not {name.name for name in node.names} & RANDOM_MODULES, where
             if isinstance(node, ast.ImportFrom):
                 assert node.module not in RANDOM_MODULES, where
-                simulates = path.parts[1] == "adversary"
+                simulates = "adversary" in path.parts
                 assert simulates or "as_generator" not in {name.name for name in node.names}, where
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 assert not is_random_of_numpy(node.func.value), where
@@ -90,7 +90,7 @@ def test_random_numbers_come_from_one_source(sources: dict[Path, list[ast.AST]])
 @pytest.mark.broad
 def test_the_kind_of_a_partition_is_asked_within_its_package_only(sources: dict[Path, list[ast.AST]]) -> None:
     for path, nodes in sources.items():
-        if path.parts[1] != "partition":
+        if path.parts[1] != "cells":
             asked = [call for call in calls(nodes, "isinstance") if names_in(call.args[1]) & PARTITIONS]
             assert not asked, f"{path}, line {asked[0].lineno}"
 
@@ -146,7 +146,7 @@ def test_no_package_uses_private_parts_of_another_package(sources: dict[Path, li
                 assert own, f"{path}, line {node.lineno}: {owner}.{node.attr}"
 
 
-SAME_INTERFACE = ("cli", "kernels", "intervals")
+SAME_INTERFACE = ("cli", "kernels", "limits")
 """Packages whose modules implement one interface: a command, a kernel, an interval method."""
 
 

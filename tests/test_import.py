@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from calibrant._optional import _PACKAGES, install
-from calibrant.rows import _ENGINES
+from calibrant.sample.scored import _ENGINES
 
 HEAVY = {
     "numba",
@@ -70,7 +70,10 @@ def test_a_fresh_process_reads_a_calibrator_of_any_kind():
 
     kinds = [name for name in calibrant.__all__ if name.endswith("Calibrator") and name != "ScoreCalibrator"]
     multiclass = {"ClassWiseCalibrator", "TopLabelCalibrator"}  # of matrices, not of scores
-    code = "from calibrant.calibrators.base import _own_type; import sys; print(*(_own_type(n) for n in sys.argv[1:]))"
+    code = (
+        "import sys; from calibrant.calibrators.score_calibrator import _own_type; "
+        "print(*(_own_type(name) for name in sys.argv[1:]))"
+    )
     names = sorted(set(kinds) - multiclass)
     printed = subprocess.run([sys.executable, "-c", code, *names], check=True, capture_output=True, text=True).stdout
     assert "None" not in printed

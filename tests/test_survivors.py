@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 from calibrant import BinningCalibrator, OnlineCalibrator, Partition, Tally, plan
+from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
-from calibrant.group_counts import GroupCounts
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
-from calibrant.intervals._binomial import lower_limit
-from calibrant.tally import WeightSums
+from calibrant.limits.binomial import lower_limit
 
 
 def online(counts: list[int], lower: list[float], upper: list[float]) -> OnlineCalibrator:

@@ -22,10 +22,18 @@ DIST = ROOT / "dist"
 SUPPORTED = ("python3.11", "python3.12", "python3.13")
 QUICK = "not slow and not broad and not service"
 TESTS = [
-    *("tests/calibrators", "tests/intervals", "tests/partition", "tests/sequences"),
-    *("tests/test_guarantee.py", "tests/test_guarantee_sentence.py"),
-    *("tests/test_tally.py", "tests/saving", "tests/test_metrics.py", "tests/test_classifier.py"),
-    *("tests/test_import.py", "tests/test_labels.py"),
+    *("tests/calibrators", "tests/limits", "tests/cells", "tests/text"),
+    *("tests/guarantee/test_guarantee.py", "tests/guarantee/test_guarantee_sentence.py"),
+    *(
+        "tests/cells/test_tally.py",
+        "tests/answers/test_any_content.py",
+        "tests/answers/test_damage.py",
+        "tests/answers/test_round_trip.py",
+        "tests/answers/test_writing.py",
+        "tests/assess/test_metrics.py",
+        "tests/classifier/test_classifier.py",
+    ),
+    *("tests/test_import.py", "tests/params/test_labels.py"),
 ]
 TRIAL = """
 import calibrant, pathlib, sys, numpy as np
@@ -83,7 +91,7 @@ def try_wheel(python: str, wheel: Path, sdist: Path, folder: Path) -> None:
     (unpacked,) = folder.glob("calibrant-*")
     shutil.rmtree(unpacked / "src")  # the tests must find the wheel
     pytest = (inside, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider")
-    run(*pytest, "-k", "README.md", "tests/test_readme.py", cwd=unpacked)
+    run(*pytest, "-k", "README.md", "tests/project/test_readme.py", cwd=unpacked)
     run(*pytest, "-n", "2", "--hypothesis-profile=quick", "-m", QUICK, *TESTS, cwd=unpacked)
 
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 from calibrant import PlattCalibrator
 from calibrant.adversary import confront
-from calibrant.views.impossibility import plot_confrontation
+from calibrant.draw.impossibility import plot_confrontation
 
 found = confront(PlattCalibrator(), sample_sizes=(100, 1_000, 10_000), random_state=1)
 figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")

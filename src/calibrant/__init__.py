@@ -5,110 +5,142 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from calibrant._audit import Audit as Audit
-    from calibrant._audit import audit as audit
-    from calibrant._compare import Comparison as Comparison
-    from calibrant._compare import compare as compare
-    from calibrant._compare_models import ModelComparison as ModelComparison
-    from calibrant._compare_models import SequentialModelComparison as SequentialModelComparison
-    from calibrant._compare_models import compare_models as compare_models
-    from calibrant._decide import Decisions as Decisions
-    from calibrant._decide import NetBenefit as NetBenefit
-    from calibrant._decide import decide as decide
-    from calibrant._decide import net_benefit as net_benefit
-    from calibrant._exchangeable import Exchangeability as Exchangeability
-    from calibrant._exchangeable import check_exchangeable as check_exchangeable
-    from calibrant._find_groups import find_groups as find_groups
-    from calibrant._plan import Plan as Plan
-    from calibrant._plan import plan as plan
-    from calibrant._threshold import Threshold as Threshold
-    from calibrant._threshold import threshold as threshold
-    from calibrant._validation import Validation as Validation
-    from calibrant._validation import validate as validate
-    from calibrant.assess.rates import Rate as Rate
-    from calibrant.assess.rates import RatePlan as RatePlan
-    from calibrant.assess.rates import plan_rate as plan_rate
-    from calibrant.assess.rates import rate as rate
-    from calibrant.calibrators import AnchoredCalibrator as AnchoredCalibrator
-    from calibrant.calibrators import BetaCalibrator as BetaCalibrator
-    from calibrant.calibrators import BinningCalibrator as BinningCalibrator
-    from calibrant.calibrators import CrossVennAbersCalibrator as CrossVennAbersCalibrator
-    from calibrant.calibrators import IsotonicCalibrator as IsotonicCalibrator
-    from calibrant.calibrators import OnlineCalibrator as OnlineCalibrator
-    from calibrant.calibrators import PlattCalibrator as PlattCalibrator
-    from calibrant.calibrators import ScalingBinningCalibrator as ScalingBinningCalibrator
-    from calibrant.calibrators import TemperatureCalibrator as TemperatureCalibrator
-    from calibrant.calibrators import VennAbersCalibrator as VennAbersCalibrator
-    from calibrant.calibrators import VennBinningCalibrator as VennBinningCalibrator
-    from calibrant.calibrators.base import ScoreCalibrator as ScoreCalibrator
-    from calibrant.classifier import CalibratedClassifier as CalibratedClassifier
-    from calibrant.conformal import ConformalSets as ConformalSets
-    from calibrant.drift import DriftMonitor as DriftMonitor
-    from calibrant.guarantee import Guarantee as Guarantee
-    from calibrant.intervals import Interval as Interval
-    from calibrant.model_files import Model as Model
-    from calibrant.model_files import load_model as load_model
-    from calibrant.model_files import save_model as save_model
-    from calibrant.monotone import MonotoneBand as MonotoneBand
-    from calibrant.multiclass import ClassWiseCalibrator as ClassWiseCalibrator
-    from calibrant.multiclass import TopLabelCalibrator as TopLabelCalibrator
-    from calibrant.partition import Partition as Partition
-    from calibrant.rows import ScoredData as ScoredData
-    from calibrant.rows import scored as scored
-    from calibrant.shift import LabelShiftCalibrator as LabelShiftCalibrator
-    from calibrant.shift import ShiftCalibrator as ShiftCalibrator
-    from calibrant.tally import Tally as Tally
-    from calibrant.views.net_benefit import NetBenefitDisplay as NetBenefitDisplay
-    from calibrant.views.plot import ReliabilityDisplay as ReliabilityDisplay
-    from calibrant.views.report import render_report as render_report
-    from calibrant.views.report import write_report as write_report
+    from calibrant.answers.model_file import Model as Model
+    from calibrant.answers.model_file import load_model as load_model
+    from calibrant.answers.model_file import save_model as save_model
+    from calibrant.assess.audit.audit import audit as audit
+    from calibrant.assess.audit.findings import Audit as Audit
+    from calibrant.assess.check.exchangeability import Exchangeability as Exchangeability
+    from calibrant.assess.check.exchangeable import check_exchangeable as check_exchangeable
+    from calibrant.assess.check.find_groups import find_groups as find_groups
+    from calibrant.assess.compare.compare import compare as compare
+    from calibrant.assess.compare.comparison import Comparison as Comparison
+    from calibrant.assess.compare_models.compare_models import compare_models as compare_models
+    from calibrant.assess.compare_models.model_comparison import ModelComparison as ModelComparison
+    from calibrant.assess.compare_models.sequential import SequentialModelComparison as SequentialModelComparison
+    from calibrant.assess.conformal import ConformalSets as ConformalSets
+    from calibrant.assess.decide import Decisions as Decisions
+    from calibrant.assess.decide import NetBenefit as NetBenefit
+    from calibrant.assess.decide import decide as decide
+    from calibrant.assess.decide import net_benefit as net_benefit
+    from calibrant.assess.monotone.monotone_band import MonotoneBand as MonotoneBand
+    from calibrant.assess.plan import Plan as Plan
+    from calibrant.assess.plan import plan as plan
+    from calibrant.assess.rates.label_counts import RatePlan as RatePlan
+    from calibrant.assess.rates.label_counts import plan_rate as plan_rate
+    from calibrant.assess.rates.rate_of_items import rate as rate
+    from calibrant.assess.rates.result import Rate as Rate
+    from calibrant.assess.threshold.proved_threshold import Threshold as Threshold
+    from calibrant.assess.threshold.threshold import threshold as threshold
+    from calibrant.assess.validation.validate import validate as validate
+    from calibrant.assess.validation.validation_table import Validation as Validation
+    from calibrant.calibrators.anchored.estimator import AnchoredCalibrator as AnchoredCalibrator
+    from calibrant.calibrators.beta import BetaCalibrator as BetaCalibrator
+    from calibrant.calibrators.binning import BinningCalibrator as BinningCalibrator
+    from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator as CrossVennAbersCalibrator
+    from calibrant.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
+    from calibrant.calibrators.platt import PlattCalibrator as PlattCalibrator
+    from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator as ScalingBinningCalibrator
+    from calibrant.calibrators.score_calibrator import ScoreCalibrator as ScoreCalibrator
+    from calibrant.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
+    from calibrant.calibrators.venn_abers import VennAbersCalibrator as VennAbersCalibrator
+    from calibrant.calibrators.venn_binning import VennBinningCalibrator as VennBinningCalibrator
+    from calibrant.cells.partition import Partition as Partition
+    from calibrant.cells.tally import Tally as Tally
+    from calibrant.classifier.calibrated_classifier import CalibratedClassifier as CalibratedClassifier
+    from calibrant.draw.net_benefit_display import NetBenefitDisplay as NetBenefitDisplay
+    from calibrant.draw.reliability_display import ReliabilityDisplay as ReliabilityDisplay
+    from calibrant.draw.report.report import render_report as render_report
+    from calibrant.draw.report.report import write_report as write_report
+    from calibrant.guarantee.guarantee import Guarantee as Guarantee
+    from calibrant.limits.interval import Interval as Interval
+    from calibrant.multiclass.class_wise import ClassWiseCalibrator as ClassWiseCalibrator
+    from calibrant.multiclass.top_label import TopLabelCalibrator as TopLabelCalibrator
+    from calibrant.sample.scored import scored as scored
+    from calibrant.sample.scored_data import ScoredData as ScoredData
+    from calibrant.shift.covariate_shift import ShiftCalibrator as ShiftCalibrator
+    from calibrant.shift.label_shift import LabelShiftCalibrator as LabelShiftCalibrator
+    from calibrant.streams.drift import DriftMonitor as DriftMonitor
+    from calibrant.streams.online import OnlineCalibrator as OnlineCalibrator
 
-# The public names of each module. They are imported when first used, so that `import calibrant` costs next to nothing.
-# Saved calibrators are found by this table too: a class that is not in it cannot be loaded by its name alone.
+# Where each public name is defined. They are imported when first used, so that `import calibrant` costs next to
+# nothing. Saved calibrators are found by this table too: a class that is not in it cannot be loaded by its name alone.
 _NAMES = {
-    "_audit": ("Audit", "audit"),
-    "_compare": ("Comparison", "compare"),
-    "_compare_models": ("ModelComparison", "SequentialModelComparison", "compare_models"),
-    "_decide": ("Decisions", "NetBenefit", "decide", "net_benefit"),
-    "_exchangeable": ("Exchangeability", "check_exchangeable"),
-    "_find_groups": ("find_groups",),
-    "_plan": ("Plan", "plan"),
-    "_threshold": ("Threshold", "threshold"),
-    "_validation": ("Validation", "validate"),
-    "assess.rates": ("Rate", "RatePlan", "plan_rate", "rate"),
-    "calibrators": (
-        "AnchoredCalibrator",
-        "BetaCalibrator",
-        "BinningCalibrator",
-        "CrossVennAbersCalibrator",
-        "IsotonicCalibrator",
-        "OnlineCalibrator",
-        "PlattCalibrator",
-        "ScalingBinningCalibrator",
-        "TemperatureCalibrator",
-        "VennAbersCalibrator",
-        "VennBinningCalibrator",
+    "answers.model_file": (
+        "Model",
+        "load_model",
+        "save_model",
     ),
-    "calibrators.base": ("ScoreCalibrator",),
-    "classifier": ("CalibratedClassifier",),
-    "conformal": ("ConformalSets",),
-    "drift": ("DriftMonitor",),
-    "guarantee": ("Guarantee",),
-    "intervals": ("Interval",),
-    "model_files": ("Model", "load_model", "save_model"),
-    "monotone": ("MonotoneBand",),
-    "multiclass": ("ClassWiseCalibrator", "TopLabelCalibrator"),
-    "partition": ("Partition",),
-    "rows": ("ScoredData", "scored"),
-    "shift": ("LabelShiftCalibrator", "ShiftCalibrator"),
-    "tally": ("Tally",),
-    "views.net_benefit": ("NetBenefitDisplay",),
-    "views.plot": ("ReliabilityDisplay",),
-    "views.report": ("render_report", "write_report"),
+    "assess.audit.audit": ("audit",),
+    "assess.audit.findings": ("Audit",),
+    "assess.check.exchangeability": ("Exchangeability",),
+    "assess.check.exchangeable": ("check_exchangeable",),
+    "assess.check.find_groups": ("find_groups",),
+    "assess.compare.compare": ("compare",),
+    "assess.compare.comparison": ("Comparison",),
+    "assess.compare_models.compare_models": ("compare_models",),
+    "assess.compare_models.model_comparison": ("ModelComparison",),
+    "assess.compare_models.sequential": ("SequentialModelComparison",),
+    "assess.conformal": ("ConformalSets",),
+    "assess.decide": (
+        "Decisions",
+        "NetBenefit",
+        "decide",
+        "net_benefit",
+    ),
+    "assess.monotone.monotone_band": ("MonotoneBand",),
+    "assess.plan": (
+        "Plan",
+        "plan",
+    ),
+    "assess.rates.label_counts": (
+        "RatePlan",
+        "plan_rate",
+    ),
+    "assess.rates.rate_of_items": ("rate",),
+    "assess.rates.result": ("Rate",),
+    "assess.threshold.proved_threshold": ("Threshold",),
+    "assess.threshold.threshold": ("threshold",),
+    "assess.validation.validate": ("validate",),
+    "assess.validation.validation_table": ("Validation",),
+    "calibrators.anchored.estimator": ("AnchoredCalibrator",),
+    "calibrators.beta": ("BetaCalibrator",),
+    "calibrators.binning": ("BinningCalibrator",),
+    "calibrators.cross_venn_abers": ("CrossVennAbersCalibrator",),
+    "calibrators.isotonic": ("IsotonicCalibrator",),
+    "calibrators.platt": ("PlattCalibrator",),
+    "calibrators.scaling_binning": ("ScalingBinningCalibrator",),
+    "calibrators.score_calibrator": ("ScoreCalibrator",),
+    "calibrators.temperature": ("TemperatureCalibrator",),
+    "calibrators.venn_abers": ("VennAbersCalibrator",),
+    "calibrators.venn_binning": ("VennBinningCalibrator",),
+    "cells.partition": ("Partition",),
+    "cells.tally": ("Tally",),
+    "classifier.calibrated_classifier": ("CalibratedClassifier",),
+    "draw.net_benefit_display": ("NetBenefitDisplay",),
+    "draw.reliability_display": ("ReliabilityDisplay",),
+    "draw.report.report": (
+        "render_report",
+        "write_report",
+    ),
+    "guarantee.guarantee": ("Guarantee",),
+    "limits.interval": ("Interval",),
+    "multiclass.class_wise": ("ClassWiseCalibrator",),
+    "multiclass.top_label": ("TopLabelCalibrator",),
+    "sample.scored": ("scored",),
+    "sample.scored_data": ("ScoredData",),
+    "shift.covariate_shift": ("ShiftCalibrator",),
+    "shift.label_shift": ("LabelShiftCalibrator",),
+    "streams.drift": ("DriftMonitor",),
+    "streams.online": ("OnlineCalibrator",),
 }
 _HOMES = {name: f"calibrant.{module}" for module, names in _NAMES.items() for name in names}
-_MODULES = {
+
+# Modules that are public too. They hold no code of their own, except for `errors`: they list names.
+_DOORS = (
     "adversary",
+    "calibrators",
+    "errors",
     "export",
     "intervals",
     "metrics",
@@ -118,7 +150,7 @@ _MODULES = {
     "sequences",
     "shift",
     "tripod",
-}
+)
 
 __all__ = sorted(_HOMES)
 
@@ -126,7 +158,7 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _MODULES:
+    if name in _DOORS:
         return import_module(f"calibrant.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
@@ -134,4 +166,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({"__version__", *__all__, *_DOORS})

@@ -8,7 +8,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 
-from calibrant._text import PlainText, Setting, Text, in_python, render
+from calibrant.text.sentences import PlainText, Setting, Text, in_python, render
 
 
 @dataclass(eq=False, repr=False)

@@ -16,7 +16,7 @@ from calibrant import (
     TopLabelCalibrator,
 )
 from calibrant.calibrators import CrossVennAbersCalibrator
-from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.ratios import DensityRatio
 
 LIMIT_ACCURACY = 1e-9  # what the package promises of its limits

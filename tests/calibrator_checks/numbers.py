@@ -10,12 +10,9 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-from calibrant import (
-    Partition,
-    Tally,
-)
+from calibrant import Partition, Tally
 from calibrant.errors import CalibrantWarning
-from calibrant.rows import read_rows
+from calibrant.sample.reader import read_rows
 from calibrator_checks.calibrators import draws_rows, looks_first
 from calibrator_checks.data import (
     LIMIT_ACCURACY,
@@ -30,7 +27,7 @@ from calibrator_checks.data import (
     ready,
 )
 from calibrator_checks.registry import check
-from one_draw import one_draw
+from worlds.one_draw import one_draw
 
 # Labels
 

@@ -16,13 +16,13 @@ from calibrant import (
     VennBinningCalibrator,
     scored,
 )
-from calibrant.calibrators._curves import NAMED, _rising
-from calibrant.calibrators._grid import Grid, grid_ranks
-from calibrant.calibrators._pieces import interpolate, simplified
-from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
+from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
+from calibrant.calibrators.anchored.pieces import interpolate, simplified
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.errors import InvalidValueError
-from calibrant.intervals.kolmogorov import kolmogorov_distance
-from calibrant.rows import read_rows
+from calibrant.limits.kolmogorov import kolmogorov_distance
+from calibrant.sample.reader import read_rows
 
 CURVES = ("auto", *NAMED)
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 from calibrant import BinningCalibrator
-from input_rows import (
+from worlds.input_rows import (
     COUNTS,
     HALVES,
     MODEL,

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import BinningCalibrator, Guarantee, Partition, Tally, plan
-from input_rows import (
+from worlds.input_rows import (
     COUNTS,
     GROUPED,
     GROUPS,

@@ -5,17 +5,17 @@ import pytest
 from scipy import stats
 
 from calibrant import AnchoredCalibrator, Partition, Tally
-from calibrant.calibrators import anchored
-from calibrant.calibrators._beforehand import Beforehand, look_knots
-from calibrant.calibrators._bins import cut_and_count
-from calibrant.calibrators._fitted_curve import CurveProof
+from calibrant.calibrators.anchored import estimator
+from calibrant.calibrators.anchored.fitted_curve import CurveProof
+from calibrant.calibrators.anchored.pilot import Beforehand, look_knots
+from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.errors import CalibrantError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
-from calibrant.intervals.bounded_mean import fixed_bets
-from calibrant.intervals.kolmogorov import kolmogorov_distance, rank_distance
-from calibrant.rows import read_rows
-from one_draw import one_draw
+from calibrant.limits.bounded_mean import fixed_bets
+from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
+from calibrant.sample.reader import read_rows
+from worlds.one_draw import one_draw
 
 LEVEL = 1e-4
 
@@ -37,7 +37,7 @@ def guesses(monkeypatch):
             found.append(Beforehand.guessed(*args))
             return found[-1]
 
-    monkeypatch.setattr(anchored, "Beforehand", Kept)
+    monkeypatch.setattr(estimator, "Beforehand", Kept)
     return found
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition, Tally
-from calibrant.calibrators._bins import cut_and_count
-from calibrant.rows import read_rows
+from calibrant.calibrators.regions.binned_rows import cut_and_count
+from calibrant.sample.reader import read_rows
 
 some_scores = st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0]) | st.floats(-2, 2), min_size=4, max_size=40)
 

@@ -20,12 +20,12 @@ from calibrant import (
     VennAbersCalibrator,
     VennBinningCalibrator,
 )
-from calibrant._random import RandomSource
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows import read_rows
-from calibrant.rows.groups import Groups
-from one_draw import one_of_each
+from calibrant.params.random import RandomSource
+from calibrant.sample.groups import Groups
+from calibrant.sample.reader import read_rows
 from read_marks import unmarked
+from worlds.one_draw import one_of_each
 
 ONE_OF_EACH = [
     VennBinningCalibrator(2),

@@ -20,9 +20,9 @@ from calibrant import (
     TopLabelCalibrator,
     scored,
 )
-from calibrant.calibrators._groups import _aside, groups_that_cut
+from calibrant.calibrators.regions.grouped_rows import _aside, groups_that_cut
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.rows import read_rows
+from calibrant.sample.reader import read_rows
 from read_marks import unmarked
 
 CALIBRATORS = [BinningCalibrator(3), AnchoredCalibrator(n_bins=3), ScalingBinningCalibrator(n_bins=3)]

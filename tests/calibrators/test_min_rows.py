@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, load_model, save_model, scored
-from calibrant.calibrators._segments import kept_segments, segment_draw
+from calibrant.calibrators.regions.own_segments import kept_segments, segment_draw
+from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_sql
-from calibrant.partition.bins import OTHER
-from calibrant.rows import read_rows
+from calibrant.sample.reader import read_rows
 
 SHARES = np.array([0.4, 0.3, 0.2] + [0.1 / 37] * 37)
 RNG = np.random.default_rng(0)

@@ -14,20 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Partition, Tally
-from input_rows import (
-    GROUPED,
-    GROUPS,
-    HALVES,
-    MODEL,
-    TREES,
-    N,
-    S,
-    X,
-    Y,
-    classify,
-    fit,
-    with_entry,
-)
+from worlds.input_rows import GROUPED, GROUPS, HALVES, MODEL, TREES, N, S, X, Y, classify, fit, with_entry
 
 TINY = 5e-324  # the smallest double above 0
 ONE_UP = np.nextafter(1.0, 2.0)

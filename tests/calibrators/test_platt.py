@@ -7,7 +7,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import PlattCalibrator
-from calibrant.guarantee import NoGuarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
 
 
 class Identity:

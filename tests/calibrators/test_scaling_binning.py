@@ -13,8 +13,8 @@ from calibrant import (
     VennAbersCalibrator,
 )
 from calibrant.errors import CalibrantError
-from calibrant.rows import read_rows
-from one_draw import one_draw
+from calibrant.sample.reader import read_rows
+from worlds.one_draw import one_draw
 
 BASES = [PlattCalibrator(), TemperatureCalibrator(), BetaCalibrator(), IsotonicCalibrator(), VennAbersCalibrator()]
 

@@ -12,12 +12,12 @@ from calibrant import (
     Partition,
     PlattCalibrator,
     ScalingBinningCalibrator,
+    ScoreCalibrator,
     ShiftCalibrator,
     VennAbersCalibrator,
     VennBinningCalibrator,
     scored,
 )
-from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import CalibrantWarning
 
 RNG = np.random.default_rng(0)

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calibrant import load_model
 from calibrant.cli._writer import csv_bytes, json_bytes
-from calibrant.model_files import load_model
 
 ADDED = ["calibrated", "lower", "upper", "set"]
 

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, ScalingBinningCalibrator
-from calibrant._numbers import nearest
-from calibrant.model_files import load_model, save_model
-from calibrant.rows.draw import DRAW_RULE
+from calibrant import BinningCalibrator, ScalingBinningCalibrator, load_model, save_model
+from calibrant.sample.draw import DRAW_RULE
+from calibrant.text.numbers import nearest
 
 COLUMNS = ("--score", "p", "--label", "y")
 

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, audit, plan
+from calibrant import BinningCalibrator, audit, load_model, plan, save_model
 from calibrant.cli._app import _COMMANDS
-from calibrant.model_files import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -270,7 +269,7 @@ def test_choices_are_those_of_the_library() -> None:
     from calibrant import intervals
     from calibrant.cli import _options, export
     from calibrant.export import DIALECTS
-    from calibrant.rows.file_kind import FORMATS
+    from calibrant.sample.sources.file_kind import FORMATS
 
     assert set(_options.FORMATS) == set(FORMATS)
     assert set(_options.INTERVALS) - {"betting"} == set(intervals.METHODS)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import decide, load_model, threshold
-from calibrant._text import sentence
+from calibrant.text.sentences import sentence
 
 COLUMNS = ("--score", "p", "--label", "y")
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from calibrant import load_model
+from calibrant.answers.model_text import checksum_of, pretty
 from calibrant.errors import CalibrantError
-from calibrant.model_files import load_model
-from calibrant.model_files._text import checksum_of, pretty
 
 COLUMNS = ("rows.parquet", "--score", "p", "--label", "y")
 MADE = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from calibrant import scored
 from calibrant.errors import InvalidValueError
-from calibrant.rows.fingerprint import Fingerprint, fingerprint
+from calibrant.sample.fingerprint import Fingerprint, fingerprint
 
 ROWS = st.lists(
     st.tuples(

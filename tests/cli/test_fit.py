@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import AnchoredCalibrator, plan
-from calibrant.model_files import load_model
+from calibrant import AnchoredCalibrator, load_model, plan
 
 COLUMNS = ("--score", "p", "--label", "y")
 

@@ -20,9 +20,10 @@ from calibrant import (
     OnlineCalibrator,
     Partition,
     ScalingBinningCalibrator,
+    load_model,
+    save_model,
 )
-from calibrant.model_files import load_model, save_model
-from calibrant.model_files._text import checksum_of, pretty
+from calibrant.answers.model_text import checksum_of, pretty
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -128,7 +129,7 @@ def test_what_was_learned_is_compared(
 
     content = json.loads((folder / "model.json").read_text())
     forged(content)
-    from calibrant.calibrators.base import ScoreCalibrator
+    from calibrant import ScoreCalibrator
 
     content["promise"]["epsilon"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.epsilon
     content["promise"]["sentence"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.sentence()

@@ -14,13 +14,13 @@ from calibrant import (
     ScalingBinningCalibrator,
     audit,
     compare_models,
+    load_model,
     plan,
     threshold,
     validate,
 )
-from calibrant.metrics.reliability import reliability_tables
-from calibrant.model_files import load_model
-from calibrant.views.report.charts import models_chart
+from calibrant.assess.metrics.reliability import reliability_tables
+from calibrant.draw.report.charts import models_chart
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator
-from calibrant._numbers import span
-from calibrant.model_files import load_model, save_model
+from calibrant import BinningCalibrator, load_model, save_model
+from calibrant.text.numbers import span
 
 COLUMNS = ("--score", "p", "--label", "y")
 WORDS = (*COLUMNS, "--pos-label", "Y")

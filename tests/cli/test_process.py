@@ -27,7 +27,7 @@ HEAVY = (
     "rich",
     "pyarrow",
     "jinja2",
-    "calibrant.rows",
+    "calibrant.sample.scored_data",
     "calibrant.calibrators",
 )
 
@@ -77,7 +77,7 @@ def test_what_no_one_foresaw_is_one_line_too(calibrant: Any, monkeypatch: pytest
     def fails(**options: Any) -> None:
         raise RuntimeError("a\nsurprise")
 
-    monkeypatch.setattr("calibrant._plan.plan", fails)
+    monkeypatch.setattr("calibrant.assess.plan.plan", fails)
     handler = signal.getsignal(signal.SIGTERM)
     answer = calibrant("plan", "--epsilon", "0.1")
     assert answer.code == 2

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from calibrant import load_model, save_model
 from calibrant.cli._output import harmless
-from calibrant.model_files import load_model, save_model
 
 COMMAND = [sys.executable, "-m", "calibrant"]
 COLUMNS = ("--score", "p", "--label", "y")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from calibrant import kernels
 from calibrant.kernels import device, libraries
-from calibrant.rows.draw import Draw, position_keys
+from calibrant.sample.draw import Draw, position_keys
 
 torch = pytest.importorskip("torch")
 

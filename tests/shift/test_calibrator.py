@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 
 from calibrant import BinningCalibrator, CalibratedClassifier, Partition, PlattCalibrator, ShiftCalibrator, Tally
 from calibrant.errors import InvalidTypeError
-from calibrant.intervals.shift import SHIFT_METHODS
 from calibrant.metrics import ece
 from calibrant.ratios import ULSIF, LogisticRatio
+from calibrant.shift import SHIFT_METHODS
 from read_marks import unmarked
-from shift_worlds import BOUND, GRID_ERROR, data, draw, rate, score, target, truth, weight
+from worlds.shifted import BOUND, GRID_ERROR, data, draw, rate, score, target, truth, weight
 
 BINS = Partition.from_edges([-0.2, 0.0, 0.2, 0.4])
 

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from calibrant import LabelShiftCalibrator, Partition, ShiftCalibrator
-from calibrant.intervals.shift import SHIFT_METHODS
-from promises import assert_kept
-from shift_worlds import BOUND, GRID_ERROR, draw, score, truth, weight
+from calibrant.shift import SHIFT_METHODS
+from worlds.promises import assert_kept
+from worlds.shifted import BOUND, GRID_ERROR, draw, score, truth, weight
 
 ALPHA = 0.1
 

@@ -8,17 +8,9 @@ import pytest
 
 from calibrant import Interval, Partition, Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.intervals.shift import (
-    SHIFT_METHODS,
-    Evidence,
-    WeightedRows,
-    get_shift_method,
-    oracle,
-    tolerated_error,
-    widened,
-)
-from calibrant.intervals.shift.base import weighted_rates
-from calibrant.intervals.shift.paper import why_vacuous
+from calibrant.limits.shift.evidence import weighted_rates
+from calibrant.limits.shift.paper import why_vacuous
+from calibrant.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, oracle, tolerated_error, widened
 
 ALPHA = 0.1
 MERGEABLE = [name for name, method in SHIFT_METHODS.items() if not method.needs_rows]

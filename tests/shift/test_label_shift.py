@@ -14,9 +14,9 @@ from scipy.special import gammaln
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibrator, Partition, Tally
-from calibrant._params import error_budget
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
+from calibrant.params.rules import error_budget
 from calibrant.shift.prior import Prior, mixture_prior, odds_ratio
 from read_marks import unmarked
 
@@ -302,8 +302,8 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
     import pandas as pd
     from click.testing import CliRunner
 
+    from calibrant import load_model
     from calibrant.cli._app import app
-    from calibrant.model_files import load_model
 
     scores, y = draw(np.random.default_rng(9), 2000, 0.5)
     pd.DataFrame({"p": scores, "y": y}).to_csv(tmp_path / "rows.csv", index=False)

@@ -8,7 +8,7 @@ import pytest
 from calibrant import ShiftCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.ratios import ULSIF, LargeShiftWarning
-from shift_worlds import BOUND, data, target
+from worlds.shifted import BOUND, data, target
 
 
 @pytest.mark.parametrize(

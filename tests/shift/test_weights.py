@@ -23,6 +23,7 @@ from calibrant import (
     Partition,
     PlattCalibrator,
     ScalingBinningCalibrator,
+    ScoreCalibrator,
     ShiftCalibrator,
     Tally,
     TemperatureCalibrator,
@@ -30,11 +31,10 @@ from calibrant import (
     VennBinningCalibrator,
     scored,
 )
-from calibrant.calibrators._weighted import checked_bound, kept_rows, rounded_rows
-from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.regions.weighted_rows import checked_bound, kept_rows, rounded_rows
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Population
-from calibrant.rows import read_rows
+from calibrant.guarantee.statement import Population
+from calibrant.sample.reader import read_rows
 from read_marks import unmarked
 
 EDGES = np.array([0.0, 0.3, 0.6, 0.8, 1.0])

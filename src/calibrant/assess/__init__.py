@@ -1,1 +1,1 @@
-"""Questions about scores and labels, one file each, exported from `calibrant` itself."""
+"""Questions about scores and labels, exported from `calibrant` itself."""

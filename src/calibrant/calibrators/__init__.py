@@ -1,11 +1,10 @@
 """Calibrators: scikit-learn estimators on scores. They glue partition, tally, interval and guarantee together."""
 
-from calibrant.calibrators.anchored import AnchoredCalibrator
+from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
-from calibrant.calibrators.online import OnlineCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
 from calibrant.calibrators.temperature import TemperatureCalibrator
@@ -18,7 +17,6 @@ __all__ = [
     "BinningCalibrator",
     "CrossVennAbersCalibrator",
     "IsotonicCalibrator",
-    "OnlineCalibrator",
     "PlattCalibrator",
     "ScalingBinningCalibrator",
     "TemperatureCalibrator",

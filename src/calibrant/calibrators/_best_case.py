@@ -6,11 +6,11 @@ A saved curve keeps margins and limits that only the rows can reproduce. Its cou
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.calibrators._fitted_curve import CurveProof, FittedCurve
+from calibrant.calibrators.anchored.fitted_curve import CurveProof, FittedCurve
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
-from calibrant.intervals import Interval
-from calibrant.intervals._binomial import upper_limit
+from calibrant.limits.binomial import upper_limit
+from calibrant.limits.interval import Interval
 
 _ROUNDING = 1e-9  # what limits may differ by on another machine
 

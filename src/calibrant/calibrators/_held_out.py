@@ -14,12 +14,12 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators._beforehand import even_widths
 from calibrant.calibrators._recentre import Moved
-from calibrant.intervals import Interval
-from calibrant.intervals._binomial import lower_limit, upper_limit
-from calibrant.intervals.goal_bets import BetUnits, goal_limits
-from calibrant.partition import ScorePartition
+from calibrant.calibrators.anchored.pilot import even_widths
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.limits.binomial import lower_limit, upper_limit
+from calibrant.limits.goal_bets import BetUnits, goal_limits
+from calibrant.limits.interval import Interval
 
 AVERAGE_SHARE = 0.02
 """Of the error budget: for limits on the average prediction of each region."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.intervals import Interval
+from calibrant.limits.interval import Interval
 
 _SLACK = 0.25  # by how much more than the smallest epsilon is taken, so that probabilities move less
 _LEAST_SLOPE = 0.2  # of the moved curve in a region

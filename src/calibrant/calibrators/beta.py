@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from calibrant._params import Choice
-from calibrant._text import Setting
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inner, read_number
-from calibrant.calibrators.distinct import DistinctScores
-from calibrant.calibrators.logistic import LogisticFit, fit_logistic
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
+from calibrant.params.rules import Choice
+from calibrant.text.sentences import Setting
 
 PARAMETERS = ("abm", "ab", "am")
 

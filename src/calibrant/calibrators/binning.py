@@ -5,20 +5,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from calibrant._labels import Classes, name_classes
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import Binned
-from calibrant.calibrators._parameters import RegionParameters
-from calibrant.calibrators._proof import Proof
-from calibrant.calibrators.regions import BinnedCalibrator
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.parameters import RegionParameters
+from calibrant.calibrators.regions.proof import Proof
+from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, InvalidValueError
-from calibrant.guarantee import check_tally
+from calibrant.guarantee.guarantee import check_tally
 from calibrant.guarantee.values import region_values
-from calibrant.intervals.group_sums import GroupDesign
-from calibrant.partition import Partition
-from calibrant.rows import RowFacts, ScoredData
-from calibrant.rows.device import rows_on_gpu
-from calibrant.tally import Tally
+from calibrant.limits.group_sums import GroupDesign
+from calibrant.params.labels import Classes, name_classes
+from calibrant.sample.facts import RowFacts
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.device import rows_on_gpu
 
 
 @dataclass(eq=False, repr=False)
@@ -105,11 +106,11 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
 
     Notes
     -----
-    With `groups` the interval is found by bets on the sums of whole groups (`calibrant.intervals.groups`), with all of
-    the error budget: nothing is said of masses. "jeffreys" counts the rows of a bin divided by its design effect.
+    With `groups` the interval is found by bets on the sums of whole groups (`calibrant.limits.group_limits`), with all
+    of the error budget: nothing is said of masses. "jeffreys" counts the rows of a bin divided by its design effect.
 
     With `importance_weight` the rate of a bin is E[w Y] / E[w], that of the population in which each row counts by its
-    weight. Its interval is found by bets on the rows (`calibrant.intervals.shift`), and all of the error budget goes to
+    weight. Its interval is found by bets on the rows (`calibrant.limits.shift`), and all of the error budget goes to
     it: nothing is said of masses. "jeffreys" counts the rows of a bin as (sum of w)^2 / (sum of w^2) rows.
 
     The intervals are `thm:emp_bernstein`'s setting with exact binomial limits in place of empirical Bernstein; the

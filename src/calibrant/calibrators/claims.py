@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-from calibrant._text import PlainText, Setting, Text, in_python, render, words
-from calibrant.guarantee import NoGuarantee
-from calibrant.rows import RowFacts
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.sample.facts import RowFacts
+from calibrant.text.sentences import PlainText, Setting, Text, in_python, render, words
 
 BINNED_INSTEAD = words(
     (

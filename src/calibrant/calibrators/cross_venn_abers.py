@@ -7,17 +7,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_array, as_scores
-from calibrant._labels import Classes
-from calibrant._params import check_state
-from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.claims import WeakerGuarantee
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.venn_abers import Loss, VennAbersCalibrator, merged
+from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidValueError
-from calibrant.partition.segments import segment_kinds
-from calibrant.rows import ScoredData, check_no_weights
+from calibrant.params.arrays import as_array, as_scores
+from calibrant.params.labels import Classes
+from calibrant.params.rules import check_state
+from calibrant.sample.reader import check_no_weights
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text.sentences import Setting, shown
 
 _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(

@@ -6,27 +6,29 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._input import check_in_range
-from calibrant._labels import Classes
-from calibrant._params import CheckedParameters, ConfidenceLevel, RandomSeed, Threads, check_state, error_budget
-from calibrant._random import RandomSource, fingerprint_of
-from calibrant._state import read_numbers
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators._held_out import Guess, HeldOutLimits, ProbabilityRows, held_out_limits
-from calibrant.calibrators._parameters import Bins
-from calibrant.calibrators._pieces import Pieces
-from calibrant.calibrators._proof import OF_GROUPS, read_group_facts
 from calibrant.calibrators._recentre import Moved, recentred
-from calibrant.calibrators.anchored import automatic_regions
+from calibrant.calibrators.anchored.estimator import automatic_regions
+from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
+from calibrant.calibrators.regions.parameters import Bins
+from calibrant.calibrators.regions.proof import OF_GROUPS, read_group_facts
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Claim, Guarantee, Statement, check_tally
-from calibrant.guarantee.statement import GroupFacts
-from calibrant.intervals import Interval
-from calibrant.mass import budgets, mass_limits
-from calibrant.partition import Partition, ScorePartition
-from calibrant.rows import MemoryRows, read_rows
-from calibrant.tally import Tally
+from calibrant.guarantee.guarantee import Guarantee, check_tally
+from calibrant.guarantee.statement import Claim, GroupFacts, Statement
+from calibrant.limits.interval import Interval
+from calibrant.limits.mass import budgets, mass_limits
+from calibrant.params.arrays import check_in_range
+from calibrant.params.labels import Classes
+from calibrant.params.random import RandomSource, fingerprint_of
+from calibrant.params.rules import CheckedParameters, ConfidenceLevel, RandomSeed, Threads, check_state, error_budget
+from calibrant.params.saved_state import read_numbers
+from calibrant.sample.reader import read_rows
+from calibrant.sample.sources.memory import MemoryRows
 
 _MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
 _LEAST = 1e-6

@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._state import read_numbers
-from calibrant._text import shown
 from calibrant._typing import FloatArray
-from calibrant.calibrators._pieces import Pieces
+from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curve import CurveCalibrator
-from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import NoGuarantee
-from calibrant.partition import ScorePartition
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.params.saved_state import read_numbers
+from calibrant.text.sentences import shown
 
 _KNOWN = WeakerGuarantee(
     reason=(

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_scores
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._pieces import Pieces
+from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.predicted_columns import FollowCurve
-from calibrant.calibrators.regions import RegionCalibrator, columns_to_predict
-from calibrant.intervals import Interval
-from calibrant.rows import ScoredData
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator, columns_to_predict
+from calibrant.limits.interval import Interval
+from calibrant.params.arrays import as_scores
+from calibrant.sample.scored_data import ScoredData
 
 
 class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):

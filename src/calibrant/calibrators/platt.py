@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from calibrant._params import Flag
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curve import CurveCalibrator, read_number
-from calibrant.calibrators.distinct import DistinctScores
-from calibrant.calibrators.logistic import fit_logistic
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, read_number
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.logistic_fit import fit_logistic
+from calibrant.params.rules import Flag
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from calibrant._optional import pa
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import CalibrantError
-from calibrant.rows import Columns
-from calibrant.rows.added_columns import AddColumns, AddFromCells
-from calibrant.rows.batch import Coded
+from calibrant.sample.added_columns import AddColumns, AddFromCells
+from calibrant.sample.batch import Coded, Columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)

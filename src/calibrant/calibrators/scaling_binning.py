@@ -8,23 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant._input import as_scores
-from calibrant._labels import CODED, Classes
-from calibrant._numbers import counted
-from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, check_state
-from calibrant._text import Setting
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._parameters import BinParameters, Bins, Value, WeightAndGroupParameters
-from calibrant.calibrators._weighted import checked_bound
-from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
-from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators.regions.parameters import BinParameters, Bins, Value, WeightAndGroupParameters
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.regions.weighted_rows import checked_bound
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
 from calibrant.kernels.libraries import in_own_library
-from calibrant.partition import Partition
-from calibrant.rows import Reach, RowFacts, ScoredData
-from calibrant.rows.device import entries_of
+from calibrant.params.arrays import as_scores
+from calibrant.params.labels import CODED, Classes
+from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, check_state
+from calibrant.sample.facts import RowFacts
+from calibrant.sample.reach import Reach
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.device import entries_of
+from calibrant.text.numbers import counted
+from calibrant.text.sentences import Setting
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which counts in no bin"
 

@@ -7,17 +7,18 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from calibrant import kernels
-from calibrant._params import Choice
-from calibrant._state import read_numbers
-from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curve import CurveCalibrator
-from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import NoGuarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.venn_abers import multiprobabilities
-from calibrant.rows import ScoredData, check_no_weights, one_row_each
+from calibrant.params.rules import Choice
+from calibrant.params.saved_state import read_numbers
+from calibrant.sample.reader import check_no_weights, one_row_each
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text.sentences import shown
 
 Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
 _MANY_SCORES = 100_000

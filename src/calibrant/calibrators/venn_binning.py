@@ -7,16 +7,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._labels import Classes
-from calibrant._params import check_state
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._parameters import BinParameters, ScoreRange
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators.regions.parameters import BinParameters, ScoreRange
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.venn_abers import Loss, merged
-from calibrant.partition import Bins
-from calibrant.rows import ScoredData, check_no_weights, one_row_each
-from calibrant.tally import Tally
+from calibrant.cells.bins import Bins
+from calibrant.cells.tally import Tally
+from calibrant.params.labels import Classes
+from calibrant.params.rules import check_state
+from calibrant.sample.reader import check_no_weights, one_row_each
+from calibrant.sample.scored_data import ScoredData
 
 _VENN = (
     "of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y, for every "

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from calibrant._exchangeable.order import read_times
-from calibrant._input import as_frequencies
-from calibrant._random import RandomSource
-from calibrant._text import shown
 from calibrant._typing import ArrayLike, FeatureRows, IndexArray, Seed
 from calibrant.classifier.task import Task, binary_labels, features_fingerprint, without_weightless
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows import Groups
+from calibrant.params.arrays import as_frequencies
+from calibrant.params.random import RandomSource
+from calibrant.sample.groups import Groups
+from calibrant.sample.time_order import read_times
+from calibrant.text.sentences import shown
 
 Routed: TypeAlias = Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
 """From further arguments of `fit` to those of the model's `fit`, and those of the calibrator's."""

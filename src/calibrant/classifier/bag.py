@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
-from calibrant.calibrators._curves import fit_curve
-from calibrant.calibrators._pieces import interpolate, simplified
-from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.anchored.curve_choice import fit_curve
+from calibrant.calibrators.anchored.pieces import interpolate, simplified
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.responses import response_of
-from calibrant.rows.progress import watched
+from calibrant.sample.progress import watched
 
 _LEAST = 1e-9  # probabilities are kept this far from 0 and 1, so that logits are finite
 

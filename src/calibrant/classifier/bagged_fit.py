@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._text import Setting, Text
-from calibrant.calibrators.anchored import AnchoredCalibrator
+from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.classifier.bag import Bag, mean_probability
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import folds_within, held_out
 from calibrant.classifier.task import taken
-from calibrant.guarantee import NoGuarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.text.sentences import Setting, Text
 
 _NOTHING_HELD_OUT: Text = "all rows trained the models, and none is left to prove how far their probabilities are off"
 _HOLD_OUT: Text = ("Use ", Setting("calibration_size", "auto"), " for a guarantee")

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._input import as_scores
-from calibrant._text import Setting, Text, shown
 from calibrant._typing import FeatureRows, FloatArray, IndexArray
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.classifier.folds import Fold
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.task import Task, taken
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Guarantee
+from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import UNGROUPED
+from calibrant.params.arrays import as_scores
+from calibrant.text.sentences import Setting, Text, shown
 
 _CROSS_FITTED: Text = (
     "the scores come from models fitted on parts of the data, not from the model that predicts; use ",

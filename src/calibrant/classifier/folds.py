@@ -8,7 +8,7 @@ from sklearn.model_selection import check_cv
 from calibrant._typing import BoolArray, IndexArray, Keys
 from calibrant.classifier.task import Task, taken
 from calibrant.errors import InvalidValueError
-from calibrant.rows.draw import folds_of, position_keys, random_places
+from calibrant.sample.draw import folds_of, position_keys, random_places
 
 _FEWEST = 100  # rows, or groups, that are held out if there are enough
 _OF_RARER_CLASS = 20  # rows of the rarer class that are expected among them

@@ -10,11 +10,11 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from calibrant._exchangeable import long_run
-from calibrant._random import RandomSource, fingerprint_of, text_keys
 from calibrant._typing import IndexArray, Keys
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import libraries
+from calibrant.params.random import RandomSource, fingerprint_of, text_keys
+from calibrant.sample.label_runs import long_run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,7 @@ class Task:
 
 
 def features_fingerprint(X: Any, codes: NDArray[np.bool_]) -> int:
-    """A number that stands for rows of features and labels, whatever their order; see `calibrant._random`."""
+    """A number that stands for rows of features and labels, whatever their order; see `calibrant.params.random`."""
     labels = codes.astype(np.uint8)
     if hasattr(X, "tocsr"):  # sparse: the entries stand for the rows
         entries = X.tocsr()

@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from calibrant._text import did_you_mean, render
 from calibrant._version import __version__
 from calibrant.cli._errors import ReaderGone, RefusedError, Stopped, told
 from calibrant.cli._output import say, warn
 from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantWarning
+from calibrant.text.sentences import did_you_mean, render
 
 _COMMANDS = (
     "demo",

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._text import shown
+from calibrant.text.sentences import shown
 
 if TYPE_CHECKING:
-    from calibrant._params import Rule
+    from calibrant.params.rules import Rule
 
 _RELATIVE = 1e-9  # far more than the last bits in which kernels of linear algebra and libraries of functions differ
 _ABSOLUTE = 1e-12  # of probabilities: a difference of two that are nearly equal keeps their rounding
@@ -90,7 +90,7 @@ def same_number(name: str, here: int, saved: Any, *notes: str) -> Check:
 
 def same_data(model: Any, data: Any) -> SameData:
     """Compare the rows, and their order, with what the file says of them."""
-    from calibrant.rows.fingerprint import fingerprint
+    from calibrant.sample.fingerprint import fingerprint
 
     seen, saved = fingerprint(data, ordered=True), model.provenance
     checks = [same_number("rows", seen.rows, saved["rows"], *data.facts(drawn=False).notes)] if "rows" in saved else []

@@ -2,9 +2,9 @@
 
 import click
 
-from calibrant._text import Setting, did_you_mean
 from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantError
+from calibrant.text.sentences import Setting, did_you_mean
 
 BAD_INPUT, INTERRUPTED = 2, 130
 _STOPPED = "stopped; no partial file was left"

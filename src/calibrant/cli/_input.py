@@ -12,9 +12,9 @@ from calibrant.cli._errors import RefusedError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from calibrant.rows.arrow import ArrowData
-    from calibrant.rows.batch import Columns
-    from calibrant.rows.draw import Draw
+    from calibrant.sample.batch import Columns
+    from calibrant.sample.draw import Draw
+    from calibrant.sample.sources.arrow import ArrowData
 
 STANDARD_INPUT = "-"
 _USUAL_NAMES = {
@@ -39,13 +39,13 @@ class Files:
     @property
     def names(self) -> list[str]:
         """File names without folders."""
-        from calibrant.rows.files import find_files
+        from calibrant.sample.sources.files import find_files
 
         return [path.name for path in find_files(self.paths)]
 
     def format(self) -> str:
         """The one format of all files."""
-        from calibrant.rows.files import common_format, find_files
+        from calibrant.sample.sources.files import common_format, find_files
 
         return common_format(find_files(self.paths), self.file_format)
 
@@ -59,8 +59,8 @@ class Files:
         as_text: bool = False,
     ) -> "ArrowData":
         """Scored data, with columns in their roles; without a row they are refused, unless `with_rows` is False."""
-        from calibrant._params import thread_count
-        from calibrant.rows.files import from_files
+        from calibrant.params.rules import thread_count
+        from calibrant.sample.sources.files import from_files
 
         needed("pyarrow", "cli", "files are read")
         columns = _columns({**roles, "pending": roles["label"]} if skip_missing else roles)
@@ -82,7 +82,7 @@ class Files:
 
 
 def _columns(roles: Mapping[str, str | None]) -> "Columns":
-    from calibrant.rows.batch import Columns
+    from calibrant.sample.batch import Columns
 
     named: dict[str, Any] = {part: name for part, name in roles.items() if name is not None}
     return Columns(**named)
@@ -134,7 +134,7 @@ def _spool(folder: "Path", file_format: str | None) -> "Path":
     """Write standard input to a file whose name ends in its format."""
     import shutil
 
-    from calibrant.rows.file_kind import sniff
+    from calibrant.sample.sources.file_kind import sniff
 
     if sys.stdin is None or sys.stdin.isatty():
         raise RefusedError("standard input", "be a pipe or a file", got="a terminal", advice="name a file instead of -")
@@ -158,7 +158,7 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
 
     Where there is none, or more than one in upper and lower case, an error lists the columns.
     """
-    from calibrant.rows.files import schema_of
+    from calibrant.sample.sources.files import schema_of
 
     asked = [part for part in ("score", "label") if part in given]
     if all(given[part] is not None for part in asked):

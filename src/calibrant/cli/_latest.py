@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calibrant._numbers import rows
 from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError
 from calibrant.errors import InvalidValueError
+from calibrant.text.numbers import rows
 
 if TYPE_CHECKING:
-    from calibrant.rows.arrow import ArrowData
+    from calibrant.sample.sources.arrow import ArrowData
 
 DEFAULT_SIZE = 0.25  # of the rows, as in CalibratedClassifier
 _LARGE_GROUPS = "; groups with many rows are more often among the most recent, and the promise is about such groups"
@@ -23,13 +23,13 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     """
     import numpy as np
 
-    from calibrant._exchangeable.order import read_times
-    from calibrant._params import FRACTION_OR_COUNT
     from calibrant.classifier.folds import of_latest
-    from calibrant.rows.arrow import from_arrow
-    from calibrant.rows.batch import absent_rows
-    from calibrant.rows.columns import column_of
-    from calibrant.rows.draw import id_keys
+    from calibrant.params.rules import FRACTION_OR_COUNT
+    from calibrant.sample.batch import absent_rows
+    from calibrant.sample.columns import column_of
+    from calibrant.sample.draw import id_keys
+    from calibrant.sample.sources.arrow import from_arrow
+    from calibrant.sample.time_order import read_times
 
     whole = data.with_columns(replace(data.columns, pending=None))
     table = pa.table({name: column_of(whole, name, part) for part, name in whole.columns.named.items()})

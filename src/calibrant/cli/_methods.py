@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from calibrant._text import Setting
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._words import in_options
+from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
-    from calibrant.rows import ScoredData
+    from calibrant.sample.scored_data import ScoredData
 
 
 class _Method(NamedTuple):
@@ -73,7 +73,7 @@ class Settings:
 
     def saved(self) -> dict[str, Any]:
         """As plain JSON values, with the rule by which rows are drawn now."""
-        from calibrant.rows.draw import DRAW_RULE
+        from calibrant.sample.draw import DRAW_RULE
 
         return {**asdict(self), "draw": DRAW_RULE}
 

@@ -5,16 +5,16 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from calibrant._numbers import nearest, rows
 from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._input import with_defaults
+from calibrant.text.numbers import nearest, rows
 
 if TYPE_CHECKING:
-    from calibrant._labels import Classes
+    from calibrant.answers.model_file import Model
     from calibrant.cli._input import Files
-    from calibrant.model_files import Model
-    from calibrant.rows.arrow import ArrowData
+    from calibrant.params.labels import Classes
+    from calibrant.sample.sources.arrow import ArrowData
 
 
 class DamagedError(RefusedError):
@@ -27,9 +27,10 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
     To be exported it may hold anything; with `threshold` also thresholds.
     """
     from calibrant import Threshold
-    from calibrant.calibrators.base import ScoreCalibrator
+    from calibrant.answers.model_file import load_model
+    from calibrant.answers.model_text import NotAModelError
+    from calibrant.calibrators.score_calibrator import ScoreCalibrator
     from calibrant.errors import CalibrantError
-    from calibrant.model_files import NotAModelError, load_model
 
     try:
         model = load_model(sys.stdin.buffer if path == "-" else path)
@@ -86,7 +87,7 @@ def check_classes(model: "Model", classes: "Classes") -> None:
 
 def check_scale(calibrator: Any, data: Any) -> None:
     """Refuse scores of another scale than those that the model was fitted on."""
-    from calibrant.rows.reach import Reach, familiar_limits
+    from calibrant.sample.reach import Reach, familiar_limits
 
     if beyond := calibrator.count_out_of_range(data):
         low, high = (nearest(limit) for limit in familiar_limits(calibrator.score_range_seen_))

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import plain
+from calibrant.text.numbers import plain
 
 _WIDEST = 100
 # control characters but tab and newline; marks that change the direction of text; surrogates, which have no encoding

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from calibrant._numbers import limits, nearest, upper
-from calibrant._text import PlainText, Setting, render
 from calibrant.cli._output import note, paragraph, say, shortened, table
 from calibrant.cli._words import in_options
+from calibrant.text.numbers import limits, nearest, upper
+from calibrant.text.sentences import PlainText, Setting, render
 
 if TYPE_CHECKING:
-    from calibrant.calibrators.base import ScoreCalibrator
+    from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
 _OFF = (
     "Off by at most: how far the average prediction of new rows can be from the true rate. New rows may lie elsewhere "

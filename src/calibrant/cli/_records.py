@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibrant._text import did_you_mean
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import Files
+from calibrant.text.sentences import did_you_mean
 
 _MOST_NAMES = 15  # that an error lists
 _DEEPEST = 4
@@ -26,7 +26,7 @@ Record = Mapping[str, Any]
 
 def read_columns(source: Files, wanted: Mapping[str, str | None]) -> dict[str, list[Any]]:
     """Columns by role, all of one length, in the order of the files; None where a row has no such field."""
-    from calibrant.rows.files import find_files
+    from calibrant.sample.sources.files import find_files
 
     named = {role: name for role, name in wanted.items() if name is not None}
     columns: dict[str, list[Any]] = {role: [] for role in named}
@@ -55,9 +55,9 @@ def _columns_of(path: Path, source: Files, named: Mapping[str, str]) -> dict[str
 
 def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str, list[Any]]:
     """Columns of CSV, Parquet and Arrow files; those may hold records, whose fields are named with dots."""
-    from calibrant.rows.batch import Columns
-    from calibrant.rows.file_kind import check_kind
-    from calibrant.rows.files import File, stamp_of
+    from calibrant.sample.batch import Columns
+    from calibrant.sample.sources.file_kind import check_kind
+    from calibrant.sample.sources.files import File, stamp_of
 
     check_kind(path, kind)
     schema, parts = File(path, kind, Columns(""), {}, kind == "csv", stamp_of(path)).opened()

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from calibrant._numbers import nearest
 from calibrant._optional import pa
-from calibrant._text import render
 from calibrant.cli._output import warn
 from calibrant.cli._words import in_options
+from calibrant.text.numbers import nearest
+from calibrant.text.sentences import render
 
 _MOST_ROWS = 20_000
 _TIMES = ("time", "timestamp", "datetime", "date", "day", "week", "month", "quarter", "year")
@@ -19,7 +19,7 @@ def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -
     """What a look at the first rows finds, as plain values; nothing where groups were named."""
     if options.get("group") is not None:
         return []
-    from calibrant._find_groups import find_groups
+    from calibrant.assess.check.find_groups import find_groups
 
     return [{**asdict(sign), "text": render(sign.text, in_options)} for sign in find_groups(data, **labels)]
 
@@ -39,9 +39,9 @@ def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:
     """Notes on the first rows: if high scores go with the other class."""
     import numpy as np
 
-    from calibrant._find_groups import labelled_rows
+    from calibrant.assess.check.find_groups import labelled_rows
     from calibrant.errors import CalibrantError
-    from calibrant.rows.columns import first_rows_of
+    from calibrant.sample.columns import first_rows_of
 
     table = first_rows_of(data, _MOST_ROWS)
     if table is None:
@@ -75,7 +75,7 @@ def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:
     """A note where high scores go with the other class, by five standard deviations."""
     import math
 
-    from calibrant.metrics.auc import delong
+    from calibrant.assess.metrics.auc import delong
 
     n, n1 = codes.size, int(codes.sum())
     if not 1 < n1 < n - 1:

@@ -44,7 +44,7 @@ def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]
 def _files_of(entry: str) -> list[Any]:
     """The files that an argument names; none where it names none, which is an error elsewhere."""
     from calibrant.errors import CalibrantError
-    from calibrant.rows.files import find_files
+    from calibrant.sample.sources.files import find_files
 
     try:
         return [sys.stdin.fileno()] if entry == STANDARD_INPUT else find_files(entry)
@@ -70,7 +70,7 @@ def kind_of(output: str) -> tuple[str, str | None]:
     """Format and compression that a name asks for; - is CSV."""
     from pathlib import Path
 
-    from calibrant.rows.file_kind import COMPRESSIONS, format_of
+    from calibrant.sample.sources.file_kind import COMPRESSIONS, format_of
 
     if output == "-":
         return "csv", None

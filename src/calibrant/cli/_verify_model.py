@@ -3,14 +3,14 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from calibrant._numbers import counted, upper
-from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, TEXT, Choice, Flag, Integer, Only, Optional
-from calibrant._text import shown
 from calibrant.cli._comparison import Check, close, difference, fault_of, undecided
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._model import settings_of
 from calibrant.cli._promise import promise_json
+from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, TEXT, Choice, Flag, Integer, Only, Optional
+from calibrant.text.numbers import counted, upper
+from calibrant.text.sentences import shown
 
 PROOF = ("regions", "counts", "positives", "epsilon", "limits", "score range", "sentence", "settings")
 """What a certificate consists of."""
@@ -37,8 +37,8 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
     The parameters are those of the saved calibrator. Only the seed is taken from the settings.
     """
-    from calibrant._labels import UnexpectedLabelsError
     from calibrant.errors import InvalidTypeError, InvalidValueError
+    from calibrant.params.labels import UnexpectedLabelsError
 
     calibrator, settings = model.calibrator, settings_of(model)
     by_command = bool(settings)
@@ -70,7 +70,7 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
 def _why_not(model: Any, data: Any) -> str | None:
     """Why a model cannot be fitted again from these rows; None where it can be."""
-    from calibrant.rows.draw import DRAW_RULE
+    from calibrant.sample.draw import DRAW_RULE
 
     calibrator, settings = model.calibrator, settings_of(model)
     if hasattr(calibrator, "partial_fit"):

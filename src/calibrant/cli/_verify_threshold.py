@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from calibrant._numbers import counted
-from calibrant._params import FRACTION_OR_COUNT, Choice, Flag, Integer, Names, Number, Only, Optional, Rule
-from calibrant._text import shown
 from calibrant.cli._comparison import Check, difference, fault_of, undecided
 from calibrant.cli._errors import message_of
 from calibrant.cli._model import settings_of
+from calibrant.params.rules import FRACTION_OR_COUNT, Choice, Flag, Integer, Names, Number, Only, Optional, Rule
+from calibrant.text.numbers import counted
+from calibrant.text.sentences import shown
 
 THRESHOLD_PROOF = ("thresholds", "counts", "limits", "sentence", "settings")
 """What a certificate of thresholds consists of."""
@@ -53,7 +53,7 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
 def _why_not(saved: Any, settings: Mapping[str, Any], data: Any) -> str | None:
     """Why thresholds cannot be found again from these rows; None where they can be."""
-    from calibrant.rows.draw import DRAW_RULE
+    from calibrant.sample.draw import DRAW_RULE
 
     if settings and settings.get("draw") != DRAW_RULE:
         return "rows were drawn by an earlier rule"

@@ -1,10 +1,10 @@
 """How the library's parameters are called on the command line.
 
-Errors and guarantees carry the names of parameters as data (`calibrant._text.Setting`). Here each name is an option, or
-a plain noun where no option stands behind it. Nothing else of a message is touched.
+Errors and guarantees carry the names of parameters as data (`calibrant.text.sentences.Setting`). Here each name is an
+option, or a plain noun where no option stands behind it. Nothing else of a message is touched.
 """
 
-from calibrant._text import Setting
+from calibrant.text.sentences import Setting
 
 _OPTIONS = {  # of the same name
     "at_least", "base_rate", "classes", "clip", "cost_false_alarm", "cost_miss", "coverage", "dialect", "epsilon",

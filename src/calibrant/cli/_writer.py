@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from calibrant._file import draft_of
-from calibrant._numbers import plain
 from calibrant._optional import pa, pc, pq
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import harmless
 from calibrant.cli._target import kind_of
-from calibrant.rows.file_kind import SAVE_AS_UTF8
+from calibrant.sample.sources.file_kind import SAVE_AS_UTF8
+from calibrant.text.numbers import plain
 
 _FORMULA = r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"  # what spreadsheets take for the start of a formula
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"

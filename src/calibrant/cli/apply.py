@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import rows
 from calibrant._optional import pc
 from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._target import check_escaping, check_target, kind_of
+from calibrant.text.numbers import rows
 
 _COLUMNS = ("calibrated", "lower", "upper", "set")
 _OF_THRESHOLDS = ("selected", "referred")

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import nearest, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -16,6 +15,7 @@ from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._report import check_report, shown_names, today
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._target import InputPath
+from calibrant.text.numbers import nearest, rows
 
 _HISTOGRAM_BINS = 50
 _MOST_ROWS = 1_000_000
@@ -117,7 +117,7 @@ def command(**options: Any) -> int:
 def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     from calibrant import audit
     from calibrant.errors import InvalidValueError
-    from calibrant.rows.fingerprint import reach_of
+    from calibrant.sample.fingerprint import reach_of
 
     try:
         settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
@@ -140,9 +140,9 @@ def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str |
     """The rows in memory, with their months as segments, or their segments by month; and what a period is."""
     import numpy as np
 
-    from calibrant._exchangeable.order import periods, read_times
-    from calibrant.partition.segments import segment_kinds
-    from calibrant.rows.columns import column_of
+    from calibrant.cells.segmented_partition import segment_kinds
+    from calibrant.sample.columns import column_of
+    from calibrant.sample.time_order import periods, read_times
 
     read = data.with_classes(**labels).collect()
     names, period = periods(read_times(column_of(data, time, "time"), len(read)))
@@ -219,9 +219,9 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
 def _report(
     found: Any, data: Any, source: Any, labels: dict[str, Any], options: dict[str, Any], *, model: Any, **parts: Any
 ) -> str:
-    from calibrant.partition import Partition
-    from calibrant.rows.fingerprint import fingerprint
-    from calibrant.views.report import render_report
+    from calibrant.cells.partition import Partition
+    from calibrant.draw.report.report import render_report
+    from calibrant.sample.fingerprint import fingerprint
 
     histogram, classes = data.with_classes(**labels).tally(Partition.fixed_width(_HISTOGRAM_BINS))
     if model is not None:

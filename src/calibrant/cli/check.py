@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import percent, rows
-from calibrant._text import Setting, render, sentence
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import paragraph, print_json, remark
 from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._words import in_options
+from calibrant.text.numbers import percent, rows
+from calibrant.text.sentences import Setting, render, sentence
 
 _FIELDS = ("kind", "null", "alarm", "log_evidence", "p_value", "alarm_after", "alarm_time", "change_after",
            "change_time", "before", "after")  # fmt: skip
@@ -46,7 +46,7 @@ def command(**options: Any) -> int:
     calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if they are not
     """
     from calibrant import check_exchangeable
-    from calibrant.rows.columns import drawn_rows
+    from calibrant.sample.columns import drawn_rows
 
     time = options["time"]
     with labelled(options) as (_, data, labels):

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import rows, upper
-from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, note, paragraph, print_json, remark, table
 from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._words import in_options
+from calibrant.text.numbers import rows, upper
+from calibrant.text.sentences import render
 
 _FIELDS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
 
@@ -45,7 +45,7 @@ def command(**options: Any) -> None:
     calibrant compare scores.parquet --score p --label y --bins 10 --json
     """
     from calibrant import compare
-    from calibrant._compare_models import number_or_none
+    from calibrant.assess.compare_models.losses import number_or_none
 
     option.check_bounds(options)
     with labelled(options, "group", "weight") as (_, data, labels):

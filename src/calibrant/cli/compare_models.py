@@ -4,8 +4,6 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import percent, rows
-from calibrant._text import render, sentence
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -13,6 +11,8 @@ from calibrant.cli._output import note, paragraph, print_json, remark, saved, ta
 from calibrant.cli._report import check_report, facts_of
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._words import in_options
+from calibrant.text.numbers import percent, rows
+from calibrant.text.sentences import render, sentence
 
 
 @option.command("Is one model better than another? What is proved.")
@@ -87,8 +87,8 @@ def command(**options: Any) -> None:
     found = compare_models(first.labels, scores, confidence_level=level, **how, **units, **labels)
     if output is not None:
         from calibrant._file import write_file
-        from calibrant.metrics.reliability import reliability_tables
-        from calibrant.views.report.pages import models_page
+        from calibrant.assess.metrics.reliability import reliability_tables
+        from calibrant.draw.report.pages import models_page
 
         classes = {"classes": first.known.labels, "pos_label": first.known.positive}
         tables = reliability_tables(first.labels, scores, level, **units, **classes)
@@ -118,7 +118,7 @@ def command(**options: Any) -> None:
 
 def _check_probabilities(column: str, scores: Any) -> None:
     from calibrant.errors import InvalidValueError
-    from calibrant.rows.reach import Reach
+    from calibrant.sample.reach import Reach
 
     reach = Reach.of(scores)
     if not reach.is_probability:

@@ -5,8 +5,6 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import limits, nearest, percent, rows
-from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
@@ -15,6 +13,8 @@ from calibrant.cli._output import note, paragraph, print_json, saved, say, short
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.cli._words import in_options
+from calibrant.text.numbers import limits, nearest, percent, rows
+from calibrant.text.sentences import render
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")
 
@@ -44,8 +44,8 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
     """
-    from calibrant._decide import check_cost, decided_by_region, regions_of, regions_table, unproved, weighed
-    from calibrant.guarantee import Guarantee
+    from calibrant.assess.decide import check_cost, decided_by_region, regions_of, regions_table, unproved, weighed
+    from calibrant.guarantee.guarantee import Guarantee
 
     costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
     output = options["output"]
@@ -70,7 +70,7 @@ def command(**options: Any) -> None:
     known = int(counts.sum())
     if is_page(output):
         from calibrant._file import write_file
-        from calibrant.views.report.pages import decision_page
+        from calibrant.draw.report.pages import decision_page
 
         write_file(decision_page(guarantee, found, about).encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
@@ -108,7 +108,7 @@ def _copied(reader: Any, data: Any, options: dict[str, Any], n_regions: int) -> 
     """Write the rows if an output file was given; return the count of each region, and of rows in none."""
     import numpy as np
 
-    from calibrant._decide import REGION
+    from calibrant.assess.decide import REGION
     from calibrant.cli._writer import opened
 
     output, schema = options["output"], reader.schema.remove(reader.schema.get_field_index(REGION))

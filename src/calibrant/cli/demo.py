@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant._numbers import percent
 from calibrant.cli import _options as option
 from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
@@ -17,6 +16,7 @@ from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli.audit import audit_json, event_facts, show_audit
 from calibrant.cli.fit import provenance_of
+from calibrant.text.numbers import percent
 
 if TYPE_CHECKING:
     from calibrant import Audit, BinningCalibrator
@@ -132,7 +132,7 @@ def _head(text: str) -> None:
 
 def _kept(calibrator: "BinningCalibrator", rows: Any) -> int:
     """In how many regions the confidence interval of the observed rate meets the guaranteed one."""
-    from calibrant.metrics import reliability_table
+    from calibrant.assess.metrics.reliability import reliability_table
 
     seen = reliability_table(
         rows["outcome"],
@@ -163,7 +163,7 @@ def _write_csv(rows: Any, path: str) -> None:
 
 def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
     """Fit and save, as `calibrant fit` does; the calibrator, and the fingerprint of its rows."""
-    from calibrant.model_files import save_model
+    from calibrant.answers.model_file import save_model
 
     settings, source = Settings(bins=N_BINS, confidence=CONFIDENCE), Files([paths["scores"]], quiet=True)
     data = source.scored({"score": "score", "label": "outcome"})
@@ -177,7 +177,7 @@ def _report(
     path: str, calibrator: "BinningCalibrator", before: "Audit", after: "Audit", held_out: Any, fingerprint: str
 ) -> None:
     from calibrant import Partition, Tally
-    from calibrant.views.report import write_report
+    from calibrant.draw.report.report import write_report
 
     facts = {
         **event_facts(before, "outcome", "late"),

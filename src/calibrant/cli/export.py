@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from calibrant._sql.dialects import DIALECTS
 from calibrant.cli import _options as option
 from calibrant.cli._model import read_model, role_of, settings_of
 from calibrant.cli._output import print_json, print_verbatim, saved
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
+from calibrant.sample.sql.dialects import DIALECTS
 
 
 @option.command("The model as SQL, ONNX or Python.")
@@ -70,7 +70,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
-    from calibrant.export import to_onnx, to_python, to_sql
+    from calibrant.answers.onnx import to_onnx
+    from calibrant.answers.python import to_python
+    from calibrant.answers.sql import to_sql
 
     outputs = None if options["outputs"] is None else [name.strip() for name in options["outputs"].split(",")]
     chosen: dict[str, Any] = {"outputs": outputs, "coverage": options["coverage"]}

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, labelled, typed_segments
@@ -20,6 +19,7 @@ from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli._report import is_page
 from calibrant.cli._signs import on_first_rows, on_time, show_signs, signs_of
 from calibrant.cli._target import check_target
+from calibrant.text.numbers import rows, upper
 
 _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 
@@ -105,7 +105,7 @@ def command(**options: Any) -> int:
     notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *first, *dated)
     columns = data.columns.named
     if output is not None:
-        from calibrant.model_files import save_model
+        from calibrant.answers.model_file import save_model
 
         save_model(calibrator, output, columns=columns, provenance=provenance, overwrite=options["overwrite"])
     wanted, epsilon = options["require_epsilon"], calibrator.guarantee_.epsilon
@@ -183,8 +183,8 @@ def _rows_needed(calibrator: Any, wanted: float) -> str:
 
 def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:
     """Commands that work for this model."""
+    from calibrant.answers.table import export_table
     from calibrant.errors import CalibrantError
-    from calibrant.export.table import export_table
 
     lines = [shlex.join(["calibrant", "apply", model, "new.csv", "-o", "out.csv"])]
     try:
@@ -218,7 +218,7 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
 def provenance_of(source: Any, data: Any, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Where the model comes from, without a word about the machine; and the range of the scores."""
     from calibrant._version import __version__
-    from calibrant.rows.fingerprint import fingerprint
+    from calibrant.sample.fingerprint import fingerprint
 
     seen, columns = fingerprint(data, ordered=True), {"id_type": data.columns.id, "group_type": data.columns.group}
     facts = {

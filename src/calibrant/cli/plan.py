@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._output import note, paragraph, print_json
 from calibrant.cli._words import in_options
+from calibrant.text.sentences import render
 
 
 @option.command("How many labels does a guarantee need?")

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import counted, percent, plain
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._target import check_target
+from calibrant.text.numbers import counted, percent, plain
 
 NOT_DECIDED = 3
 _CODES = {"shown": 0, "refuted": 1, "undecided": NOT_DECIDED}
@@ -156,7 +156,7 @@ def _write(
     from calibrant._file import write_file
 
     if is_page(path):
-        from calibrant.views.report.pages import result_page
+        from calibrant.draw.report.pages import result_page
 
         facts = facts_of(_Named(names), score=options["score"], label=options["label"])
         content = result_page(found, "Rate", answer, facts, proved=verdict in (None, "shown"))

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -13,6 +12,7 @@ from calibrant.cli._output import note, paragraph, print_json, saved, say, table
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._signs import on_first_rows, show_signs, signs_of, texts_of
 from calibrant.cli._target import check_target
+from calibrant.text.numbers import rows
 
 _MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
 _TARGETS = {
@@ -119,7 +119,7 @@ def _provenance(source: Any, data: Any, labels: dict[str, Any], options: dict[st
     """Where the thresholds come from: what `calibrant verify` needs to find them again."""
     from calibrant.cli._verify_threshold import SETTINGS
     from calibrant.cli.fit import provenance_of
-    from calibrant.rows.draw import DRAW_RULE
+    from calibrant.sample.draw import DRAW_RULE
 
     classes = labels["classes"]
     settings = {name: options[name] for name in SETTINGS}
@@ -147,7 +147,7 @@ def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings
     import numpy as np
 
     from calibrant._file import write_file
-    from calibrant.views.report.pages import threshold_page
+    from calibrant.draw.report.pages import threshold_page
 
     n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_DRAWN})
     sample = data.collect(draw=draw)

@@ -4,7 +4,6 @@ import textwrap
 from dataclasses import asdict
 from typing import Any
 
-from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._comparison import Check, in_other_order, on_provenance, same_data
 from calibrant.cli._errors import message_of
@@ -16,6 +15,7 @@ from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._verify_model import PROOF, recomputed
 from calibrant.cli._verify_threshold import THRESHOLD_PROOF, found_again
 from calibrant.cli._words import in_options
+from calibrant.text.sentences import render
 
 _ROLES = ("score", "label", "segment", "weight", "id", "group")
 _ASSUMED = "assumed, as no data can show it: method, bins and seed were not chosen by a look at these labels"

@@ -3,11 +3,11 @@
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.intervals import Interval, Method
-from calibrant.intervals._binomial import lower_limit, sidak_levels, upper_limit
-from calibrant.partition import Partition
-from calibrant.tally import Tally
+from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
+from calibrant.limits.interval import Interval, Method
 
 ABSORBED_SHARE = 0.01  # of alpha: what the limits on absorbed shares may miss
 _ENOUGH = 20  # rows at an edge from which on their labels pay for one more interval

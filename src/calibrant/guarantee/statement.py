@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Self
 
-from calibrant._text import Text
-from calibrant.partition import Partition
+from calibrant.cells.partition import Partition
+from calibrant.text.sentences import Text
 
 
 class Population(Enum):

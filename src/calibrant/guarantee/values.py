@@ -4,14 +4,14 @@ import itertools
 
 import numpy as np
 
-from calibrant._params import Choice
-from calibrant._text import Setting
 from calibrant._typing import FloatArray
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.intervals import Interval
-from calibrant.intervals.shift.base import effective_rows
-from calibrant.partition import Partition
-from calibrant.tally import Tally
+from calibrant.limits.interval import Interval
+from calibrant.limits.shift.evidence import effective_rows
+from calibrant.params.rules import Choice
+from calibrant.text.sentences import Setting
 
 VALUES = ("jeffreys", "mean", "midpoint", "monotone")
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant._numbers import above_cap, counted, lower, nearest, percent, upper
-from calibrant._text import Setting, Text, joined
 from calibrant.guarantee.statement import Claim, Edges, Event, GroupFacts, Population, Statement
+from calibrant.text.numbers import above_cap, counted, lower, nearest, percent, upper
+from calibrant.text.sentences import Setting, Text, joined
 
 if TYPE_CHECKING:
-    from calibrant.guarantee.base import Guarantee
+    from calibrant.guarantee.guarantee import Guarantee
 
 
 def full_sentence(guarantee: "Guarantee") -> Text:

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
 from calibrant._typing import FloatArray, IntArray
+from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
 from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, to_host
 
 __all__ = ["count", "drawn", "every", "extremes", "first", "look_up", "order_statistics"]
@@ -206,7 +206,7 @@ def order_statistics(scores: DeviceArray, ranks: IntArray, without: DeviceArray 
 
 
 def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
-    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as `calibrant.rows.draw` has it.
+    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as `calibrant.sample.draw` has it.
 
     Neither torch nor CuPy has all operations on unsigned numbers: here the same bits are signed numbers.
 
@@ -243,12 +243,12 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
 
 
 def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:
-    """Rows of each class, and the sums of numbers that stand for them, as `calibrant._random.RowSums` has them.
+    """Rows of each class, and the sums of numbers that stand for them, as `calibrant.params.random.RowSums` has them.
 
     Examples
     --------
     >>> import torch
-    >>> from calibrant._random import RowSums
+    >>> from calibrant.params.random import RowSums
     >>> scores = np.array([0.25, 0.5, 0.75])
     >>> sums_of_rows(torch.tensor(scores), torch.tensor([False, True, False])) == [
     ...     *RowSums.of([scores], (0, 1), np.array([0, 1, 0])).kinds.values()

@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._labels import CODED
-from calibrant._numbers import percent, upper
-from calibrant._params import check_state, error_budget
-from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.regions import warn_if_weak, warn_of_cap
+from calibrant.calibrators.regions.region_calibrator import warn_if_weak, warn_of_cap
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Claim, Guarantee
-from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.statement import Claim
+from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
+from calibrant.params.labels import CODED
+from calibrant.params.rules import check_state, error_budget
+from calibrant.text.numbers import percent, upper
+from calibrant.text.sentences import shown
 
 
 @dataclass(frozen=True, slots=True, eq=False)

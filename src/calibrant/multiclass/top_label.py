@@ -7,20 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._labels import CODED
-from calibrant._params import check_state
-from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators._bins import Binned
-from calibrant.calibrators._groups import cut_rows
-from calibrant.calibrators._parameters import FitParameters, automatic_bins
-from calibrant.calibrators.anchored import automatic_regions
-from calibrant.calibrators.regions import warn_if_weak, warn_of_cap
+from calibrant.calibrators.anchored.estimator import automatic_regions
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.grouped_rows import cut_rows
+from calibrant.calibrators.regions.parameters import FitParameters, automatic_bins
+from calibrant.calibrators.regions.region_calibrator import warn_if_weak, warn_of_cap
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Event, Guarantee
-from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
-from calibrant.partition import Partition, ScorePartition, SegmentedPartition
-from calibrant.rows import read_rows
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.statement import Event
+from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
+from calibrant.params.labels import CODED
+from calibrant.params.rules import check_state
+from calibrant.sample.reader import read_rows
+from calibrant.text.sentences import shown
 
 
 class _ClassBins(FitParameters):

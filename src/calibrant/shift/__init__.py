@@ -1,6 +1,29 @@
 """Calibration for another population than the one with labels: covariate shift by weights, label shift by priors."""
 
-from calibrant.shift.covariate import ShiftCalibrator
-from calibrant.shift.label import LabelShiftCalibrator
+from calibrant.limits.shift.betting import betting
+from calibrant.limits.shift.empirical_bernstein import empirical_bernstein
+from calibrant.limits.shift.evidence import Evidence, ShiftMethod, WeightedRows
+from calibrant.limits.shift.hoeffding import hoeffding
+from calibrant.limits.shift.oracle import oracle
+from calibrant.limits.shift.paper import paper
+from calibrant.limits.shift.sensitivity import tolerated_error, widened
+from calibrant.limits.shift.shift_methods import SHIFT_METHODS, get_shift_method
+from calibrant.shift.covariate_shift import ShiftCalibrator
+from calibrant.shift.label_shift import LabelShiftCalibrator
 
-__all__ = ["LabelShiftCalibrator", "ShiftCalibrator"]
+__all__ = [
+    "SHIFT_METHODS",
+    "Evidence",
+    "LabelShiftCalibrator",
+    "ShiftCalibrator",
+    "ShiftMethod",
+    "WeightedRows",
+    "betting",
+    "empirical_bernstein",
+    "get_shift_method",
+    "hoeffding",
+    "oracle",
+    "paper",
+    "tolerated_error",
+    "widened",
+]

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from calibrant._params import Number
-from calibrant._state import read_numbers
 from calibrant._typing import CodeArray, FloatArray
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.intervals import clopper_pearson
-from calibrant.tally import Tally
+from calibrant.limits.clopper_pearson import clopper_pearson
+from calibrant.params.rules import Number
+from calibrant.params.saved_state import read_numbers
 
 _ADVICE = "use ShiftCalibrator, or label rows of the target population"
 

@@ -7,19 +7,18 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._input import as_weights
-from calibrant._params import check_state
-from calibrant._state import read_flag, read_limits, read_numbers
-from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import check_tally
-from calibrant.intervals import Interval
-from calibrant.intervals.shift import Evidence
-from calibrant.partition import Partition
-from calibrant.ratios import DensityRatio
-from calibrant.ratios.base import row_count
-from calibrant.tally import Tally
+from calibrant.guarantee.guarantee import check_tally
+from calibrant.limits.interval import Interval
+from calibrant.limits.shift.evidence import Evidence
+from calibrant.params.arrays import as_weights
+from calibrant.params.rules import check_state
+from calibrant.params.saved_state import read_flag, read_limits, read_numbers
+from calibrant.shift.ratios.density_ratio import DensityRatio, row_count
+from calibrant.text.sentences import Setting, shown
 
 _KEYS = ("partition", "tally", "lower", "upper", "value", "known", "bound", "bounded", "remarks")
 

@@ -24,9 +24,9 @@ from calibrant import (
     TemperatureCalibrator,
     VennAbersCalibrator,
     VennBinningCalibrator,
+    save_model,
 )
 from calibrant.calibrators import CrossVennAbersCalibrator
-from calibrant.model_files import save_model
 from calibrant.ratios import ULSIF
 
 HERE = Path(__file__).parent / "2"

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._input import as_column, as_scores, missing_entry
-from calibrant._labels import of_one_kind
-from calibrant._numbers import counted
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import as_column, as_scores, missing_entry
+from calibrant.params.labels import of_one_kind
+from calibrant.text.numbers import counted
 
 MOST_VERDICTS = 10
 """Scores with more distinct values than this are numbers, and share cells."""

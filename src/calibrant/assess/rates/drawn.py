@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._numbers import nearest, percent
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.rates.cells import MOST_VERDICTS, Scores
 from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
 from calibrant.assess.rates.items import Items
+from calibrant.text.numbers import nearest, percent
 
 LEVEL = 0.01
 """Items that were drawn at random are called otherwise with at most this probability."""

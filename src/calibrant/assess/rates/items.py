@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._input import as_column, check_same_length, is_missing, shown
-from calibrant._labels import encode_labels
-from calibrant._numbers import counted
 from calibrant._typing import ArrayLike, BoolArray, IntArray
 from calibrant.assess.rates.cells import Scores, read_scores
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_column, check_same_length, is_missing
+from calibrant.params.labels import encode_labels
+from calibrant.text.numbers import counted
+from calibrant.text.sentences import shown
 
 UNLABELLED = -1
 """The code of an item without a label."""

@@ -7,13 +7,13 @@ from typing import Any
 
 from scipy.special import ndtri
 
-from calibrant._numbers import counted, nearest, percent, plain
-from calibrant._params import OPEN_UNIT, Integer, Number, Optional, error_budget
-from calibrant._text import Setting
 from calibrant.assess.rates.exact import Stratum, stratified_limits
 from calibrant.assess.rates.hypergeometric import fewest_positives, positives_within
 from calibrant.errors import InvalidTypeError
-from calibrant.result import Result, ResultTable
+from calibrant.params.rules import OPEN_UNIT, Integer, Number, Optional, error_budget
+from calibrant.text.numbers import counted, nearest, percent, plain
+from calibrant.text.result import Result, ResultTable
+from calibrant.text.sentences import Setting
 
 _UNIT = Number("a number from 0 to 1", 0.0, 1.0)
 _ENDLESS = 10**7  # items, where their number is not given: more make no difference

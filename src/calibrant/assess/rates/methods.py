@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._random import RandomSource, fingerprint_of
-from calibrant._text import Setting
 from calibrant._typing import IntArray, Seed
 from calibrant.assess.rates.bets import fewest_and_most
 from calibrant.assess.rates.cells import cells_of, two_strata
@@ -14,6 +12,8 @@ from calibrant.assess.rates.guesses import Guesser, Unit, steps_of
 from calibrant.assess.rates.hypergeometric import positives_within
 from calibrant.assess.rates.items import Items
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.random import RandomSource, fingerprint_of
+from calibrant.text.sentences import Setting
 
 METHODS = ("auto", "exact", "labels", "bets")
 

@@ -4,7 +4,7 @@ import math
 
 from scipy.optimize import brentq
 
-from calibrant.intervals._binomial import lower_limit, upper_limit
+from calibrant.limits.binomial import lower_limit, upper_limit
 
 _LEAST_SHARE = 0.1
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._input import as_column
-from calibrant._labels import of_one_kind
-from calibrant._params import Choice, Flag, RandomState, error_budget
-from calibrant._random import seed_number
-from calibrant._text import Setting
 from calibrant._typing import ArrayLike, IntArray, Seed
 from calibrant.assess.rates.drawn import check_draw
 from calibrant.assess.rates.items import Items, read_items
 from calibrant.assess.rates.methods import METHODS, check_method, count_limits
 from calibrant.assess.rates.population import group_population_limits, population_limits, population_share
 from calibrant.assess.rates.result import Rate, SegmentRate
+from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition.segments import segment_kinds
+from calibrant.params.arrays import as_column
+from calibrant.params.labels import of_one_kind
+from calibrant.params.random import seed_number
+from calibrant.params.rules import Choice, Flag, RandomState, error_budget
+from calibrant.text.sentences import Setting
 
 TARGETS = ("items", "population")
 

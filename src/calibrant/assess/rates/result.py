@@ -5,10 +5,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._numbers import counted, limits, nearest, percent, plain
-from calibrant._params import OPEN_UNIT
 from calibrant.assess.rates.drawn import DrawCheck
-from calibrant.result import Result, ResultTable
+from calibrant.params.rules import OPEN_UNIT
+from calibrant.text.numbers import counted, limits, nearest, percent, plain
+from calibrant.text.result import Result, ResultTable
 
 _HOW = {
     "exact": "exact hypergeometric tails in two strata of scores",

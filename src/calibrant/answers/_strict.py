@@ -1,0 +1,86 @@
+"""What a model file says is what its calibrator says: nothing is ignored, and no number is better than proved."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.limits.mass import MASS_SHARE
+from calibrant.params.rules import TEXT
+from calibrant.text.sentences import shown
+
+_ACCURACY = 1e-9  # relative, of limits: another release, or another machine, may round otherwise
+_IN_WORDS = ("sentence",)  # which another release may word otherwise; `verify` compares it
+_FIRST_FORMAT = "calibrant.model/1"
+_EARLIER_BUDGET = ("BinningCalibrator", "ScalingBinningCalibrator", "VennBinningCalibrator")
+
+
+def check_promise(promise: Any) -> None:
+    """Raise an error for a promise of another shape."""
+    if not isinstance(promise, dict) or set(promise) != {"epsilon", "confidence_level", "sentence"}:
+        rule = "have an epsilon, a confidence_level and a sentence"
+        raise InvalidValueError("promise of the model file", rule, got=shown(promise))
+    for name in ("epsilon", "confidence_level"):
+        if promise[name] is not None and type(promise[name]) is not float:
+            rule = "be a number with a decimal point, or null"
+            raise InvalidTypeError(f"{name} of the promise", rule, got=shown(promise[name]))
+    TEXT.check("sentence of the promise", promise["sentence"])
+
+
+def check_numbers(promise: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None) -> None:
+    """Raise an error for numbers of a promise that the calibrator does not give.
+
+    `earlier` is the epsilon by the rule of an earlier format, which may be written in its place.
+    """
+    for name in ("epsilon", "confidence_level"):
+        said, found = promise[name], derived[name]
+        if said == found or is_near(said, found) or (name == "epsilon" and is_near(said, earlier)):
+            continue
+        rule = f"follow from the calibrator's own counts, {found!r}"
+        raise InvalidValueError(f"{name} of the promise", rule, got=repr(said))
+
+
+def is_near(one: float | None, other: float | None) -> bool:
+    """Whether two numbers differ by rounding alone."""
+    if one is None or other is None:
+        return False
+    return abs(one - other) <= _ACCURACY * max(abs(one), abs(other))
+
+
+def earlier_epsilon(file_format: str, state: Mapping[str, Any]) -> float | None:
+    """The epsilon that the same counts gave in files of the first format; None in others, or if it is the same.
+
+    Limits of rates had all of the error budget then, not 95 % of it. That is today's rule at a lower level.
+    """
+    from calibrant.calibrators.score_calibrator import ScoreCalibrator
+
+    if file_format != _FIRST_FORMAT or state["type"] not in _EARLIER_BUDGET:
+        return None
+    level = state["parameters"].get("confidence_level", 0.9)
+    lower = 1.0 - (1.0 - level) / (1.0 - MASS_SHARE)
+    if lower <= 0.0:
+        return None
+    parameters = {**state["parameters"], "confidence_level": lower}
+    found: float | None = ScoreCalibrator.from_dict({**state, "parameters": parameters}).guarantee_.epsilon
+    return found
+
+
+def check_complete(written: Any, again: Any, place: str = "") -> None:
+    """Raise an error for an entry that is unknown, or was not read as it is written.
+
+    `again` is what the calibrator that was read would write. It may have more entries: a later release writes more.
+    """
+    if isinstance(written, dict) and isinstance(again, Mapping):
+        for name, value in written.items():
+            inner = f"{place}.{name}" if place else name
+            if name not in again:
+                advice = "upgrade calibrant if a newer one wrote it"
+                raise InvalidValueError("the calibrator", "have known entries only", got=shown(inner), advice=advice)
+            if name not in _IN_WORDS:
+                check_complete(value, again[name], inner)
+        return
+    if isinstance(written, list) and isinstance(again, list | tuple) and len(written) == len(again):
+        for one, other in zip(written, again, strict=True):
+            check_complete(one, other, place)
+        return
+    if isinstance(written, bool) != isinstance(again, bool) or written != again:
+        raise InvalidValueError(place or "the calibrator", f"be {shown(again)}", got=shown(written))

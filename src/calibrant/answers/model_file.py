@@ -1,0 +1,346 @@
+"""Model files: a fitted calibrator, a threshold or a band as one readable JSON object; nothing is ever unpickled."""
+
+import io
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from calibrant._file import write_file
+from calibrant.answers._strict import check_complete, check_numbers, check_promise, earlier_epsilon
+from calibrant.answers.model_text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.params.rules import TEXT, Instance
+from calibrant.text.sentences import shown
+
+if TYPE_CHECKING:
+    from calibrant.assess.monotone.monotone_band import MonotoneBand
+    from calibrant.assess.threshold.proved_threshold import Threshold
+    from calibrant.calibrators.score_calibrator import ScoreCalibrator
+    from calibrant.guarantee.guarantee import Guarantee
+    from calibrant.guarantee.no_guarantee import NoGuarantee
+
+
+FORMAT = "calibrant.model/2"
+MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
+PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
+_FORMATS = ("calibrant.model/1", FORMAT)
+_KEYS = ("format", "checksum", "created_by", "columns", "provenance", "promise", "calibrator")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A fitted calibrator, a `Threshold` or a `MonotoneBand`, and where it came from: the content of a model file.
+
+    It predicts as its calibrator does: `predict`, `predict_proba`, and `predict_interval`, `predict_set` and
+    `predict_multiprobability` where the calibrator has them.
+
+    Attributes
+    ----------
+    calibrator : ScoreCalibrator, Threshold or MonotoneBand
+        What was saved.
+    columns : mapping of str to str
+        The names of the columns, as in ``{"score": "p", "label": "y"}``; may be empty.
+    provenance : mapping of str to plain JSON values
+        How many rows, a fingerprint of the data, how the edges were drawn, and anything else worth keeping.
+    written : mapping of str to str
+        What the file says of itself: its `checksum` and `format`, the release it was `created_by`, and the `epsilon`
+        and the `sentence` for readers without calibrant. What is guaranteed is in `guarantee_`. Empty without a file.
+
+    Examples
+    --------
+    >>> import io
+    >>> from calibrant import BinningCalibrator
+    >>> from calibrant import load_model, save_model
+    >>> calibrator = BinningCalibrator(2, strategy="uniform").fit([0.1, 0.2, 0.7, 0.9], [0, 0, 1, 1])
+    >>> file = io.BytesIO()
+    >>> save_model(calibrator, file, columns={"score": "p", "label": "paid"}, provenance={"rows": 4})
+    >>> model = load_model(io.BytesIO(file.getvalue()))
+    >>> model.predict([0.3, 0.8]), model.columns["score"]
+    (array([0.16666667, 0.83333333]), 'p')
+    """
+
+    calibrator: Any
+    columns: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def guarantee_(self) -> "Guarantee | NoGuarantee":
+        """What is guaranteed of the calibrator."""
+        found: Guarantee | NoGuarantee = self.calibrator.guarantee_
+        return found
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name of the content: the first 16 digits of the file's checksum."""
+        checksum = self.written.get("checksum") or _sealed(self)["checksum"]
+        return checksum.removeprefix("sha256:")[:16]
+
+    def __getattr__(self, name: str) -> Any:
+        """The methods of the calibrator that predict."""
+        if name.startswith("predict"):
+            return getattr(self.calibrator, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *(name for name in dir(self.calibrator) if name.startswith("predict"))]
+
+
+def save_model(
+    calibrator_or_model: "ScoreCalibrator | Threshold | MonotoneBand | Model",
+    path_or_file: PathOrFile,
+    *,
+    columns: Mapping[str, str] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a fitted calibrator, a threshold or a band to a model file.
+
+    The file is whole or not there: it is written beside its place, flushed to the disk, and then moved. The text is
+    read back before anything is written, so that every file that is written can be read.
+
+    Parameters
+    ----------
+    calibrator_or_model : ScoreCalibrator, Threshold, MonotoneBand or Model
+        What to write: any fitted calibrator of scores, what `threshold` found, or what `load_model` returned.
+    path_or_file : path, or file object open for writing
+        Where to; a binary file gets bytes, a text file text.
+    columns : mapping of str to str, optional
+        The names of the columns. None keeps those of a model.
+    provenance : mapping of str to plain JSON values, optional
+        Where the calibrator came from. None keeps that of a model.
+    overwrite : bool, default=False
+        Replace a file that exists already; otherwise FileExistsError is raised.
+
+    Examples
+    --------
+    >>> import io
+    >>> from calibrant import PlattCalibrator
+    >>> from calibrant import save_model
+    >>> file = io.StringIO()
+    >>> save_model(PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), file)
+    >>> file.getvalue().splitlines()[1]
+    '  "format": "calibrant.model/2",'
+    """
+    model = _as_model(calibrator_or_model, columns, provenance)
+    text = pretty(_sealed(model)) + "\n"
+    data = text.encode()
+    try:
+        _read(data)
+    except CalibrantError as error:
+        raise InvalidValueError("the calibrator", "have a file that can be read back", advice=str(error)) from error
+    if isinstance(path_or_file, str | os.PathLike):
+        write_file(data, path_or_file, overwrite=overwrite)
+    elif hasattr(path_or_file, "write"):
+        path_or_file.write(text if isinstance(path_or_file, io.TextIOBase) else data)
+    else:
+        raise _no_file(path_or_file)
+
+
+def load_model(path_or_file: PathOrFile) -> Model:
+    """Read a model file; raise an error that says why where it cannot be read.
+
+    The file is data only: nothing in it can name code to run. The checksum finds what was changed since it was written;
+    the checks of the calibrator find what was never a model.
+
+    Parameters
+    ----------
+    path_or_file : path, or file object open for reading
+        Where from; ``sys.stdin.buffer`` is a file object too.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    OSError
+        Where there is no file, or it may not be read.
+    CalibrantError
+        An InvalidValueError or InvalidTypeError, where its content is not a model of this or an older release.
+
+    Examples
+    --------
+    >>> import io
+    >>> from calibrant import load_model
+    >>> load_model(io.BytesIO(b""))
+    Traceback (most recent call last):
+    calibrant.answers.model_text.NotAModelError: the model file must be a JSON object; got an empty file
+    """
+    if isinstance(path_or_file, str | os.PathLike):
+        with open(path_or_file, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    elif hasattr(path_or_file, "read"):
+        data = path_or_file.read(MOST_BYTES + 1)
+    else:
+        raise _no_file(path_or_file)
+    return _read(data.encode(errors="surrogatepass") if isinstance(data, str) else data)
+
+
+def _no_file(given: object) -> InvalidTypeError:
+    return InvalidTypeError("path_or_file", "be a path or a file object", got=type(given).__name__)
+
+
+# From a model to a file
+
+
+def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping[str, Any] | None) -> Model:
+    from calibrant.calibrators.score_calibrator import ScoreCalibrator
+
+    model = given if isinstance(given, Model) else Model(given)
+    if not isinstance(model.calibrator, (ScoreCalibrator, *_others().values())):
+        rule = "be a fitted calibrator of scores, a Threshold, a MonotoneBand or a Model"
+        advice = "use its to_dict" if hasattr(model.calibrator, "to_dict") else None
+        if hasattr(model.calibrator, "calibrator_"):
+            advice = "save its calibrator_, or pickle the classifier"
+        raise InvalidTypeError("calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice)
+    return Model(
+        model.calibrator,
+        _check_columns(model.columns if columns is None else columns),
+        _plain(model.provenance if provenance is None else provenance, "provenance", mapping=True),
+    )
+
+
+def _others() -> dict[str, Any]:
+    """What else has a model file, by the schema of its state."""
+    from calibrant.assess.monotone.monotone_band import MonotoneBand
+    from calibrant.assess.threshold.proved_threshold import Threshold
+
+    return {"calibrant.threshold/1": Threshold, "calibrant.monotone/1": MonotoneBand}
+
+
+def _check_columns(columns: Any) -> dict[str, str]:
+    if not isinstance(columns, Mapping) or not all(isinstance(text, str) for pair in columns.items() for text in pair):
+        raise InvalidTypeError("columns", "be a mapping of text to text", got=shown(columns))
+    return {str(role): str(name) for role, name in columns.items()}
+
+
+def _plain(value: Any, place: str, depth: int = 0, *, mapping: bool = False) -> Any:
+    """A copy of plain JSON values; tuples become lists, and numpy's numbers Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if depth > DEEPEST:
+        raise InvalidValueError(f"{place[:80]}...", f"be nested at most {DEEPEST} deep", got="more")
+    if isinstance(value, Mapping):
+        strange = next((key for key in value if not isinstance(key, str)), None)
+        if strange is not None:
+            raise InvalidTypeError(f"keys of {place}", "be text", got=shown(strange))
+        return {key: _plain(entry, f"{place}[{key!r}]", depth + 1) for key, entry in value.items()}
+    if mapping:
+        raise InvalidTypeError(place, "be a mapping", got=type(value).__name__)
+    if isinstance(value, list | tuple):
+        return [_plain(entry, f"{place}[{index}]", depth + 1) for index, entry in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidValueError(place, "be a finite number, which JSON can hold", got=repr(value))
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InvalidTypeError(place, "be plain JSON values", got=type(value).__name__)
+
+
+def _sealed(model: Model) -> dict[str, Any]:
+    """The content of the file, with its checksum."""
+    from calibrant._version import __version__
+
+    state = model.calibrator.to_dict()
+    content = {
+        "format": FORMAT,
+        "checksum": "",
+        "created_by": f"calibrant {__version__}",
+        "columns": dict(model.columns),
+        "provenance": dict(model.provenance),
+        "promise": _promise(model.calibrator),
+        "calibrator": state,
+    }
+    return {**content, "checksum": checksum_of(content)}
+
+
+def _promise(calibrator: Any) -> dict[str, Any]:
+    """What a reader of the file should know without calibrant."""
+    stated = getattr(calibrator, "guarantee_", calibrator)
+    if getattr(stated, "read", ()):
+        stated = replace(stated, read=())  # the file is to say what its rows prove
+    level = getattr(stated, "confidence_level", None)
+    return {
+        "epsilon": getattr(stated, "epsilon", None),
+        "confidence_level": None if level is None else float(level),
+        "sentence": stated.sentence(),
+    }
+
+
+# From a file to a model
+
+
+def _read(data: bytes) -> Model:
+    """Check the outer layers first: nothing is computed from a damaged file."""
+    content = parse(data)
+    _check_format(content)
+    if set(content) != set(_KEYS):
+        got = next((f"none named {key!r}" for key in _KEYS if key not in content), None)
+        unknown = next((key for key in content if key not in _KEYS), "")
+        rule = f"have exactly the entries {', '.join(_KEYS)}"
+        raise InvalidValueError("the model file", rule, got=got or f"another, {shown(unknown)}")
+    checksum = checksum_of(content)
+    if content["checksum"] != checksum:
+        advice = "get the file again from its source; it was changed or damaged after it was written"
+        raise InvalidValueError("the model file", "have the checksum of its content", got="another", advice=advice)
+    TEXT.check("created_by of the model file", content["created_by"])
+    columns = _check_columns(content["columns"])
+    Instance(dict, "an object").check("provenance of the model file", content["provenance"])
+    check_promise(content["promise"])
+    _check_regions(content["calibrator"])
+    calibrator = _read_calibrator(content["calibrator"], content["promise"], content["format"])
+    promise = content["promise"]
+    written = {"checksum": checksum, "created_by": content["created_by"], "sentence": promise["sentence"]}
+    if isinstance(content["calibrator"], dict) and isinstance(content["calibrator"].get("sentence"), str):
+        written["inner_sentence"] = content["calibrator"]["sentence"]
+    written |= {"format": content["format"], "epsilon": repr(promise["epsilon"])}
+    return Model(calibrator, columns, content["provenance"], written)
+
+
+def _check_format(content: Mapping[str, Any]) -> None:
+    found = content.get("format")
+    if isinstance(found, str) and found in _FORMATS:
+        return
+    number = re.fullmatch(r"calibrant\.model/([1-9][0-9]{0,8})", found) if isinstance(found, str) else None
+    if number is None:
+        raise is_not_a_model(f"its format is {shown(found)}, not {FORMAT!r}")
+    got = f"{found!r}, written by a newer calibrant"
+    raise NotAModelError("the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant")
+
+
+def _check_regions(calibrator: Any) -> None:
+    """Raise an error for more regions than limits can be computed for in about a second."""
+    found, left = {"counts": 0, "parts": 0}, [calibrator]  # one count for each region, one part for each segment
+    while left:
+        entry = left.pop()
+        if isinstance(entry, dict):
+            for name in found:
+                found[name] += len(entry[name]) if isinstance(entry.get(name), list) else 0
+            left.extend(entry.values())
+        elif isinstance(entry, list) and entry and not isinstance(entry[0], float | int):
+            left.extend(entry)
+    if max(found.values()) > MOST_REGIONS:
+        raise InvalidValueError("the model file", f"have at most {MOST_REGIONS:,} regions", got="more")
+
+
+def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -> Any:
+    # imports the whole package, which the checks before do not need
+    from calibrant.calibrators.score_calibrator import ScoreCalibrator
+
+    try:
+        schema = state.get("schema") if isinstance(state, dict) else None
+        calibrator = _others().get(str(schema), ScoreCalibrator).from_dict(state)
+        check_complete(state, calibrator.to_dict())
+        derived = _promise(calibrator)
+        earlier = earlier_epsilon(file_format, state)
+    except Exception as error:  # an error that the checks did not foresee is reported too
+        kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
+        said = str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
+        raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error
+    check_numbers(promise, derived, earlier)
+    return calibrator

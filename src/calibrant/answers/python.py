@@ -1,0 +1,170 @@
+"""A fitted calibrator as Python source that needs nothing but Python."""
+
+import keyword
+import math
+import pprint
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calibrant.answers.table import MOST_LOGIT, Exportable, ExportTable, Label, Lines, Segment, export_table
+from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
+from calibrant.cells.bins import OTHER, Rest
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.sample.sql.dialects import comment
+from calibrant.text.sentences import shown
+
+_LIMITS = ("lower", "upper")
+_USED = {
+    "abs", "bisect_right", "bytearray", "bytes", "dict", "exp", "float", "hasattr", "int", "isinstance", "log", "log1p",
+    "max", "min", "str", "zip",
+}  # fmt: skip
+_FUNCTION = '''\
+def {name}(score{parameter}):
+    """Return {keys} of one score, as a dict.
+
+    All are None if the score is missing, not a finite number or outside the range{unknown}.
+    """
+    if score is None or isinstance(score, (str, bytes, bytearray)):
+        return dict.fromkeys(_OUTPUTS)
+    try:
+        value = float(score)
+        low, high, cuts, regions = {steps}
+    except (TypeError, ValueError, OverflowError, KeyError):
+        return dict.fromkeys(_OUTPUTS)
+    if not low <= value <= high or (hasattr(score, "__index__") and abs(int(score)) > 2**53):
+        return dict.fromkeys(_OUTPUTS)
+    region = regions[bisect_right(cuts, value)]
+    if region < 0:
+        return dict.fromkeys(_OUTPUTS)
+{result}
+'''
+_TABLE = "    return dict(zip(_OUTPUTS, _ROWS[region]))"
+_LINE = """\
+    start, base, slope, lower, upper, row = _ROWS[region]
+    curve = {curve}
+    found = {{"calibrated": curve, "lower": curve + lower, "upper": curve + upper, **row}}
+    for name in ("lower", "upper"):
+        found[name] = min(max(found[name], 0.0), 1.0)
+    return {{name: found[output] for output, name in _CHOSEN}}"""
+_STRAIGHT = "base + slope * (value - start)"
+_BETA = "base + {a!r} * log(p) - {b!r} * log1p(-p)"
+_LOGISTIC = "1.0 / (1.0 + exp(-min(max({z}, -{most}), {most})))"
+
+
+def to_python(
+    calibrator: Exportable,
+    *,
+    name: str = "calibrate",
+    outputs: Sequence[str] | Mapping[str, str] | None = None,
+    coverage: float = 0.95,
+) -> str:
+    """Return a fitted calibrator as the source of a Python module that imports nothing but `bisect`.
+
+    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit for bit; curves
+    with exp within 1e-12 of it, relatively. For a score or segment that they do not accept, every output is None.
+
+    Parameters
+    ----------
+    calibrator : calibrator of scores, Threshold or MonotoneBand
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
+    name : str, default="calibrate"
+        Name of the function. It takes one score, and the segment where the calibrator was fitted with segments, and
+        returns a dict.
+    outputs : sequence or mapping, optional
+        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
+        by default. A set is a tuple of labels.
+    coverage : float, default=0.95
+        Coverage of the sets.
+
+    Examples
+    --------
+    >>> from calibrant import BinningCalibrator, Partition, Tally
+    >>> bins = Partition.fixed_width(2)
+    >>> tally = Tally.from_counts([1000, 1000], [100, 800], partition=bins)
+    >>> source = to_python(BinningCalibrator.from_tally(bins, tally), outputs=["calibrated", "region"])
+    >>> namespace = {}
+    >>> exec(source, namespace)
+    >>> namespace["calibrate"](0.7), namespace["calibrate"](float("nan"))
+    ({'calibrated': 0.7997002997002997, 'region': 1}, {'calibrated': None, 'region': None})
+    """
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        raise InvalidValueError("name", "be a name of a function, without a leading underscore", got=shown(name))
+    if name in _USED:
+        raise InvalidValueError("name", "differ from the names that the function itself uses", got=repr(name))
+    table = export_table(calibrator, coverage=coverage)
+    chosen = table.choose(outputs)
+    by_segment = {_key(s.segment): (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps}
+    constants: dict[str, Any] = {
+        "_OUTPUTS": tuple(chosen.values()),
+        "_ROWS": list(zip(*(_values(table, output) for output in chosen), strict=True)),
+        "_STEPS": by_segment if table.is_segmented else by_segment[None],
+    }
+    result, imports = _TABLE, ""
+    if table.lines is not None:
+        constants["_ROWS"] = _curve_rows(table, table.lines, chosen)
+        constants["_CHOSEN"] = tuple(chosen.items())
+        result, imports = _curve_text(table.lines), "from math import exp, log, log1p\n" if table.lines.logit else ""
+    function = _FUNCTION.format(
+        name=name,
+        parameter=", segment" if table.is_segmented else "",
+        keys=", ".join(chosen),
+        unknown=", or the segment is not known" if table.is_segmented else "",
+        steps=f"_STEPS[{_segment_text(table)}]" if table.is_segmented else "_STEPS",
+        result=result,
+    )
+    header = "".join(f"# {comment(line)}\n" for note in table.notes for line in textwrap.wrap(note, 110))
+    body = "\n".join(
+        f"{key} = {pprint.pformat(value, width=118, compact=True, sort_dicts=False)}"
+        for key, value in constants.items()
+    )
+    return f"{header}from bisect import bisect_right\n{imports}\n{body}\n\n\n{function}"
+
+
+def _key(segment: Segment | Rest | None) -> Segment | None:
+    """Return the key of a segment in the module."""
+    return segment.value if isinstance(segment, Rest) else segment
+
+
+def _segment_text(table: ExportTable) -> str:
+    """The key of a segment; None, which is no key, for one that is missing or of another kind than those in fit."""
+    if not table.takes_others:
+        return "segment"
+    kinds = {isinstance(segment, str) for segment in table.segments}
+    present = "segment is not None and segment == segment"
+    kind = {True: "isinstance(segment, str)", False: f"{present} and not isinstance(segment, str)"}
+    fits = kind[kinds.pop()] if kinds else present
+    return f"segment if segment in _STEPS else {OTHER.value!r} if {fits} else None"
+
+
+def _curve_rows(table: ExportTable, lines: Lines, chosen: Mapping[str, str]) -> list[tuple[object, ...]]:
+    """Of each region the numbers of its line, what is added for the limits, and its other outputs."""
+    nothing = [0.0] * table.calibrated.size
+    lower, upper = (nothing if not table.values(name).size else table.values(name).tolist() for name in _LIMITS)
+    others = [output for output in chosen if output in ("region", "set")]
+    columns = [_values(table, output) for output in others]
+    rows = [dict(zip(others, row, strict=True)) for row in zip(*columns, strict=True)] or [{}] * len(nothing)
+    return list(zip(lines.start.tolist(), table.calibrated.tolist(), lines.slope.tolist(), lower, upper, rows,
+                    strict=True))  # fmt: skip
+
+
+def _curve_text(lines: Lines) -> str:
+    z, before = _STRAIGHT, ""
+    if lines.beta is not None:
+        z = _BETA.format(a=lines.beta[0], b=lines.beta[1])
+        smallest = SMALLEST_PROBABILITY
+        before = f"    p = min(max(value, {smallest!r}), {1.0 - smallest!r})\n"
+    return before + _LINE.format(curve=_LOGISTIC.format(z=z, most=MOST_LOGIT) if lines.logit else z)
+
+
+def _values(table: ExportTable, output: str) -> Sequence[float] | Sequence[tuple[Label, ...]]:
+    """An output in each region, as plain Python values."""
+    if output == "region":
+        return table.region_numbers
+    if output == "set":
+        if any(isinstance(label, bytes) or label in (math.inf, -math.inf) for label in table.classes):
+            rule = "not ask for 'set', because the labels are not text, finite numbers or bools"
+            raise InvalidTypeError("outputs", rule, got=shown(table.classes))
+        return table.set_members
+    values: list[float] = table.values(output).tolist()
+    return values

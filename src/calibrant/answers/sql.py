@@ -1,0 +1,197 @@
+"""A fitted calibrator as SQL: one nested CASE for each output, which gives exactly what `predict` gives."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from calibrant.answers.table import MOST_LOGIT, Exportable, ExportTable, Lines, Steps, export_table
+from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.rules import Choice
+from calibrant.sample.sql import dialects
+from calibrant.sample.sql.dialects import Dialect
+from calibrant.sample.sql.search import as_double, bin_of, by_segment, indented, one_line
+
+DIALECTS = tuple(dialects.DIALECTS)
+"""The engines that SQL can be written for."""
+
+_ALIAS = "t"
+
+
+def to_sql(
+    calibrator: Exportable,
+    *,
+    dialect: str,
+    score: str | Sequence[str] = "score",
+    segment: str | Sequence[str] | None = None,
+    table: str | Sequence[str] | None = None,
+    outputs: Sequence[str] | Mapping[str, str] | None = None,
+    coverage: float = 0.95,
+) -> str:
+    """Return a fitted calibrator as SQL text.
+
+    Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`, `predict_interval` and
+    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats; curves with exp within 1e-12
+    of it, relatively. Every output is NULL for a score that they do not accept (missing, NaN, infinite, outside the
+    score range) and for a segment that is missing or, unless the calibrator has regions for all other segments, was not
+    seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
+    computes and compares doubles as IEEE 754 says, and the column of segments has the type that segments had in `fit`.
+
+    Parameters
+    ----------
+    calibrator : calibrator of scores, Threshold or MonotoneBand
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
+    dialect : {"postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite"}
+        The engine.
+    score : str or sequence of str, default="score"
+        Name of the column with the scores of the positive class; a sequence such as ("t", "score") qualifies it.
+    segment : str or sequence of str, optional
+        Name of the column with the segments, for a calibrator that was fitted with segments.
+    table : str or sequence of str, optional
+        Return a whole statement, `SELECT t.*, ... FROM table AS t`. Without it, return the expressions alone, to
+        paste after SELECT. A text is split at dots, as in "schema.table"; a sequence of names is not.
+    outputs : sequence or mapping, optional
+        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
+        by default. Sets are text, such as '{0, 1}'.
+    coverage : float, default=0.95
+        Coverage of the sets.
+
+    Returns
+    -------
+    str
+        A comment with the guarantee, and the expressions or the statement.
+
+    Notes
+    -----
+    A score is compared as a double: comparing a 32-bit float with a cut that was rounded to 32 bits would move scores
+    into the next bin. Cuts are searched by halving, so that 5,000 bins nest 13 deep; in Spark, more than 63 cuts are an
+    array that is searched by halving. SQLite reads some decimals one unit in the last place off. So for SQLite, and for
+    the engines that were not run, doubles are written as whole numbers over powers of two.
+
+    Examples
+    --------
+    >>> from calibrant import BinningCalibrator, Partition, Tally
+    >>> bins = Partition.fixed_width(2)
+    >>> tally = Tally.from_counts([1000, 1000], [100, 800], partition=bins)
+    >>> calibrator = BinningCalibrator.from_tally(bins, tally)
+    >>> text = to_sql(calibrator, dialect="duckdb", outputs=["calibrated"])
+    >>> print("".join(line for line in text.splitlines(keepends=True) if not line.startswith("--")))
+    CASE WHEN CAST("score" AS DOUBLE) >= 0.0e0 AND CAST("score" AS DOUBLE) <= 1.0e0 THEN
+      CASE WHEN CAST("score" AS DOUBLE) < 0.5e0 THEN
+        0.1003996003996004e0
+      ELSE
+        0.7997002997002997e0
+      END
+    END AS "calibrated"
+    <BLANKLINE>
+    """
+    Choice(DIALECTS).check("dialect", dialect)
+    spelling = dialects.DIALECTS[dialect]
+    steps = export_table(calibrator, coverage=coverage)
+    chosen = steps.choose(outputs)
+    if steps.is_segmented and segment is None:
+        raise InvalidTypeError("segment", "name a column: this calibrator was fitted with segments", got="None")
+    if not steps.is_segmented and segment is not None:
+        raise InvalidTypeError("segment", "be None: this calibrator was fitted without segments", got=repr(segment))
+    alias = () if table is None else (_ALIAS,)
+    score_column = _column("score", score, spelling, alias)
+    segment_column = None if segment is None else _column("segment", segment, spelling, alias)
+    columns = []
+    for output, name in chosen.items():
+        lines = _expression(steps, output, spelling, score_column, segment_column)
+        columns.append([*lines[:-1], f"{lines[-1]} AS {spelling.name(name)}"])
+    notes = [f"-- {dialects.comment(line)}" for note in steps.notes for line in textwrap.wrap(note, 110)]
+    if table is None:
+        return "\n".join([*notes, *_listed(columns)]) + "\n"
+    names = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
+    everything = f"{spelling.name(_ALIAS)}.*"
+    source = f"FROM {_qualified('table', names, spelling)} AS {spelling.name(_ALIAS)}"
+    return "\n".join([*notes, "SELECT", *indented(_listed([[everything], *columns])), source]) + "\n"
+
+
+def _listed(columns: list[list[str]]) -> list[str]:
+    """Put a comma after every column but the last."""
+    lines = []
+    for place, column in enumerate(columns, start=1):
+        lines += [*column[:-1], column[-1] + ("," if place < len(columns) else "")]
+    return lines
+
+
+def _column(parameter: str, name: str | Sequence[str], spelling: Dialect, alias: tuple[str, ...]) -> str:
+    return _qualified(parameter, (*alias, name) if isinstance(name, str) else tuple(name), spelling)
+
+
+def _qualified(parameter: str, parts: tuple[str, ...], spelling: Dialect) -> str:
+    if not parts or not all(isinstance(part, str) and part for part in parts):
+        raise InvalidValueError(parameter, "be a name, or several that qualify each other", got=repr(parts))
+    return ".".join(spelling.name(part) for part in parts)
+
+
+def _expression(
+    table: ExportTable, output: str, spelling: Dialect, score_column: str, segment_column: str | None
+) -> list[str]:
+    """The lines of one output's expression."""
+    bodies = [(steps.segment, _of_steps(table, steps, output, spelling, score_column)) for steps in table.steps]
+    if segment_column is None:
+        return bodies[0][1]
+    column = spelling.binary_text.format(segment_column) if isinstance(bodies[0][0], str) else segment_column
+    literals = [
+        (spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment), body)
+        for segment, body in bodies
+        if isinstance(segment, str | int | float)
+    ]
+    return by_segment(column, literals, bodies[-1][1] if table.takes_others else None)
+
+
+def _of_steps(table: ExportTable, steps: Steps, output: str, spelling: Dialect, column: str) -> list[str]:
+    """One output for the scores of one segment."""
+
+    def looked_up(literals: list[str]) -> list[str]:
+        cuts, regions = steps.runs(literals)
+        leaves = [literals[region] if region >= 0 else "NULL" for region in regions]
+        return bin_of(spelling, column, steps.low, steps.high, cuts, leaves)
+
+    if table.lines is None or output in ("region", "set"):
+        return looked_up(_literals(table, output, spelling))
+    parts = [table.calibrated, table.lines.slope, table.lines.start]
+    if output != "calibrated":
+        parts.append(table.values(output))
+    texts = [[spelling.number(value) for value in part.tolist()] for part in parts]
+    score = as_double(spelling, column)
+    if spelling.most_nested is not None and steps.cuts.size > spelling.most_nested:
+        found = [one_line(looked_up(text)) for text in texts]
+        curve = _on_curve(table.lines, spelling, score, *found)
+        return [f"CASE WHEN {found[0]} IS NOT NULL THEN {curve} END"]  # a limit that is clipped ignores NULL
+    return looked_up([_on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)])
+
+
+def _on_curve(
+    lines: Lines, spelling: Dialect, score: str, value: str, slope: str, start: str, offset: str | None = None
+) -> str:
+    """The prediction, or a limit, from the numbers of a region."""
+    if lines.beta is not None:
+        smallest, largest = (spelling.number(end) for end in (SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY))
+        p = _clipped(spelling, score, smallest, largest)
+        a, b = (spelling.number(factor) for factor in lines.beta)
+        z = f"{a} * {spelling.logarithm}({p}) - {b} * {spelling.logarithm}({spelling.number(1.0)} - {p}) + {value}"
+    else:
+        z = f"{value} + {slope} * ({score} - {start})"
+    if lines.logit:
+        z = _clipped(spelling, z, spelling.number(-MOST_LOGIT), spelling.number(MOST_LOGIT))
+        z = f"{spelling.number(1.0)} / ({spelling.number(1.0)} + EXP(-({z})))"
+    if offset is None:
+        return z
+    return _clipped(spelling, f"{z} + ({offset})", spelling.number(0.0), spelling.number(1.0))
+
+
+def _clipped(spelling: Dialect, text: str, low: str, high: str) -> str:
+    least, most = spelling.extremes
+    return f"{most}({least}({text}, {high}), {low})"
+
+
+def _literals(table: ExportTable, output: str, spelling: Dialect) -> list[str]:
+    """The text of an output in each region."""
+    if output == "region":
+        return [str(region) for region in table.region_numbers]
+    if output == "set":
+        return [spelling.text(name) for name in table.set_names]
+    return [spelling.number(value) for value in table.values(output).tolist()]

@@ -1,0 +1,1 @@
+"""The impossibility result in numbers; its door is `calibrant.adversary`."""

@@ -1,0 +1,163 @@
+"""Claimed error and real error, on a distribution where an injective calibrator is wrong at every point."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._optional import pandas
+from calibrant._typing import BoolArray, FloatArray, Frame, IntArray, ScoreMap, Seed
+from calibrant.assess.adversary.ghost import BITS, POINTS, GhostWorld, is_fitted, predict, refitted
+from calibrant.assess.metrics.ece import ece
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.params.random import as_generator
+from calibrant.params.rules import Integer
+from calibrant.text.numbers import upper
+
+SAMPLE_SIZES = (10**2, 10**3, 10**4, 10**5, 10**6)
+_PROBES = 2000  # new points over which the real error is averaged
+_COLUMNS = ("shown", "claimed", "real", "real_largest")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confrontation:
+    """Shown, claimed and real calibration error, for growing samples from a `GhostWorld`.
+
+    All arrays have shape (n_methods, n_sizes).
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Names of the calibrators, the injective one first.
+    sample_sizes : int array of shape (n_sizes,)
+        Calibration rows.
+    shown : float array
+        Calibration error in 10 bins on as many new rows. This is what a reliability diagram would show.
+    claimed : float array
+        Guaranteed epsilon; NaN if nothing is guaranteed.
+    real : float array
+        E |E[Y | prediction] - prediction|, which is known exactly here.
+    real_largest : float array
+        Largest |E[Y | prediction] - prediction| over new points. The guarantee is that epsilon bounds this error.
+    injective : bool array
+        Whether different scores have different predictions.
+    no_repeat : float array of shape (n_sizes,)
+        Probability that no point is drawn twice. Then the sample contains no information about the fixed labels.
+    """
+
+    methods: tuple[str, ...]
+    sample_sizes: IntArray
+    shown: FloatArray
+    claimed: FloatArray
+    real: FloatArray
+    real_largest: FloatArray
+    injective: BoolArray
+    no_repeat: FloatArray
+
+    def __str__(self) -> str:
+        lines = [f"{'n':>9}  {'method':<12} {'shown':>8} {'claimed':>8} {'real':>8} {'largest':>8}"]
+        for column, n in enumerate(self.sample_sizes.tolist()):
+            for row, method in enumerate(self.methods):
+                shown, claim, real, largest = (float(getattr(self, name)[row, column]) for name in _COLUMNS)
+                claimed = "nothing" if np.isnan(claim) else upper(claim)
+                lines.append(f"{n:>9,}  {method:<12} {shown:>8.4f} {claimed:>8} {real:>8.4f} {largest:>8.4f}")
+        return "\n".join(lines)
+
+    def to_frame(self) -> Frame:
+        """Return the numbers as a pandas frame, one row per method and sample size."""
+        n_methods, n_sizes = self.real.shape
+        methods = np.repeat(np.array(self.methods, dtype=object), n_sizes)
+        columns = {name: getattr(self, name).ravel() for name in _COLUMNS}
+        return pandas().DataFrame({"method": methods, "n": np.tile(self.sample_sizes, n_methods), **columns})
+
+
+def confront(
+    calibrator: ScoreMap,
+    *,
+    rivals: Mapping[str, ScoreMap] | None = None,
+    sample_sizes: Sequence[int] = SAMPLE_SIZES,
+    world: GhostWorld | None = None,
+    name: str | None = None,
+    random_state: Seed = 0,
+) -> Confrontation:
+    """Build the distribution of the proof against an injective calibrator, and measure its shown and real error.
+
+    Claimed: on this world, samples of any of these sizes look like samples of a distribution on which the calibrator is
+    right. But its real error is a constant (`thm:f-must-be-coarse`). The guarantee of a binned calibrator holds there
+    as everywhere, and its real error shrinks.
+
+    Parameters
+    ----------
+    calibrator : object with `fit(scores, y)` and `predict(scores)`
+        An injective map, for example a `PlattCalibrator`. If it is already fitted, labels are drawn with the rates that
+        it predicts, so it looks perfect on every sample. Otherwise labels are fair coin flips.
+    rivals : mapping from name to calibrator, default=None
+        Other calibrators for the same rows. None is a `BinningCalibrator` with 10 bins.
+    sample_sizes : sequence of int, default=10^2 to 10^6
+        Calibration rows.
+    world : GhostWorld, default=None
+        Used in place of the world that would be built.
+    name : str, default=None
+        Name of the calibrator. None is the name of its class.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the rows.
+
+    Returns
+    -------
+    Confrontation
+
+    Notes
+    -----
+    The real error needs E[Y | prediction], an average over all points with the same prediction. They are found by
+    bisection on both sides of a new point. This works for maps whose level sets are ranges of scores, such as
+    increasing maps and bins. For an injective map the level set is one point, and E[Y | prediction] is its label.
+
+    Examples
+    --------
+    >>> from calibrant import PlattCalibrator
+    >>> from calibrant.adversary import confront
+    >>> result = confront(PlattCalibrator(), sample_sizes=(100, 10_000))
+    >>> result.real[0].round(2)
+    array([0.5, 0.5])
+    >>> bool(result.real[1, 1] < 0.1 * result.real[0, 1])
+    True
+    """
+    rng = as_generator(random_state)
+    if world is None:
+        world = GhostWorld(calibrator.predict if is_fitted(calibrator) else None, seed=int(rng.integers(2**31)))
+    contenders = {name or type(calibrator).__name__.removesuffix("Calibrator"): calibrator}
+    contenders |= {"Binning": BinningCalibrator(n_bins=10)} if rivals is None else dict(rivals)
+    sizes = np.array([Integer(10).check("sample_sizes", size) for size in sample_sizes], dtype=np.int64)
+    numbers = np.full((5, len(contenders), sizes.size), np.nan)
+    for column, n in enumerate(sizes.tolist()):
+        scores, y = world.draw(rng, n)
+        new_scores, new_y = world.draw(rng, n)
+        probes = rng.integers(POINTS, size=_PROBES)
+        for row, contender in enumerate(contenders.values()):
+            fitted = refitted(contender, scores, y)
+            measured = ece(new_y, predict(fitted, new_scores), strategy="uniform", classes=(0, 1)).value
+            epsilon = getattr(getattr(fitted, "guarantee_", None), "epsilon", None)
+            error, single = _real_errors(world, fitted, probes)
+            promised = np.nan if epsilon is None else epsilon
+            numbers[:, row, column] = measured, promised, error.mean(), error.max(), single
+    no_repeat = np.exp(np.maximum(-sizes * (sizes - 1.0) / (2.0 * POINTS), -700.0))
+    shown, claimed, real, largest, injective = numbers
+    return Confrontation(tuple(contenders), sizes, shown, claimed, real, largest, injective == 1.0, no_repeat)
+
+
+def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple[FloatArray, bool]:
+    """|E[Y | prediction] - prediction| at each probe, and whether each prediction belongs to a single point."""
+    value = predict(fitted, world.scores_at(probes))
+    first, last = _reach(world, fitted, probes, value, -1), _reach(world, fitted, probes, value, 1)
+    return np.abs(world.rate_between(first, last) - value), bool((first == last).all())
+
+
+def _reach(world: GhostWorld, fitted: ScoreMap, probes: IntArray, value: FloatArray, step: int) -> IntArray:
+    """The point furthest from each probe, in one direction, that has the same prediction."""
+    inside = probes.copy()
+    outside = np.full(probes.size, -1 if step < 0 else POINTS)
+    for _ in range(BITS + 1):
+        middle = (inside + outside) // 2 if step > 0 else (inside + outside + 1) // 2
+        same = predict(fitted, world.scores_at(np.clip(middle, 0, POINTS - 1))) == value
+        inside, outside = np.where(same, middle, inside), np.where(same, outside, middle)
+    return inside

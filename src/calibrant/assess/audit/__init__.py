@@ -1,0 +1,1 @@
+"""Is this score calibrated? `audit`, and what it finds."""

@@ -1,0 +1,335 @@
+"""What an audit found, as plain numbers and as text."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._optional import pandas
+from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
+from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.sample.facts import RowFacts
+from calibrant.text import numbers
+from calibrant.text.sentences import sentence
+
+TOO_LOW, TOO_HIGH, NO_EVIDENCE = "scores too low", "scores too high", "no evidence"
+_VACUOUS = 0.5
+_LINES = 8  # findings in the text
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A range of scores that is proved wrong, and the direction of the error.
+
+    Attributes
+    ----------
+    segment : object
+        The segment; None for all rows.
+    low, high : float
+        Range of scores.
+    direction : str
+        "scores too low" or "scores too high".
+    error : float
+        Some score in the range is off by at least this much: from E[Y | score], or from E[Y | score, segment].
+    count : int
+        Rows in the range.
+    mean_score, rate : float
+        Mean score and observed rate of these rows.
+    """
+
+    segment: Hashable
+    low: float
+    high: float
+    direction: str
+    error: float
+    count: int
+    mean_score: float
+    rate: float
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def sentence(self, noun: str = "segment") -> str:
+        """The finding in words; `noun` is what a segment is, such as a month."""
+        where = f"{numbers.rows(self.count)} with scores from {numbers.span(self.low, self.high)}"
+        group = "" if self.segment is None else f" in {noun} {self.segment!r}"
+        return (
+            f"{self.direction} by at least {numbers.lower(self.error)} somewhere among the {where}{group}: "
+            f"mean score {numbers.nearest(self.mean_score)}, observed rate {numbers.nearest(self.rate)}"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuditTable:
+    """Every region of every resolution: mean score, observed rate, and what is proved.
+
+    Attributes
+    ----------
+    segment : object array of shape (m,)
+        The segment; None for all rows.
+    resolution : int array of shape (m,)
+        0 for all rows of the segment; higher numbers are finer.
+    low, high : float arrays of shape (m,)
+        Smallest and largest score of the region's rows.
+    counts : int array of shape (m,)
+        Rows.
+    mean_score, rate : float arrays of shape (m,)
+        Mean score, and share of positive labels.
+    lower, upper : float arrays of shape (m,)
+        Limits for the mean of E[Y | score] over these rows, or of E[Y | score, segment] for the rows of a segment;
+        valid for the whole table at once. With importance weights or groups: `mean_score` plus limits for the mean of
+        E[Y | score] - score over the population of the region.
+    error : float array of shape (m,)
+        Proved distance between the mean score and that mean; 0 where nothing is proved.
+    """
+
+    segment: NDArray[np.object_]
+    resolution: IntArray
+    low: FloatArray
+    high: FloatArray
+    counts: IntArray
+    mean_score: FloatArray
+    rate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    error: FloatArray
+
+    @classmethod
+    def joined(cls, tables: Sequence["AuditTable"]) -> "AuditTable":
+        """Several tables as one."""
+        columns = {field.name: [getattr(table, field.name) for table in tables] for field in fields(cls)}
+        return cls(**{name: np.concatenate(parts) for name, parts in columns.items()})
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """For each region "scores too low", "scores too high" or "no evidence"."""
+        direction = np.where(self.mean_score < self.lower, TOO_LOW, TOO_HIGH)
+        return tuple(np.where(self.error > 0.0, direction, NO_EVIDENCE).tolist())
+
+    @property
+    def is_finest(self) -> BoolArray:
+        """Whether a region belongs to its segment's finest resolution."""
+        return np.concatenate([self.resolution[rows] == self.resolution[rows.stop - 1] for rows in self.blocks])
+
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """The regions of all rows, and then of each segment. The first region of a block holds all of its rows."""
+        starts = np.flatnonzero(self.resolution == 0).tolist()
+        return tuple(slice(*ends) for ends in pairwise([*starts, self.resolution.size]))
+
+    def finding(self, row: int) -> Finding:
+        """What is proved for one region."""
+        return Finding(
+            segment=self.segment[row],
+            direction=TOO_LOW if self.mean_score[row] < self.lower[row] else TOO_HIGH,
+            count=int(self.counts[row]),
+            **{name: float(getattr(self, name)[row]) for name in ("low", "high", "error", "mean_score", "rate")},
+        )
+
+    def to_frame(self) -> Frame:
+        """Return the table as a pandas frame, one row per region."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return pandas().DataFrame({**columns, "verdict": self.verdict})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """What is proved about the distance between a score and the rate E[Y | given].
+
+    What is given is the score alone, or the score and the segment.
+
+    Attributes
+    ----------
+    lower_bound : float
+        The largest calibration error, sup |E[Y | given] - score|, is at least this; 0 where nothing is proved.
+    average_lower_bound : float
+        The average calibration error, E |E[Y | given] - score|, is at least this.
+    upper_bound : float or None
+        No score value that was seen is off by more than this; None if no such bound exists.
+    upper_bound_reason : str or None
+        Why there is no upper bound.
+    unseen_mass : float or None
+        Where there is an upper bound: values that were not seen hold at most this share of the population.
+    tolerance : float
+        An error up to this size is not called miscalibration.
+    """
+
+    lower_bound: float
+    average_lower_bound: float
+    upper_bound: float | None
+    upper_bound_reason: str | None
+    unseen_mass: float | None
+    tolerance: float = field(default=0.0, kw_only=True)
+
+    @property
+    def is_miscalibrated(self) -> bool:
+        """Whether an error larger than `tolerance` is proved."""
+        return self.lower_bound > self.tolerance
+
+    @property
+    def is_nearly_calibrated(self) -> bool:
+        """Whether no error above `tolerance` is proved, and an upper bound on the error is low enough to be useful."""
+        return not self.is_miscalibrated and self.upper_bound is not None and self.upper_bound < _VACUOUS
+
+    @property
+    def verdict(self) -> str:
+        """One of three results: proved wrong, proved nearly right, or neither."""
+        return self._verdict()
+
+    def _verdict(self) -> str:
+        least = f"by at least {numbers.lower(self.lower_bound)}"
+        if self.is_miscalibrated:
+            over = f"off by more than {self.tolerance:g}, {least}" if self.tolerance else f"miscalibrated {least}"
+            return f"proved {over}"
+        if self.is_nearly_calibrated and self.upper_bound is not None:
+            return f"proved within {numbers.upper(self.upper_bound)} (finitely many scores)"
+        return f"not proved off by more than {self.tolerance:g}" if self.tolerance else NO_EVIDENCE
+
+    def proved(self, who: str = "", value: str = "score value") -> list[str]:
+        """What is proved, in words: `who` is off, such as " the scores are", and by how much a `value` is at most."""
+        found = []
+        if self.lower_bound > 0.0:
+            within = "" if self.is_miscalibrated else ": within the tolerance"
+            found.append(f"somewhere{who} off by at least {numbers.lower(self.lower_bound)}{within}")
+        if self.average_lower_bound > 0.0:
+            found.append(f"on average{who} off by at least {numbers.lower(self.average_lower_bound)}")
+        if self.upper_bound is not None and self.unseen_mass is not None:
+            unseen = f"values that were not seen hold at most {numbers.upper(self.unseen_mass)} of the population"
+            found.append(f"no {value} that was seen is off by more than {numbers.upper(self.upper_bound)}; {unseen}")
+        return found
+
+    def _lines(self, where: str, value: str) -> list[str]:
+        """What the verdict does not say, as lines of text."""
+        known = self.proved(where, value)[int(self.is_miscalibrated) :]
+        unknown = [] if self.upper_bound is not None else [f"no upper bound{where}: {self.upper_bound_reason}"]
+        return [f"  {text}" for text in (*known, *unknown)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit(Bounds):
+    """What is proved about the calibration of a score, for every distribution, and what cannot be known.
+
+    All statements hold together with probability at least `confidence_level` over the draw of the rows. The bounds of
+    the audit itself are about E[Y | score]. They never use the segments. Those of `within_segments` are about
+    E[Y | score, segment]: a score can be calibrated and yet be off in every segment.
+
+    Attributes
+    ----------
+    lower_bound : float
+        The largest calibration error, sup |E[Y | score] - score|, is at least this; 0 where nothing is proved.
+    average_lower_bound : float
+        The average calibration error, E |E[Y | score] - score|, is at least this.
+    upper_bound : float or None
+        No score value that was seen is off by more than this; None if no such bound exists.
+    upper_bound_reason : str or None
+        Why there is no upper bound.
+    unseen_mass : float or None
+        Where there is an upper bound: score values that were not seen hold at most this share of the population.
+    tolerance : float
+        An error up to this size is not called miscalibration.
+    within_segments : Bounds or None
+        The same bounds for E[Y | score, segment] in place of E[Y | score]; None for an audit without segments. There,
+        a value is a score in a segment.
+    table : AuditTable
+        Every region: count, mean score, observed rate, interval, verdict.
+    findings : tuple of Finding
+        The largest proved error of all rows and of each segment, where there is one above `tolerance`, largest first.
+    confidence_level : float
+        1 - alpha.
+    n_rows : int
+        Rows that were audited.
+    assumptions : tuple of str
+        What must be true for all this to hold.
+    n_skipped : int
+        Rows that were skipped because their label is missing.
+    monotone : MonotoneBand or None
+        Limits of the rate at every single score, if it does not fall as the score rises; None unless asked for. It
+        holds at `confidence_level` on its own, not at once with the rest.
+    noun : str
+        What a segment is called, such as "month".
+    n_groups : int
+        Groups that the rows belong to; 0 where rows have none.
+    n_set_aside : int
+        Further rows, drawn at random, that only cut the regions; 0 unless rows have weights or groups.
+    population : str
+        What the errors are those of, where rows have weights or groups, such as " of rows of new groups".
+    """
+
+    within_segments: Bounds | None
+    table: AuditTable
+    findings: tuple[Finding, ...]
+    confidence_level: float
+    n_rows: int
+    assumptions: tuple[str, ...]
+    n_skipped: int = 0
+    monotone: MonotoneBand | None = None
+    noun: str = "segment"
+    n_groups: int = 0
+    n_set_aside: int = 0
+    population: str = ""
+
+    @property
+    def basis(self) -> str:
+        """How many rows were audited, and in how many groups."""
+        aside = f" (and {numbers.rows(self.n_set_aside)} that only cut the regions)" if self.n_set_aside else ""
+        return f"{numbers.rows(self.n_rows, self.n_groups)}{aside}"
+
+    @property
+    def by_segment(self) -> bool:
+        """Whether calibration within segments, E[Y | score, segment], was audited too."""
+        return self.within_segments is not None
+
+    @property
+    def at_single_scores(self) -> str | None:
+        """What `monotone` says about single scores, in words."""
+        band = self.monotone
+        if band is None:
+            return None
+        alone = f"{numbers.percent(band.confidence_level)} confidence on its own"
+        if band.refutation_ is not None:
+            return f"the rate falls somewhere as the score rises ({alone}): {band.refutation_}"
+        found = band.largest_error() or "no single score is proved off"
+        return f"if the rate does not fall as the score rises ({alone}): {found}"
+
+    @property
+    def worst(self) -> Finding | None:
+        """The largest proved error, of the score or of the score in a segment; None if none is above `tolerance`."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def verdict(self) -> str:
+        """Proved wrong, proved nearly right, or neither: for the score, and then within segments."""
+        verdict, within = self._verdict(), self.within_segments
+        if within is None or verdict == within.verdict == NO_EVIDENCE:
+            return verdict
+        return f"{verdict}; within {self.noun}s: {within.verdict}"
+
+    def sentence(self) -> str:
+        """The verdict and what it rests on. Where nothing is proved, it says so."""
+        basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.basis}"
+        verdict = f"{NO_EVIDENCE} of miscalibration" if self.verdict == NO_EVIDENCE else self.verdict
+        if any(part.is_miscalibrated or part.is_nearly_calibrated for part in (self, self.within_segments or self)):
+            return sentence(f"{verdict}, {basis}")
+        aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
+        return sentence(f"{verdict}, {basis}; this does not prove that the scores are {aim}")
+
+    @property
+    def details(self) -> list[str]:
+        """What the verdict rests on, as lines of text."""
+        lines = [f"  this is about the error{self.population}"] if self.population else []
+        lines += [f"  {finding.sentence(self.noun)}" for finding in self.findings[:_LINES]]
+        if len(self.findings) > _LINES:
+            lines.append(f"  and findings in {numbers.counted(len(self.findings) - _LINES, f'more {self.noun}')}")
+        lines += self._lines("", "score value")
+        if self.within_segments is not None:
+            lines += self.within_segments._lines(f" within {self.noun}s", f"score value of a {self.noun}")
+        if self.at_single_scores is not None:
+            lines.append(f"  {self.at_single_scores}")
+        lines += [f"  {note}" for note in RowFacts(skipped=self.n_skipped).notes]
+        return lines
+
+    def __str__(self) -> str:
+        confidence = f"with {numbers.percent(self.confidence_level)} confidence"
+        return "\n".join([f"{self.verdict}, {confidence}, from {self.basis}", *self.details])

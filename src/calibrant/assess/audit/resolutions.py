@@ -1,0 +1,177 @@
+"""Regions of a score at several resolutions: all rows, halves, quarters, and so on down to bins or single values."""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import IndexArray, IntArray
+from calibrant.assess.audit.cell_sums import CellSums, finest_bins
+from calibrant.assess.audit.findings import AuditTable
+from calibrant.cells.score_partition import equal_mass
+from calibrant.limits.binomial import sidak_level
+from calibrant.limits.bounded_mean import lower_mean
+from calibrant.limits.non_identical import gap_limits, non_identical
+
+# Shares of alpha: for the limits of all regions, for the average error in the population, for the unseen mass.
+REGIONS_SHARE, AVERAGE_SHARE, UNSEEN_SHARE = 0.9, 0.05, 0.05
+_ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the proved error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resolutions:
+    """The regions of one segment at every resolution, coarse to fine, and what is proved for each.
+
+    Attributes
+    ----------
+    table : AuditTable
+        The regions; the one of resolution 0 holds all rows.
+    parent : int array of shape (m,)
+        The region of the next coarser resolution that contains each region; -1 for the first.
+    largest_possible : float
+        Largest distance between mean score and mean rate that is not ruled out, over the finest regions.
+    finite : bool
+        Whether the finest regions are single score values.
+    n_values : int or None
+        Distinct scores; None for more than were counted.
+    n_singletons : int
+        Scores seen once.
+    n_apart : int
+        Regions where the error lies outside its limits if large groups count in full, see `audit_units`.
+    """
+
+    table: AuditTable
+    parent: IndexArray
+    largest_possible: float
+    finite: bool
+    n_values: int | None
+    n_singletons: int
+    n_apart: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.table.counts[0])
+
+    def average_error(self) -> float:
+        """Proved average error over the rows: the best sum over regions of any resolutions that do not overlap."""
+        best, level = self.table.counts * self.table.error, self.table.resolution
+        for finer in range(int(level[-1]), 0, -1):
+            here = np.flatnonzero(level == finer)
+            best = np.maximum(best, np.bincount(self.parent[here], best[here], minlength=best.size))
+        return float(best[0]) / self.n_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proved:
+    """What is proved of a score, by the regions of all rows, and then of each segment.
+
+    Attributes
+    ----------
+    parts : list of Resolutions
+        The regions of all rows, and then of each segment.
+    averages : sequence of float
+        Lower bounds of the average error: of the score, and of the score within segments, if there are any.
+    unseen_mass : sequence of float
+        At most this share of the population has score values, or values within segments, that were not seen.
+    assumptions : tuple of str
+        What must be true.
+    n_groups, n_set_aside, population
+        As in `Audit`.
+    """
+
+    parts: list[Resolutions]
+    averages: Sequence[float]
+    unseen_mass: Sequence[float]
+    assumptions: tuple[str, ...]
+    n_groups: int = 0
+    n_set_aside: int = 0
+    population: str = ""
+
+
+def audit_cells(members: list[tuple[Hashable, CellSums]], n_bins: int | str, alpha: float) -> Proved:
+    """What is proved of independent rows, with probability 1 - alpha, from cells of all rows and of each segment."""
+    share = alpha * REGIONS_SHARE / len(members)
+    parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members]
+    rest = alpha if len(parts) == 1 else alpha / 2.0
+    targets = [parts[:1], parts[1:]][: len(parts)]
+    errors = [
+        float(np.average([part.average_error() for part in some], weights=[part.n_rows for part in some]))
+        for some in targets
+    ]
+    # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
+    averages, unseen = [], []
+    for some, error in zip(targets, np.maximum.accumulate(errors).tolist(), strict=True):
+        n_rows, missing = sum(part.n_rows for part in some), sum(part.n_singletons for part in some)
+        averages.append(lower_mean(error, n_rows, rest * AVERAGE_SHARE))
+        deviation = (1.0 + math.sqrt(2.0)) * math.sqrt(math.log(2.0 / (rest * UNSEEN_SHARE)) / n_rows)
+        unseen.append(min(1.0, missing / n_rows + deviation))
+    return Proved(parts, averages, unseen, ("the rows are independent draws from one distribution",))
+
+
+def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Resolutions:
+    """Cut the scores at every resolution, and find limits that hold for all regions with probability 1 - alpha.
+
+    Every resolution gets the same share of alpha. Within a resolution the share is divided by Sidak's rule: given the
+    scores, labels of different regions are independent. The cuts depend on the scores alone, and equal scores stay
+    together, so choosing the cuts costs no part of alpha.
+    """
+    nested = _nested_cells(cells.counts, n_bins, cells.finite)
+    n_levels = len(nested)
+    parts: list[dict[str, NDArray[Any]]] = []
+    offset, above = 0, np.full(cells.counts.size, -1)
+    for level, cell in enumerate(nested):
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        n_rows = np.add.reduceat(cells.counts, first)
+        low, high = cells.low[first], cells.high[np.append(first[1:], cells.counts.size) - 1]
+        parts.append(
+            {
+                "resolution": np.full(first.size, level),
+                "parent": above[first],
+                "low": low,
+                "high": high,
+                "counts": n_rows,
+                "positives": np.add.reduceat(cells.positives, first),
+                "mean_score": np.clip(np.add.reduceat(cells.total, first) / n_rows, low, high),
+                "tail": np.full(first.size, sidak_level(alpha / n_levels, first.size) / 2),
+            }
+        )
+        above = offset + np.cumsum(np.diff(cell, prepend=-1) != 0) - 1
+        offset += first.size
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    counts, positives, mean_score = columns["counts"], columns.pop("positives"), columns["mean_score"]
+    limits = non_identical(counts, positives, columns.pop("tail"), columns["low"] == columns["high"])
+    nearest, farthest = gap_limits(limits, mean_score)
+    parent, finest = columns.pop("parent"), columns["resolution"] == columns["resolution"][-1]
+    names = np.empty(counts.size, dtype=object)
+    names.fill(segment)
+    return Resolutions(
+        AuditTable(
+            segment=names,
+            rate=positives / counts,
+            lower=limits.lower,
+            upper=limits.upper,
+            error=np.maximum(nearest - _ROUNDING, 0.0),
+            **columns,
+        ),
+        parent,
+        largest_possible=min(1.0, float(farthest[finest].max()) + _ROUNDING),
+        finite=cells.finite,
+        n_values=cells.n_values,
+        n_singletons=int(np.count_nonzero(cells.counts == 1)),
+    )
+
+
+def _nested_cells(counts: IntArray, n_bins: int, finite: bool) -> list[IntArray]:
+    """For every resolution, coarse to fine, the region of each cell. Each region lies within one coarser region."""
+    nested = [equal_mass(counts, n_bins)]
+    while nested[0][-1] > nested[0][0]:
+        nested.insert(0, nested[0] // 2)
+    if finite:
+        nested.append(np.arange(counts.size))
+    sizes = [int(np.count_nonzero(np.diff(cell))) for cell in nested]
+    # a resolution with the same regions as the next finer one would use a share of alpha for nothing
+    return [cell for cell, size, finer in zip(nested, sizes, [*sizes[1:], -1], strict=True) if size != finer]

@@ -1,0 +1,240 @@
+"""An audit of rows that count differently, or that belong together: bets on weighted rows, or on whole groups."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant.assess.audit.cell_sums import finest_bins
+from calibrant.assess.audit.findings import AuditTable
+from calibrant.assess.audit.resolutions import AVERAGE_SHARE, REGIONS_SHARE, UNSEEN_SHARE, Proved, Resolutions
+from calibrant.assess.metrics.bin_sums import few_values
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.calibrators.regions.weighted_rows import weights_of
+from calibrant.errors import GroupCapWarning, InvalidValueError, warn_caller
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.numbers import counted
+from calibrant.text.sentences import Setting, shown, words
+
+_CUTTING = 0.1  # of the rows, or of whole groups: these only cut the regions
+_ROUNDING = 1e-9
+
+
+def audit_units(
+    rows: MemoryRows, weight_bound: float | None, max_group_size: int | None, n_bins: int | str, alpha: float
+) -> Proved:
+    """Regions at every resolution, and what is proved with probability 1 - alpha.
+
+    In a region, a unit (a weighted row, or the rows of a group) has the weight w and the weighted mean d of label minus
+    score. E[w d] / E[w] is the mean of E[Y | score] - score over the region, in the population that the weights
+    describe or among rows of new groups. Units are independent draws, and the regions are cut by other units, so that
+    the bets of `calibrant.limits.shift.betting` hold for (d + b) / (1 + b - a) in a region of scores from a to b.
+    Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the segments that units set
+    aside have.
+    """
+    # of groups exactly a tenth or more, because they fix the cap on sizes, too
+    share = _CUTTING if rows.groups is None else max(1, math.ceil(_CUTTING * rows.n_groups()))
+    cutting = rows.chosen(rows.draw(share, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
+    learned = max_group_size is None
+    if rows.groups is not None and max_group_size is None:
+        max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
+    # the weights of rows that only cut are checked too
+    order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
+    rows, cutting = rows.take(order), cutting[order]
+    if cutting.all():
+        raise InvalidValueError("y", "have more than one row or group", got="one")
+    in_full = weights_of(rows.take(~cutting))
+    others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
+    n_units = units.n_units or len(others)
+    segments = _segments(rows)
+    # by rows set aside alone: what is counted must not decide how alpha is shared
+    known = [(name, inside) for name, inside in segments if (inside & cutting).any()]
+    known.insert(0, (None, np.ones(len(rows), dtype=bool)))
+    parts, cuts = [], []
+    unseen = np.ones((2, len(rows)))
+    for name, inside in known:
+        cut, groups = rows.scores[cutting & inside], rows.groups
+        n_cutting = cut.size if groups is None else np.unique(groups.codes[cutting & inside]).size
+        share = cut.size / max(int(cutting.sum()), 1) if name is not None else 1.0
+        finest = finest_bins(max(1, round(n_units * share)), n_bins)
+        cuts.append(_Cuts.of(cut, finest, n_cutting))
+        unseen[int(len(cuts) > 1), inside] = ~np.isin(rows.scores[inside], cuts[-1].values)
+        members = np.flatnonzero(inside[~cutting])
+        if members.size:  # they count as among all rows: what is said of segments is about the same population
+            own = others.take(members), units.part(members), in_full[members]
+            parts.append(_resolve(name, *own, cuts[-1], alpha * REGIONS_SHARE / len(known)))
+    if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
+        parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
+    given = (rows.take(cutting), others)
+    # every other resolution: signs are few in coarse ones, and uncertain in fine ones
+    levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)][::2]) for part in given]
+    n_targets = min(len(known), 2)
+    average = within = _average(given, units, levels, alpha * AVERAGE_SHARE / n_targets)
+    if n_targets > 1:
+        numbers = [np.asarray(part.segment) for part in given]
+        apart = [level * len(rows.segment_names) + own for level, own in zip(levels, numbers, strict=True)]
+        within = max(average, _average(given, units, apart, alpha * AVERAGE_SHARE / n_targets))
+    masses = [units.limits(one[~cutting], alpha * UNSEEN_SHARE / n_targets)[1] for one in unseen[:n_targets]]
+    assumed = _assumed(units, cutting, weight_bound)
+    silent = [name for name, inside in segments if not (inside & cutting).any()]
+    if silent:
+        assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
+    if learned and units.unit is not None:
+        _warn_of_cap(parts, units)
+    aside = len(rows) - parts[0].n_rows
+    return Proved(parts, (average, within), (masses[0], masses[-1]), assumed, units.n_units, aside, units.population)
+
+
+def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
+    """Warn where the error among all rows lies outside limits that are for groups which count up to a learned cap."""
+    n_apart = sum(part.n_apart for part in parts)
+    if not n_apart:
+        return
+    said = (
+        f"in {counted(n_apart, 'region')} of scores the error among all rows lies outside the limits, which are for "
+        f"groups that count {units.counts_as}: set "
+    )
+    warn_caller(words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning)
+
+
+def _segments(rows: MemoryRows) -> list[tuple[Hashable, BoolArray]]:
+    """The rows of each segment."""
+    names = () if rows.segment is None else rows.segment_names
+    return [(name, np.asarray(rows.segment) == number) for number, name in enumerate(names)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cuts:
+    """How scores are cut, by rows that are not counted.
+
+    Attributes
+    ----------
+    edges : float array
+        Between the finest bins.
+    values : float array
+        The score values that were seen.
+    finite : bool
+        Whether these are so few, and seen so often, that each is a region.
+    """
+
+    edges: FloatArray
+    values: FloatArray
+    finite: bool
+
+    @classmethod
+    def of(cls, scores: FloatArray, finest: int, n_units: int) -> "_Cuts":
+        values = np.unique(scores)
+        edges = np.unique(np.quantile(scores, np.arange(1, finest) / finest)) if scores.size else np.empty(0)
+        return cls(edges, values, bool(values.size) and few_values(values.size, round(n_units / _CUTTING)))
+
+    def levels(self, scores: FloatArray) -> list[tuple[IndexArray, FloatArray, FloatArray]]:
+        """Coarse to fine: the region of each row, or -1, and the lowest and highest score of each region."""
+        region, bounds = np.searchsorted(self.edges, scores, side="right"), np.concatenate([[0.0], self.edges, [1.0]])
+        found = [(region, bounds[:-1], bounds[1:])]
+        while found[0][1].size > 1:
+            low, high = found[0][1], found[0][2]
+            found.insert(0, (found[0][0] // 2, low[::2], np.append(high[1::2], high[-1:] if low.size % 2 else [])))
+        if self.finite:
+            place = np.minimum(np.searchsorted(self.values, scores), self.values.size - 1)
+            found.append((np.where(self.values[place] == scores, place, -1), self.values, self.values))
+        return found
+
+
+def _resolve(
+    segment: Hashable, rows: MemoryRows, units: Units, in_full: FloatArray, cuts: _Cuts, alpha: float
+) -> Resolutions:
+    """What is proved for each region of some rows; `in_full` are the weights of rows without a cap on groups."""
+    levels = cuts.levels(rows.scores)
+    weights = units.weights(len(rows))
+    parts: list[dict[str, Any]] = []
+    offset, farthest, above = 0, 1.0, np.full(len(rows), -1)
+    n_apart = 0
+    for level, (region, low_end, high_end) in enumerate(levels):
+        inside = np.flatnonzero(region >= 0)
+        if not inside.size:
+            continue
+        present = np.bincount(region[inside], minlength=low_end.size) > 0
+        seen, place = np.flatnonzero(present), (np.cumsum(present) - 1)[region[inside]]
+        some, part = rows.take(inside), units.part(inside)
+        most, span = high_end[seen], 1.0 + high_end[seen] - low_end[seen]
+        outcomes = (some.codes - some.scores + most[place]) / span[place]
+        limits = part.means(outcomes, place, seen.size, alpha / (len(levels) * low_end.size))
+        low, high = span * limits.lower - most, span * limits.upper - most
+        whole = np.bincount(place, in_full[inside])
+        error = np.bincount(place, in_full[inside] * (some.codes - some.scores)) / np.maximum(whole, 1e-300)
+        n_apart += int(np.count_nonzero((error < low - _ROUNDING) | (error > high + _ROUNDING)))
+        # of a region without rows nothing is known
+        farthest = float(np.maximum(np.abs(low), np.abs(high)).max()) if seen.size == low_end.size else 1.0
+        own = weights[inside]
+        total = np.bincount(place, own)
+        mean = np.bincount(place, own * some.scores) / total
+        smallest, largest = np.full(seen.size, np.inf), np.full(seen.size, -np.inf)
+        np.minimum.at(smallest, place, some.scores)
+        np.maximum.at(largest, place, some.scores)
+        parent = np.empty(seen.size, dtype=np.intp)
+        parent[place] = above[inside]  # regions of the next level lie within those of the last
+        parts.append(
+            {
+                "resolution": np.full(seen.size, level),
+                "parent": parent,
+                "low": smallest,
+                "high": largest,
+                "counts": np.bincount(place),
+                "mean_score": np.clip(mean, smallest, largest),
+                "rate": np.bincount(place, own * some.codes) / total,
+                "lower": np.clip(mean + low, 0.0, 1.0),
+                "upper": np.clip(mean + high, 0.0, 1.0),
+                "error": np.maximum(np.maximum(low, -high) - _ROUNDING, 0.0),
+            }
+        )
+        above = np.full(len(rows), -1)
+        above[inside] = offset + place
+        offset += seen.size
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    found, names = columns.pop("parent"), np.empty(offset, dtype=object)
+    names.fill(segment)
+    # a score value that only counted rows have is no region, so that nothing bounds its error
+    finite = cuts.finite and bool((levels[-1][0] >= 0).all())
+    n_values = np.unique(rows.scores).size
+    table = AuditTable(segment=names, **columns)
+    reach = min(1.0, farthest + _ROUNDING)
+    return Resolutions(table, found, reach, finite=finite, n_values=n_values, n_singletons=0, n_apart=n_apart)
+
+
+def _average(given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[Any], alpha: float) -> float:
+    """Proved average error: the mean of label minus score, with signs that rows set aside gave to regions.
+
+    Signs that are fixed beforehand can only make the mean smaller than that of |E[Y | score] - score|.
+    """
+    best, (cut, others) = 0.0, given
+    for before, now in zip(*levels, strict=True):
+        size = int(max(before.max(initial=-1), now.max(initial=-1))) + 1
+        held = before >= 0
+        sums = np.bincount(before[held], (cut.codes - cut.scores)[held], minlength=size)
+        signs = np.append(np.where(sums < 0.0, -1.0, 1.0), 0.0)  # the last is that of rows in no region
+        sign = signs[np.maximum(now, -1)]
+        outcomes = (sign * (others.codes - others.scores) + 1.0) / 2.0
+        best = max(best, 2.0 * units.limits(outcomes, 2.0 * alpha / len(levels[0]))[0] - 1.0)
+    return best
+
+
+def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tuple[str, ...]:
+    """What must be true, and what the audit is about."""
+    set_aside = f"{counted(int(cutting.sum()), 'row')} that only cut the regions were drawn at random"
+    if units.unit is None:
+        return (
+            "the rows with their importance weights are independent draws from one distribution; what is said is about "
+            "the population in which each row counts by its weight",
+            f"no importance weight exceeds {units.bound:g}",
+            set_aside,
+        )
+    weighted = "" if weight_bound is None else ", in the population in which each row counts by its weight"
+    return (
+        "the groups are independent draws from one distribution; what is said is about rows of new groups"
+        f"{weighted}, where a group counts {units.counts_as}",
+        *(() if weight_bound is None else (f"no importance weight exceeds {weight_bound:g}",)),
+        set_aside,
+    )

@@ -1,0 +1,1 @@
+"""Do the assumptions hold? Exchangeable rows, and rows that belong together."""

@@ -1,0 +1,257 @@
+"""What a test of exchangeability found, as numbers and in words."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.text import numbers
+from calibrant.text.sentences import Setting, Text, render, sentence
+
+_NULLS = {
+    "scores": "the scores are exchangeable",
+    "labels": "within each bin of the score, the rows are exchangeable",
+    "scores by class": "within each class, the scores are exchangeable",
+    "runs of scores": "the scores are exchangeable",
+    "runs of labels": "within each bin of the score, the rows are exchangeable",
+}
+KINDS = tuple(_NULLS)
+_MOVED = {
+    "scores": "the scores have moved",
+    "labels": "the rate at a given score has moved",
+    "scores by class": "the scores within the classes have moved",
+    "runs of scores": "scores depend on the scores of the rows before",
+    "runs of labels": "labels depend on the labels of the rows before",
+}
+_PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
+SORTED_FILE = "is the file sorted by outcome? Then its order says nothing"
+_SORTED_SCORES = "the scores are in order: is the file sorted by score? Then its order says nothing"
+_TOGETHER = "neighbouring rows are alike, as rows of one customer or of one day are: give what they share as "
+_TOGETHER_IN_TIME = "neighbouring rows are alike, as rows of one customer are: give what they share, not the time, as "
+_GROUPS_TOGETHER = "neighbouring groups are alike, as those of one day or region are: give what these share as "
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExchangeabilityTest:
+    """One of the tests, and what it found.
+
+    Attributes
+    ----------
+    kind : str
+        "scores", "labels" (the rate at a given score), "scores by class", "runs of scores" or "runs of labels".
+    null : str
+        What an alarm disproves.
+    alarm : bool
+        Whether the e-value ever reached the threshold, which is the number of tests divided by alpha.
+    log_evidence : float
+        Natural logarithm of the largest e-value so far.
+    p_value : float
+        An upper bound of the p-value of this test alone: 1 / largest e-value, at most 1.
+    alarm_after : int or None
+        After how many rows, in order, the alarm was raised.
+    alarm_time : object
+        The time of that row, where times were given.
+    change_after : int or None
+        After how many rows the largest change most likely was: an estimate, without a guarantee. It comes after the
+        alarm where an earlier, smaller change raised it. None for runs, and without an alarm.
+    change_time : object
+        The time of the first row after the change.
+    before, after : float or None
+        Mean score before and after the change. For labels: the rates at the same scores, which is the overall rate plus
+        the mean distance of the labels from the rate of their bin.
+    path : float array of shape (n_looks,)
+        Natural logarithm of the e-value at each look, for a plot.
+    """
+
+    kind: str
+    alarm: bool
+    log_evidence: float
+    path: FloatArray
+    alarm_after: int | None = None
+    alarm_time: Any = None
+    change_after: int | None = None
+    change_time: Any = None
+    before: float | None = None
+    after: float | None = None
+
+    @property
+    def null(self) -> str:
+        """What an alarm disproves."""
+        return _NULLS[self.kind]
+
+    @property
+    def p_value(self) -> float:
+        """An upper bound of the p-value of this test alone."""
+        return float(np.exp(-max(self.log_evidence, 0.0)))
+
+    def __str__(self) -> str:
+        strength = f"e-value {_e_value(self.log_evidence)}"
+        if not self.alarm:
+            return f"{self.kind}: no alarm ({strength})"
+        when = "" if self.alarm_after is None else f", alarm after {numbers.rows(self.alarm_after)}"
+        when += "" if self.alarm_time is None else f" ({self.alarm_time})"
+        change = ""
+        if self.change_after is not None and self.before is not None and self.after is not None:
+            what = "the rate at the same scores" if self.kind == "labels" else "the mean score"
+            since = "" if self.change_time is None else f" ({self.change_time})"
+            change = (
+                f"; the largest change: {what} is {numbers.nearest(self.before)} in the first "
+                f"{self.change_after:,} rows and {numbers.nearest(self.after)} after them{since}"
+            )
+        return f"{self.kind}: {_MOVED[self.kind]} ({strength}{when}){change}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchangeability:
+    """Whether rows look like draws from one population, in any order; and if not, what has moved.
+
+    Attributes
+    ----------
+    tests : tuple of ExchangeabilityTest
+        The five tests.
+    looks : int array of shape (n_looks,)
+        After how many rows each path was looked at.
+    confidence_level : float
+        If the rows are exchangeable, no test raises an alarm with at least this probability.
+    n_rows : int
+        Rows tested; with groups, one of each group.
+    n_skipped : int
+        Rows without a label, which were left out.
+    grouped : bool
+        Whether one row of each group was tested.
+    n_left_out : int
+        With groups, rows that were not tested.
+    long_run : int
+        In file order, equal labels in a row that chance does not explain, as in a file sorted by label; 0 otherwise.
+    sorted_by_score : bool
+        In file order, whether no score is below the one before it, or none above it.
+    """
+
+    tests: tuple[ExchangeabilityTest, ...]
+    looks: IntArray
+    confidence_level: float
+    n_rows: int
+    n_skipped: int = 0
+    grouped: bool = False
+    n_left_out: int = 0
+    long_run: int = 0
+    sorted_by_score: bool = False
+
+    def __getitem__(self, kind: str) -> ExchangeabilityTest:
+        return self.tests[KINDS.index(kind)]
+
+    @property
+    def alarm(self) -> bool:
+        """Whether some test raised an alarm."""
+        return any(test.alarm for test in self.tests)
+
+    @property
+    def scale(self) -> str:
+        """Which e-value raises an alarm, in words."""
+        needed = len(self.tests) / (1.0 - self.confidence_level)
+        return f"an e-value of {needed:,.4g} raises an alarm: {len(self.tests)} tests share the error budget"
+
+    @property
+    def p_value(self) -> float:
+        """An upper bound of the p-value of all tests together: the smallest, times their number."""
+        return min(1.0, len(self.tests) * min(test.p_value for test in self.tests))
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The tests that explain the alarms best: of drift and runs of the same values, the one with more evidence.
+
+        A drift makes neighbouring rows alike, and rows that belong together go up and down like a drift.
+        """
+        found = []
+        for drift, runs in _PAIRS:
+            stronger = max((self[drift], self[runs]), key=lambda test: test.log_evidence)
+            if stronger.alarm:
+                found.append(stronger.kind)
+        return tuple(found) or (("scores by class",) if self["scores by class"].alarm else ())
+
+    @property
+    def verdict(self) -> str:
+        """What can be said, in one clause."""
+        return "; ".join(_MOVED[kind] for kind in self.causes) or "no evidence against rows that are drawn alike"
+
+    @property
+    def tested(self) -> str:
+        """How many rows were tested, in words."""
+        if self.grouped:
+            return f"one row of each of {numbers.counted(self.n_rows, 'group')}, picked at random, in their order"
+        return numbers.rows(self.n_rows)
+
+    @property
+    def advice(self) -> tuple[Text, ...]:
+        """What to do about it."""
+        found: list[Text] = []
+        if self.long_run:
+            row = f"{self.long_run:,} equal labels come in a row"
+            # in such a file the other findings say nothing about the rows
+            return ((f"{row}: {SORTED_FILE}: shuffle it, or give ", Setting("time"), ", then check again"),)
+        if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
+            return ((f"{_SORTED_SCORES}: shuffle it, or give ", Setting("time"), ", then check again"),)
+        if "labels" in self.causes:
+            since = self["labels"].change_time
+            recent = "the most recent rows" if since is None else f"recent rows, such as those from {since} on"
+            found.append(
+                (
+                    f"calibrate on {recent}; the rates of older rows no longer hold. ",
+                    Setting("holdout", "last", python='CalibratedClassifier(..., holdout="last")'),
+                    " does so",
+                )
+            )
+            if not self["scores by class"].alarm:
+                found.append(
+                    "scores within the classes have not been seen to move, as where only the share of positives "
+                    "changes: LabelShiftCalibrator corrects for that"
+                )
+        elif "scores" in self.causes:
+            found.append(
+                "the rate at a given score has not been seen to move: ShiftCalibrator weights the rows like those of "
+                "today, or calibrate on recent rows"
+            )
+        elif "scores by class" in self.causes:
+            found.append("calibrate on recent rows, or watch the rate of each bin with DriftMonitor")
+        if any(self._has_runs(*pair) for pair in _PAIRS):  # after advice on a drift, which also makes neighbours alike
+            in_time = any(test.alarm_time is not None for test in self.tests)
+            alone = _TOGETHER_IN_TIME if in_time else _TOGETHER
+            found.append((_GROUPS_TOGETHER if self.grouped else alone, Setting("groups"), ", then check again"))
+        if self.n_left_out and not self.alarm:
+            seen = f"only {self.n_rows:,} of {numbers.rows(self.n_rows + self.n_left_out)} were tested"
+            found.append(
+                (
+                    "check without ",
+                    Setting("groups"),
+                    f" too: {seen}, one of each group, and few rows find little. An alarm without ",
+                    Setting("groups"),
+                    " stands, unless rows of a group share their labels or scores",
+                )
+            )
+        return tuple(found)
+
+    def _has_runs(self, drift: str, runs: str) -> bool:
+        """Whether runs have at least half the evidence of a drift, which alone gives less."""
+        return self[runs].alarm and 2.0 * self[runs].log_evidence >= self[drift].log_evidence
+
+    def __str__(self) -> str:
+        basis = f"{numbers.percent(self.confidence_level)} confidence, {self.tested}"
+        lines = [sentence(f"{self.verdict} ({basis})")]
+        lines += [f"  {test}" for test in self.tests]
+        lines += [f"  {self.scale}"]
+        lines += [f"  What to do: {render(text)}." for text in self.advice]
+        return "\n".join(lines)
+
+
+def _e_value(log: float) -> str:
+    """An e-value in short: rounded down.
+
+    >>> _e_value(0.0), _e_value(7.3), _e_value(70.0)
+    ('1', '1,480', '2e+30')
+    """
+    if log < np.log(1e6):
+        value = float(np.exp(log))
+        return f"{np.floor(value * 10) / 10:g}" if value < 100 else f"{int(float(f'{value:.3g}')):,}"
+    power = int(np.floor(log / np.log(10.0)))
+    return f"{int(np.floor(10 ** (log / np.log(10.0) - power)))}e+{power}"

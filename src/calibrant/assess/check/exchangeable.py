@@ -1,0 +1,241 @@
+"""Are rows drawn alike? Tests of exchangeability that are valid without assumptions, at every moment."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
+from calibrant.assess.check import uniform_bets
+from calibrant.assess.check.exchangeability import KINDS, Exchangeability, ExchangeabilityTest
+from calibrant.assess.check.p_values import label_p_values, rank_p_values
+from calibrant.cells.score_partition import equal_mass, middle_ranks
+from calibrant.errors import InvalidTypeError
+from calibrant.params.random import seed_number
+from calibrant.params.rules import error_budget
+from calibrant.sample.columns import column_of
+from calibrant.sample.groups import Groups
+from calibrant.sample.label_runs import is_sorted, long_run
+from calibrant.sample.reader import ONE_ROW_EACH, read_judged
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.sample.time_order import in_order, read_times
+
+_BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
+
+
+def check_exchangeable(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
+    *,
+    time: ArrayLike | str | None = None,
+    groups: ArrayLike | str | None = None,
+    confidence_level: float = 0.95,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+    random_state: Seed = 0,
+) -> Exchangeability:
+    """Test whether rows are drawn alike, for every distribution; and if not, say what has changed.
+
+    Claimed: if the rows are exchangeable (any order of them is as likely as any other, as for independent draws from
+    one population), some test raises an alarm with probability at most 1 - confidence_level. This holds for any number
+    of rows, tied scores, and any number of looks at the evidence on the way. Not claimed: that every change is
+    found, or that the moment of a change is exact.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes, in the order in which the rows came unless `time` is given; or the result of
+        `calibrant.scored`, which has scores too.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Scores, in the same order.
+    time : array-like of shape (n,), or str, default=None
+        Numbers or dates by which the rows are ordered; text must be ISO 8601 dates such as "2024-01-31". Rows of the
+        same time are taken in random order, so that their order within the file does not matter. For `ScoredData`, the
+        name of a column.
+    groups : array-like of shape (n,), or str, default=None
+        What rows that belong together share, such as a customer. One row of each group is picked at random. All that
+        is said is then about the picked rows, in order of time (without `time`, in order of the file): an alarm is
+        false only if these are exchangeable. Few groups find little, and no alarm here does not take back one that was
+        raised without groups, unless rows of a group share their labels or scores. For `ScoredData`, the name of a
+        column.
+    confidence_level : float, default=0.95
+        Probability that no alarm is false, over all tests.
+    pos_label, classes
+        As in `BinningCalibrator`.
+    random_state : int, Generator, RandomState or None, default=0
+        Breaks ties, together with the rows: the same rows in the same order give the same result. Choose it before you
+        look: the claim is over the random numbers too, and the best of several seeds breaks it.
+
+    Returns
+    -------
+    Exchangeability
+        The result of each test, a verdict, and advice.
+
+    Notes
+    -----
+    *P-values.* The rank of a value among the values up to it, with ties broken at random, is uniform and independent of
+    the earlier ranks if the values are exchangeable: a conformal p-value. It is uniform even given the set of all
+    values, so that a bet may be chosen by looking at the set, but not at the order. "scores" ranks the scores. "labels"
+    ranks labels within bins of the score (about 2 n^(1/3) bins of equal mass; every value is a bin where there are
+    fewer values). "scores by class" ranks the scores within each class.
+
+    *Bets.* A gambler bets on each p-value, given the earlier ones, with a factor whose mean is 1 if it is uniform. So
+    the capital is a nonnegative martingale that starts at 1, and by Ville's inequality it ever reaches 5 / alpha with
+    probability at most alpha / 5. The union of five tests costs the factor 5. Capitals are not averaged over tests,
+    because the ranks of labels and of scores are not independent of each other. Within a test, capitals of many bets
+    are averaged. "scores" bets that later scores are larger or smaller, or further out or in, and changes its mind now
+    and then. "labels" bets that the odds of all bins have moved by a factor, or more the higher the bin. The two tests
+    of runs bet that a row is like the last 1, 3 or 10. The capital is looked at up to 1,000 times.
+
+    *What an alarm disproves.* "scores": that the scores are exchangeable. "labels": that rows within each bin are; it
+    stays silent, with the stated probability, if only the shares of the bins move. A rate that changes with the score
+    inside a bin can cause an alarm if the scores move within it. No test without assumptions can separate the two for a
+    continuous score (Shah and Peters 2020); bins that get narrower with n keep the effect small. "scores by class":
+    that scores within a class are exchangeable; a label shift leaves it silent. So the pattern of alarms shows
+    what changed.
+
+    References
+    ----------
+    Vovk, Petej, Nouretdinov, Ahlberg, Carlsson and Gammerman (2021), "Retrain or not retrain: conformal test
+    martingales for change-point detection", COPA. Ramdas, Ruf, Larsson and Koolen (2022), "Testing exchangeability:
+    fork-convexity, supermartingales and e-processes", International Journal of Approximate Reasoning 141. Shah and
+    Peters (2020), "The hardness of conditional independence testing and the generalised covariance measure", Annals of
+    Statistics 48.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import check_exchangeable
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=4_000)
+    >>> alike = rng.uniform(size=4_000) < scores
+    >>> check_exchangeable(alike, scores).verdict
+    'no evidence against rows that are drawn alike'
+    >>> moved = rng.uniform(size=4_000) < np.where(np.arange(4_000) < 2_000, scores, scores**2)
+    >>> check_exchangeable(moved, scores).verdict
+    'the rate at a given score has moved'
+    """
+    alpha = error_budget(confidence_level)
+    rows, times, together = _read(y, scores, time, groups, classes=classes, pos_label=pos_label)
+    seed = seed_number(random_state)
+    rng = rows.ordered_source(seed, "order of ties").generator()
+    chosen = in_order(len(rows), times, rng)
+    if together is not None:
+        picked = np.zeros(len(rows), dtype=bool)
+        picked[together.one_row_each(rows.random_source(seed, ONE_ROW_EACH))] = True
+        chosen = chosen[picked[chosen]]
+    n_left_out = len(rows) - chosen.size
+    rows, times = rows.take(chosen), None if times is None else times[chosen]
+    values, codes = np.asarray(rows.scores, dtype=np.float64), rows.codes
+    ends = uniform_bets.look_ends(len(rows))
+    threshold = float(np.log(len(KINDS) / alpha))
+    centred = {"scores": _ranks(values), "labels": codes - rates_of(codes, bins := equal_mass_bins(values))[bins]}
+    tests = []
+    for kind, path in _paths(values, codes, bins, ends, rng).items():
+        change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
+        tests.append(_test(kind, path, threshold, ends, times, change))
+    in_file_order = times is None and together is None
+    return Exchangeability(
+        tuple(tests),
+        ends,
+        float(confidence_level),
+        len(rows),
+        rows.skipped,
+        grouped=together is not None,
+        n_left_out=n_left_out,
+        long_run=long_run(codes, values, rates_of(codes, bins)[bins]) if in_file_order else 0,
+        sorted_by_score=in_file_order and is_sorted(values),
+    )
+
+
+def _read(
+    y: ArrayLike | ScoredData, scores: ArrayLike | None, time: Any, groups: Any, **labels: Any
+) -> tuple[MemoryRows, NDArray[Any] | None, Groups | None]:
+    """The rows, their times, and their groups."""
+    if isinstance(y, ScoredData):
+        for name, value in (("time", time), ("groups", groups)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidTypeError(name, "name a column of the scored data", got=type(value).__name__)
+        if time is None and not y.has_order:
+            rule = "name a column for data whose rows have no order"
+            raise InvalidTypeError("time", rule, got="None")
+        named = (("time", time), ("groups", groups))
+        time, groups = (None if name is None else column_of(y, name, part) for part, name in named)
+    rows = read_judged(y, scores, **labels).collect()
+    times = None if time is None else read_times(time, len(rows))
+    return rows, times, rows.groups if groups is None else Groups.of(groups, len(rows))
+
+
+def _paths(
+    values: FloatArray, codes: CodeArray, bins: IndexArray, ends: IntArray, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """The logarithm of each test's capital at each look."""
+    of_scores = rank_p_values(values, rng)
+    of_labels = label_p_values(codes, bins, rng)
+    within = np.empty(values.size)
+    for code in (0, 1):
+        within[codes == code] = rank_p_values(values[codes == code], rng)
+    given = (of_labels, rates_of(codes, bins), bins)
+    return {
+        "scores": uniform_bets.capital(uniform_bets.drift_of_ranks(of_scores), ends, switching=True),
+        "labels": uniform_bets.capital(uniform_bets.drift_of_labels(*given), ends, switching=True),
+        "scores by class": uniform_bets.capital(uniform_bets.drift_of_ranks(within), ends, switching=True),
+        "runs of scores": uniform_bets.capital(uniform_bets.runs_of_ranks(of_scores), ends, switching=False),
+        "runs of labels": uniform_bets.capital(uniform_bets.runs_of_labels(*given), ends, switching=False),
+    }
+
+
+def equal_mass_bins(values: FloatArray) -> IndexArray:
+    """Bins of about equal mass, cut between values; each value is one where there are few. The order plays no part."""
+    distinct, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(values.size)))
+    if distinct.size <= n_bins:
+        return np.asarray(number)
+    return np.unique(equal_mass(counts, n_bins), return_inverse=True)[1][number]
+
+
+def rates_of(codes: CodeArray, bins: IndexArray) -> FloatArray:
+    """The rate of positives in each bin."""
+    return np.bincount(bins, weights=codes) / np.bincount(bins)
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Ranks among all values, of equal values the mean, centred."""
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray(middle_ranks(counts)[number] - values.size / 2.0)
+
+
+def _change(kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray, times: Any) -> dict[str, Any]:
+    """The most likely moment of a single change, by the largest standardised sum; and what was seen on either side."""
+    n = centred.size
+    if n < 2:
+        return {}
+    first = np.arange(1, n)
+    if times is not None and times[0] != times[-1]:
+        first = first[times[1:] != times[:-1]]  # rows of one time have no order
+    row = int(first[np.argmax(np.abs(centred.cumsum()[first - 1]) / np.sqrt(first * (n - first)))])
+    shown = values if kind == "scores" else centred + codes.mean()
+    return {
+        "change_after": row,
+        "change_time": None if times is None else _plain(times[row]),
+        "before": float(shown[:row].mean()),
+        "after": float(shown[row:].mean()),
+    }
+
+
+def _test(
+    kind: str, path: FloatArray, threshold: float, ends: IntArray, times: Any, change: dict[str, Any]
+) -> ExchangeabilityTest:
+    largest = max(float(path.max()), 0.0)
+    if largest < threshold:
+        return ExchangeabilityTest(kind, False, largest, path)
+    after = int(ends[np.argmax(path >= threshold)])
+    when = None if times is None else _plain(times[after - 1])
+    return ExchangeabilityTest(kind, True, largest, path, after, when, **change)
+
+
+def _plain(time: Any) -> Any:
+    """A time as text, or as a plain number."""
+    return str(time) if isinstance(time, np.datetime64) else time.item()

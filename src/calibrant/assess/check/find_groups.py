@@ -1,0 +1,305 @@
+"""Do rows belong together although no groups were named? A look at the first rows of the data."""
+
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._optional import needed, pa
+from calibrant._typing import ArrayLike, FloatArray, IndexArray, Keys
+from calibrant.assess.check.exchangeability import SORTED_FILE
+from calibrant.assess.check.exchangeable import equal_mass_bins, rates_of
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.errors import CalibrantError
+from calibrant.params.random import RandomSource, fingerprint_of
+from calibrant.params.rules import Integer
+from calibrant.sample.columns import first_rows_of
+from calibrant.sample.label_runs import LONG_RUN, long_run
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.arrow import from_arrow
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.numbers import percent, rows
+from calibrant.text.sentences import Setting, Text, render
+
+_ID = re.compile(
+    r"(^|[_\W])(id|key|uuid|guid)s?$|[a-z]I[dD]$|^id|customer|client|user|patient|person|member|account|household|"
+    r"subject|student|pupil|employee|borrower|device|session|card",
+    re.IGNORECASE,
+)
+_FEW_VALUES = 30  # a column with fewer values is a segment, not an id
+_SHARED = 0.05  # share of rows whose id repeats
+_SIGNS = 5.0  # standard deviations
+_PAIRS = 20  # identical rows
+_SORTED = 10  # runs of labels at most in a file that is sorted by label
+_SHUFFLE: tuple[str | Setting, ...] = (
+    f": {SORTED_FILE}: shuffle it, or check it with ",
+    Setting("time"),
+    ". If not, give what neighbouring rows share as ",
+    Setting("group"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSign:
+    """Something that rows drawn one by one do not show.
+
+    Attributes
+    ----------
+    kind : str
+        "repeated id", "identical rows" or "runs of labels".
+    column : str or None
+        The column that rows seem to share.
+    n_rows : int
+        Rows that were looked at.
+    text : Text
+        The evidence, and what to do.
+    """
+
+    kind: str
+    column: str | None
+    n_rows: int
+    text: Text
+
+    def __str__(self) -> str:
+        return render(self.text)
+
+
+def find_groups(
+    data: ScoredData, *, most_rows: int = 20_000, pos_label: Hashable | None = None, classes: ArrayLike | None = None
+) -> tuple[GroupSign, ...]:
+    """Look for signs that rows belong together: an id that repeats, identical rows, runs of equal labels.
+
+    Not claimed: that rows without a sign are independent, or that a sign is proof. It is a quick look at the first
+    rows; `check_exchangeable` is a test.
+
+    Parameters
+    ----------
+    data : ScoredData
+        The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask and devices give no first
+        rows, and so no signs.
+    most_rows : int, default=20,000
+        Rows that are looked at, from the first on.
+    pos_label, classes
+        As in `BinningCalibrator`.
+
+    Returns
+    -------
+    tuple of GroupSign
+        What was found; empty if nothing was.
+
+    Notes
+    -----
+    Let d be the distance of a label from the rate of its bin of the score. *A repeated id* is a column of whole
+    numbers, text or dates with at least 30 values, not all different. It is reported if its name is that of an id and
+    one row in twenty or more shares its value. Any other name needs evidence: products d d' of rows with the same value
+    have a larger mean than those of rows with neighbouring values, by five standard deviations. So a feature that the
+    model has not used well is no sign. *Identical rows* agree in the score and in all columns but the label. They are
+    reported if 98 % of such pairs have the same label, which is more than the rates explain by five standard
+    deviations. *Runs* are reported if neighbouring rows have a larger mean of d d' than rows that are far apart, by
+    five standard deviations, so that a file sorted by score is no sign; or if one run of equal labels has a chance
+    below e^-30 at the rates of its scores, as in a file that is sorted by label. Where all rows that are looked at have
+    the same label, the whole data are counted once, to see whether that is due to chance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from calibrant import find_groups, scored
+    >>> rng = np.random.default_rng(0)
+    >>> p, customer = rng.uniform(size=2_000), rng.integers(0, 400, size=2_000)
+    >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})
+    >>> for sign in find_groups(scored(table, score="p", label="y")):
+    ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
+    column 'customer_id' looks like an id and repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
+    rows of one customer_id are not independent draws: use group='customer_id'
+    """
+    most_rows = Integer(1).check("most_rows", most_rows)
+    needed("pyarrow", "arrow", "the first rows are read")
+    table = first_rows_of(data, most_rows)
+    if table is None or table.num_rows < 2:
+        return ()
+    look = _Look.at(table, data, pos_label, classes)
+    has_one_label = look.codes is None or bool((look.codes == look.codes[0]).all())
+    if has_one_label and (text := _one_label(table, data, pos_label, classes)) is not None:
+        return (*look.signs(), GroupSign("runs of labels", None, look.n, text))
+    return tuple(look.signs())
+
+
+def labelled_rows(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> MemoryRows:
+    """The scores and labels of some rows."""
+    named = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
+    return named.with_classes(classes, pos_label).collect()
+
+
+def _one_label(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> Text | None:
+    """What is said if some rows have one label, and others of the data have the other one too often for chance."""
+    try:
+        whole, known = data.with_classes(classes, pos_label).tally(ScorePartition(np.empty(0)))
+        codes = labelled_rows(table, data, known.positive, known.labels).codes
+    except CalibrantError:  # such as one class among all rows
+        return None
+    rate = float(whole.positives.sum() / whole.counts.sum())
+    n, alike = codes.size, rate if codes[0] else 1.0 - rate
+    if n * np.log(alike) > LONG_RUN:
+        return None
+    return (f"the first {rows(n)} have the same label, and {percent(round(alike, 3))} of all rows have it", *_SHUFFLE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """Some rows: their labels, the rates and bins of their scores, and the other columns as numbers."""
+
+    codes: NDArray[np.uint8] | None  # None if the labels cannot be used
+    rate: FloatArray
+    scores: FloatArray
+    others: dict[str, IndexArray]
+
+    @classmethod
+    def at(cls, table: Any, data: ScoredData, pos_label: Any, classes: Any) -> "_Look":
+        try:
+            read = labelled_rows(table, data, pos_label, classes)
+            scores, codes = np.asarray(read.scores, dtype=np.float64), read.codes
+            bins = equal_mass_bins(scores)
+            rate = rates_of(codes, bins)[bins]
+        except CalibrantError:  # such as one class among the first rows
+            scores, codes, rate = np.zeros(table.num_rows), None, np.zeros(table.num_rows)
+        used = set(data.columns.named.values())
+        others = {name: _numbered(table.column(name)) for name in table.schema.names if name not in used}
+        return cls(codes, rate, scores, others)
+
+    @property
+    def n(self) -> int:
+        return len(self.scores)
+
+    def _random_numbers(self) -> Keys:
+        """A random number for each row, which puts rows of one value in random order."""
+        rows = fingerprint_of(self.scores, labels=self.codes)
+        return RandomSource.of(0, "order of rows that are alike", rows=rows).hashes(np.arange(self.n, dtype=np.uint64))
+
+    def signs(self) -> Iterator[GroupSign]:
+        for name, values in self.others.items():
+            if (text := self._repeated(name, values)) is not None:
+                yield GroupSign("repeated id", name, self.n, text)
+        if self.codes is not None:
+            if (text := self._identical()) is not None:
+                yield GroupSign("identical rows", None, self.n, text)
+            if (text := self._runs()) is not None:
+                yield GroupSign("runs of labels", None, self.n, text)
+
+    def _repeated(self, name: str, values: IndexArray) -> Text | None:
+        sizes = np.bincount(values)
+        sizes = sizes[sizes > 0]
+        shared = float(sizes[sizes > 1].sum()) / self.n
+        if sizes.size < _FEW_VALUES or sizes.max() == 1:
+            return None
+        seen = f"the first {rows(self.n)} have {sizes.size:,} values of it, up to {rows(int(sizes.max()))} each"
+        advice: tuple[str | Setting, ...] = (
+            f"; rows of one {name} are not independent draws: use ",
+            Setting("group", name),
+        )
+        if _ID.search(name) and shared >= _SHARED:
+            return (f"column {name!r} looks like an id and repeats: {seen}", *advice)
+        if self.codes is None:
+            return None
+        order = np.lexsort((self._random_numbers(), values))
+        start = np.flatnonzero(np.diff(values[order], prepend=-1))
+        group = np.repeat(np.arange(start.size), size := np.diff(start, append=self.n))
+        row, other = np.arange(self.n), np.where(group + 1 < start.size, group + 1, group - 1)
+        same = np.flatnonzero(group[1:] == group[:-1])
+        close = order[same], order[same + 1]
+        far = order, order[start[other] + (row - start[group]) % size[other]]  # rows with the next value
+        if self._alike(close, far) > _SIGNS:
+            return (f"labels of rows with the same {name!r} are more alike than their scores explain: {seen}", *advice)
+        return None
+
+    def _alike(self, close: tuple[IndexArray, IndexArray], far: tuple[IndexArray, IndexArray]) -> float:
+        """By how many standard deviations the labels of close pairs of rows are more alike than those of far pairs."""
+        if self.codes is None:
+            return 0.0
+        residual, variance = self.codes - self.rate, self.rate * (1.0 - self.rate)
+        ratio = close[0].size / far[0].size
+        by_chance = ratio * max(float((residual[far[0]] * residual[far[1]]).sum()), 0.0)
+        excess = float((residual[close[0]] * residual[close[1]]).sum()) - by_chance
+        if excess < _SIGNS:  # few pairs of rare labels
+            return 0.0
+        noise = (variance[close[0]] * variance[close[1]]).sum()
+        return excess / float(np.sqrt(noise + ratio**2 * (variance[far[0]] * variance[far[1]]).sum()))
+
+    def _identical(self) -> Text | None:
+        """Pairs of rows that agree in everything but perhaps the label."""
+        if self.codes is None:
+            return None
+        # without unique ids, and without the label in other words, which would give identical rows one label
+        whole = [
+            values
+            for values in self.others.values()
+            if np.bincount(values).max() > 1 and not _determines(values, self.codes)
+        ]
+        order = np.lexsort((self._random_numbers(), *whole, self.scores))
+        same = np.ones(self.n - 1, dtype=bool)
+        for values in (self.scores, *whole):
+            same &= values[order][1:] == values[order][:-1]
+        first = np.flatnonzero(same)
+        apart = np.concatenate(([True], np.diff(first) > 1))  # pairs that share no row
+        run = np.arange(first.size) - np.maximum.accumulate(np.where(apart, np.arange(first.size), 0))
+        first = first[run % 2 == 0]
+        if first.size < _PAIRS:
+            return None
+        one, two = order[first], order[first + 1]
+        chance = self.rate[one] * self.rate[two] + (1.0 - self.rate[one]) * (1.0 - self.rate[two])
+        agree = int((self.codes[one] == self.codes[two]).sum())
+        sure = agree - chance.sum() > _SIGNS * np.sqrt((chance * (1.0 - chance)).sum())
+        if agree < 0.98 * first.size or not sure:
+            return None
+        shares = percent(round(agree / first.size, 3)), percent(round(float(chance.mean()), 2))
+        return (
+            f"the first {rows(self.n)} have {first.size:,} pairs of rows that are identical, and {shares[0]} of them "
+            f"have the same label where {shares[1]} would by chance: were rows copied? Remove copies, or give what "
+            "they share as ",
+            Setting("group"),
+        )
+
+    def _runs(self) -> Text | None:
+        if self.codes is None or self.n < 2 * _FEW_VALUES:
+            return None
+        runs = 1 + int((np.diff(self.codes) != 0).sum())
+        expected = 1.0 + float((self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum())
+        seen = (
+            f"the first {rows(self.n)} have {runs:,} runs of equal labels where about {expected:,.0f} would be there "
+            "by chance"
+        )
+        if longest := long_run(self.codes, self.scores, self.rate):
+            return (f"labels come in runs: {seen}, and {longest:,} equal labels come in a row", *_SHUFFLE)
+        apart, row = max(_FEW_VALUES, self.n // 20), np.arange(self.n)
+        if runs <= _SORTED or self._alike((row[:-1], row[1:]), (row[:-apart], row[apart:])) <= _SIGNS:
+            return None
+        return (
+            f"labels come in runs: {seen}. If neighbouring rows belong together, such as those of one customer or day, "
+            "give what they share as ",
+            Setting("group"),
+        )
+
+
+def _determines(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
+    """Return whether a column of few values determines the label."""
+    counts, positives = np.bincount(values), np.bincount(values, codes)
+    return bool(np.count_nonzero(counts) < _FEW_VALUES and ((positives == 0) | (positives == counts)).all())
+
+
+def _numbered(column: Any) -> IndexArray:
+    """A column as numbers, equal where its entries are, in the order of its entries; nulls are all different."""
+    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    order = pa.compute.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order) + 1, dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    number = encoded.indices.fill_null(len(order)).to_numpy(zero_copy_only=False).astype(np.intp)
+    found = rank[np.minimum(number, len(order) - 1)] if len(order) else np.zeros(len(flat), dtype=np.intp)
+    missing = number == len(order)
+    found[missing] = len(order) + np.arange(int(missing.sum()))
+    return found

@@ -1,0 +1,1 @@
+"""Calibrators side by side."""

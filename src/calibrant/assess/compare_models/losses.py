@@ -1,0 +1,79 @@
+"""Losses of models on the same rows, and limits for the mean of their differences."""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
+from calibrant.assess.metrics.bin_sums import read_forecasts
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.sample.sources.memory import MemoryRows
+
+BRIER, LOG_LOSS, AUC = "Brier score", "log loss", "AUC"
+PROVED = (BRIER, LOG_LOSS)
+TRAINED_BEFORE = "the models were chosen and trained before these rows were looked at"
+MOST_STAKED = 0.9  # models are often alike, and then large bets find it
+
+
+def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[str, FloatArray]:
+    """Brier score and clipped log loss of each row."""
+    given = np.where(codes == 1, probabilities, 1.0 - probabilities)
+    return {BRIER: (1.0 - given) ** 2, LOG_LOSS: -np.log(np.clip(given, clip, 1.0 - clip))}
+
+
+def difference_limits(
+    values: FloatArray, span: float, alpha: float, units: Units, order: IndexArray
+) -> tuple[float, float]:
+    """Limits for the mean of differences in [-span, span]; the order of the units must not depend on them."""
+    limits = units.limits(scaled(values, span), alpha, order=order, most_staked=MOST_STAKED)
+    lower, upper = ((2.0 * limit - 1.0) * span for limit in limits)
+    return lower, upper
+
+
+def scaled(values: FloatArray, span: float) -> FloatArray:
+    """Differences in [-span, span], moved to [0, 1]."""
+    return np.clip((values / span + 1.0) / 2.0, 0.0, 1.0)  # beyond by rounding alone
+
+
+def largest_difference(measure: str, clip: float) -> float:
+    """Largest possible difference of a loss between two models."""
+    return 1.0 if measure == BRIER else math.log1p(-clip) - math.log(clip)
+
+
+def number_or_none(value: float) -> str:
+    """A number of a table, or what is said in place of one that is not finite."""
+    return f"{value:.4f}" if math.isfinite(value) else "none" if math.isnan(value) else "infinite"
+
+
+def names(models: Iterable[Any]) -> tuple[str, ...]:
+    """The names of at least two models, all different."""
+    names = tuple(map(str, models))
+    if len(names) < 2:
+        raise InvalidValueError("models", "be at least two", got=str(len(names)))
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidValueError("models", "have different names", got=f"{repeated[0]!r} more than once")
+    return names
+
+
+def read(
+    y: ArrayLike,
+    models: Mapping[str, ArrayLike],
+    pos_label: Hashable | None,
+    classes: ArrayLike | None,
+    **beside: Any,
+) -> tuple[MemoryRows, list[FloatArray]]:
+    """The rows, and the probabilities of each model; an error names the model."""
+    probabilities = []
+    for name, scores in models.items():
+        try:
+            rows = read_forecasts(y, scores, pos_label, classes, **beside)
+        except (InvalidValueError, InvalidTypeError) as error:
+            if error.parameter in ("scores", "scores and y"):
+                error.parameter = f"{error.parameter} of model {str(name)!r}"
+            raise
+        probabilities.append(np.asarray(rows.scores, dtype=np.float64))
+    return rows, probabilities

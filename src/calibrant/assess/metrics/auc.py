@@ -1,0 +1,148 @@
+"""AUC, and the covariance of several of them on the same rows."""
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray
+from calibrant.assess.metrics.bin_sums import read_scored
+from calibrant.assess.metrics.estimate import Estimate
+from calibrant.assess.metrics.independent_units import ROWS, Units
+from calibrant.errors import InvalidValueError
+from calibrant.params.rules import error_budget
+from calibrant.sample.scored_data import ScoredData
+
+DELONG = "DeLong's normal approximation (1988)"
+OBUCHOWSKI = "a normal approximation by sums over independent rows or groups (Obuchowski 1997)"
+
+
+def auc(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """Return the area under the ROC curve: how often a positive row has a higher score than a negative one.
+
+    Ties count one half. The limits are DeLong's; with weights or groups they come from sums of the influence function
+    over the rows of a group (Obuchowski 1997). They are asymptotic, so the estimate is labelled heuristic: with few
+    rows of one class, or an AUC close to 1, they may hold less often than stated. Where no variance can be estimated,
+    they are NaN.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes, with rows of both; or labels and scores together, see `calibrant.scored`.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Scores of any scale.
+    confidence_level : float, default=0.95
+        Confidence in the interval.
+    importance_weight : array-like of shape (n,), optional
+        How much each row counts, such as a survey weight.
+    groups : array-like of shape (n,), optional
+        Which rows belong together, such as those of one customer.
+    pos_label, classes
+        As in `BinningCalibrator`.
+
+    Returns
+    -------
+    Estimate
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson (1988), "Comparing the areas under two or more correlated receiver operating
+    characteristic curves: a nonparametric approach", Biometrics 44. Sun and Xu (2014), "Fast implementation of DeLong's
+    algorithm", IEEE Signal Processing Letters 21. Obuchowski (1997), "Nonparametric analysis of clustered ROC curve
+    data", Biometrics 53.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import auc
+    >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).value
+    0.75
+    """
+    alpha = error_budget(confidence_level)
+    rows = read_scored(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    rows, units = Units.of(rows, None, None)
+    value, covariance = delong(rows.codes, [np.asarray(rows.scores, dtype=np.float64)], units)
+    lower, upper = normal_limits(float(value[0]), float(covariance[0, 0]), alpha)
+    return Estimate(
+        name="AUC",
+        value=float(value[0]),
+        lower=max(0.0, lower),
+        upper=min(1.0, upper),
+        confidence_level=float(confidence_level),
+        heuristic=True,
+        target=f"the probability that a positive row has a higher score than a negative one{units.population}",
+        basis=DELONG if units.row_weights is None else OBUCHOWSKI,
+    )
+
+
+def delong(codes: CodeArray, scores: Sequence[FloatArray], units: Units = ROWS) -> tuple[FloatArray, FloatArray]:
+    """AUC of each of several scores of the same rows, and the estimated covariance of these AUCs; O(n log n).
+
+    With V the share of negatives below a positive row, and W the share of positives above a negative row, ties counting
+    one half, AUC is the mean of V and of W, and the covariance is cov(V) / n_positive + cov(W) / n_negative. With
+    weights or groups all shares and means are weighted; the covariance is that of the sums over units of w (V - AUC)
+    over the weight of the positives, and w (W - AUC) over that of the negatives.
+    """
+    positive = codes == 1
+    n_positive, n_negative = int(np.count_nonzero(positive)), int(np.count_nonzero(~positive))
+    if not n_positive or not n_negative:
+        rule = "hold rows of both classes, because AUC compares them"
+        raise InvalidValueError("y", rule, got=f"{n_positive:,} positive and {n_negative:,} negative rows")
+    if units.row_weights is not None:
+        return _weighted_auc(positive, scores, units, units.row_weights)
+    above = np.stack([_share_below(score[~positive], score[positive]) for score in scores])
+    below = np.stack([1.0 - _share_below(score[positive], score[~positive]) for score in scores])
+    if min(n_positive, n_negative) == 1:
+        return above.mean(axis=1), np.full((len(scores), len(scores)), math.nan)
+    covariance = np.atleast_2d(np.cov(above)) / n_positive + np.atleast_2d(np.cov(below)) / n_negative
+    return above.mean(axis=1), covariance
+
+
+def _weighted_auc(
+    positive: BoolArray, scores: Sequence[FloatArray], units: Units, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    values, sums = [], []
+    for score in scores:
+        share = np.empty(score.size)
+        share[positive] = _share_below(score[~positive], score[positive], weights[~positive])
+        share[~positive] = 1.0 - _share_below(score[positive], score[~positive], weights[positive])
+        value = float(np.average(share[positive], weights=weights[positive]))
+        total = np.where(positive, weights[positive].sum(), weights[~positive].sum())
+        values.append(value)
+        sums.append(units.sums((share - value) / total))
+    parts = np.stack(sums)
+    n = parts.shape[1]
+    covariance = parts @ parts.T * (n / (n - 1)) if n > 1 else np.full((len(scores), len(scores)), math.nan)
+    return np.array(values), covariance
+
+
+def normal_limits(value: float, variance: float, alpha: float) -> tuple[float, float]:
+    """Normal limits; NaN where the variance is not above 0, because then it was not estimated well."""
+    if not variance > 1e-18:
+        return math.nan, math.nan
+    radius = float(-ndtri(alpha / 2.0)) * math.sqrt(variance)
+    return value - radius, value + radius
+
+
+def _share_below(others: FloatArray, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """For each value the share of the others that lie below it, ties counting one half."""
+    place = np.argsort(others)
+    ordered = others[place]
+    order = np.argsort(values)  # neighbouring look-ups are close in memory
+    low, high = (np.searchsorted(ordered, values[order], side=side) for side in ("left", "right"))
+    shares = np.empty(values.size)
+    if weights is None:
+        shares[order] = (low + high) / (2.0 * others.size)
+    else:
+        before = np.concatenate([[0.0], np.cumsum(weights[place])])
+        shares[order] = (before[low] + before[high]) / (2.0 * before[-1])
+    return shares

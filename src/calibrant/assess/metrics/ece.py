@@ -1,0 +1,242 @@
+"""Expected calibration error in bins, plain and debiased."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.assess.metrics.bin_sums import BinSums, binned, read_forecasts, sweep_binned
+from calibrant.assess.metrics.estimate import Estimate
+from calibrant.limits.binomial import sidak_level
+from calibrant.limits.interval import Interval
+from calibrant.limits.non_identical import gap_limits, non_identical
+from calibrant.params.rules import Choice, Integer, Only, error_budget
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.memory import MemoryRows
+
+NORMS = ("l1", "l2", "max")
+_SWEEP = "sweep"
+_BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
+_BY_HOEFFDING = "Hoeffding's inequality for weighted sums of labels (1963), in all bins at once"
+_SWEPT = "as if the bins had not been chosen by looking at the labels"
+
+
+def ece(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
+    *,
+    norm: str = "l1",
+    n_bins: int | str = 10,
+    strategy: str = "auto",
+    confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """Return the expected calibration error in bins, as the paper defines it, and a valid interval.
+
+    Claimed: with probability at least `confidence_level` over the labels, the calibration error of the scores seen, in
+    these bins, lies in [lower, upper]. This holds for all rates of the labels given the scores. In bins that hold
+    several scores, this error is at most the error without bins (Jensen's inequality). So `lower` is also a lower limit
+    for the error without bins, but `upper` is not an upper limit for it. Where every bin holds one score value, the two
+    errors are equal and `exact` is true. Assumed: rows are independent draws, and the model was not trained on them.
+    For statements about the population see `calibrant.audit`.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes; or labels and scores together, see `calibrant.scored`.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Predicted probabilities of the positive class.
+    norm : {"l1", "l2", "max"}, default="l1"
+        "l1" is the mean of |gap| over rows, "l2" the root of the mean of gap^2, "max" the largest |gap|, where the gap
+        of a bin is its mean score minus its rate of positives.
+    n_bins : int or "sweep", default=10
+        Number of bins. "sweep" takes as many bins of equal mass as keep the rates rising (see `sweep_bins`). Those
+        bins depend on the labels, so the interval is labelled heuristic.
+    strategy : {"auto", "uniform", "quantile", "values"}, default="auto"
+        "uniform" is the paper's: bins of equal width over [0, 1], the last closed. "quantile" cuts bins of about equal
+        mass. "values" makes every distinct score a bin. "auto" is "values" for scores with at most 1000 distinct
+        values that occur 20 times or more on average, else "uniform".
+    confidence_level : float, default=0.95
+        Confidence in the interval.
+    importance_weight : array-like of shape (n,), optional
+        How much each row counts, such as a survey weight; a whole number counts as that many rows in the value. The
+        interval is then for the weighted error of the scores and weights seen.
+    groups : array-like of shape (n,), optional
+        Which rows belong together, such as those of one customer. The interval then holds however labels of a group
+        depend on each other. It is for the error of each label's rate given all scores of its group.
+    pos_label, classes
+        As in `BinningCalibrator`.
+
+    Returns
+    -------
+    Estimate
+
+    Notes
+    -----
+    ECE = sum over bins of p_b |MP_b - FP_b|, with p_b the share of rows, MP_b the mean score and FP_b the rate of
+    positives. Given the scores, labels are independent. Two intervals follow. (i) Limits for each bin's mean rate hold
+    in all bins at once, so they give limits for any norm. (ii) For "l1" the estimate is off by at most the sum of
+    p_b |FP_b - mean rate|. The expectation of this sum is at most (1 / 2n) sum sqrt(N_b), and one label moves it by at
+    most 1 / n. So by McDiarmid's inequality the sum exceeds that bound by more than sqrt(ln(1 / tail) / (2n)) with
+    probability at most `tail`. With weights or groups, N_b is replaced by the sum of squared weights of independent
+    rows or groups in the bin: given the scores, groups are independent, and one of them moves a weighted sum of labels
+    by at most its weight. The limits of (i) are then Hoeffding's, with Bonferroni over bins for groups. Each of (i) and
+    (ii) gets half of alpha, and the interval is their intersection. ECE is biased upwards, so the interval is not
+    centred on it.
+
+    References
+    ----------
+    Gupta, Podkopaev and Ramdas (2020), appendix on simulations. Naeini, Cooper and Hauskrecht (2015), "Obtaining well
+    calibrated probabilities using Bayesian binning". McDiarmid (1989), "On the method of bounded differences".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import ece
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> y = rng.uniform(size=10_000) < scores**2
+    >>> print(ece(y, scores))
+    l1-ECE 0.177 (95% valid interval 0.147 to 0.206 for the calibration error in these bins of the scores seen, which \
+is at most the error without bins)
+    """
+    Choice(NORMS).check("norm", norm)
+    error_budget(confidence_level)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    bins = _bins(rows, n_bins, strategy)
+    return _estimate(bins, norm, confidence_level, seen(rows), swept=n_bins == _SWEEP)
+
+
+def debiased_ece(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
+    *,
+    n_bins: int | str = 10,
+    strategy: str = "auto",
+    confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """Return the l2 calibration error in bins without the bias of small bins, and a valid interval.
+
+    Claimed: the interval is that of `ece` with norm="l2". The square of the value is unbiased for the squared
+    calibration error in bins, for fixed bins and independent, identically distributed rows. There are two exceptions:
+    a negative estimate is returned as 0, and a bin with a single row counts as 0, because its noise cannot be
+    separated from its error.
+
+    Parameters
+    ----------
+    y, scores, n_bins, strategy, confidence_level, importance_weight, groups, pos_label, classes
+        As in `ece`.
+
+    Returns
+    -------
+    Estimate
+
+    Notes
+    -----
+    The square is sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)].
+
+    References
+    ----------
+    Kumar, Liang and Ma (2019), "Verified uncertainty calibration", Section 5. Bröcker (2012), "Estimating reliability
+    and resolution of probability forecasts through decomposition of the empirical score". Ferro and Fricker (2012),
+    "A bias-corrected decomposition of the Brier score".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import debiased_ece, ece
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=2_000)
+    >>> y = rng.uniform(size=2_000) < scores
+    >>> round(ece(y, scores, norm="l2", n_bins=100).value, 3)
+    0.09
+    >>> round(debiased_ece(y, scores, n_bins=100).value, 3)
+    0.0
+    """
+    error_budget(confidence_level)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    bins = _bins(rows, n_bins, strategy)
+    biased = _estimate(bins, "l2", confidence_level, seen(rows), swept=n_bins == _SWEEP)
+    return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
+
+
+def debiased_square(bins: BinSums) -> float:
+    """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0.
+
+    With weights, N_b is the number of rows with the same precision for the weighted rate; with groups, the variance is
+    that of their sums.
+    """
+    if bins.noise is not None:
+        return float(bins.mass @ np.where(np.isnan(bins.noise), 0.0, bins.gap**2 - np.nan_to_num(bins.noise)))
+    rows = bins.effective_rows
+    several = rows > 1.0 + 1e-9
+    noise = bins.rate * (1.0 - bins.rate) / np.where(several, rows - 1.0, 1.0)
+    return float(bins.mass @ np.where(several, bins.gap**2 - noise, 0.0))
+
+
+def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> BinSums:
+    checked = (Integer(1) | Only(_SWEEP)).check("n_bins", n_bins)
+    return sweep_binned(rows) if isinstance(checked, str) else binned(rows, checked, strategy)
+
+
+def seen(rows: MemoryRows) -> str:
+    """What an estimate is given."""
+    given = "scores" if rows.weights is None else "scores and weights"
+    return f"{given} seen" + (
+        "" if rows.groups is None else f", where the rate of a row is that given all {given} of its group"
+    )
+
+
+def _estimate(bins: BinSums, norm: str, confidence_level: float, given: str, *, swept: bool) -> Estimate:
+    value = _combine(bins, np.abs(bins.gap), norm)
+    share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
+    tail = sidak_level(share, bins.counts.size) / 2
+    if bins.noise is not None:  # groups have rows in several bins, which makes these dependent
+        tail = share / bins.counts.size / 2
+    squares = bins.counts if bins.squares is None else bins.squares
+    if bins.squares is None:
+        limits = non_identical(np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value)
+    else:
+        limits = _weighted_limits(bins, bins.squares, tail)
+    lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
+    if norm == "l1":
+        n = float(bins.counts.sum())
+        radius = float(np.sqrt(squares).sum()) / 2.0 + math.sqrt(math.log(1.0 / share) * bins.largest_move / 2.0)
+        radius /= n
+        lower, upper = max(lower, value - radius), min(upper, value + radius)
+    exact = bool(bins.is_value.all())
+    by_limits = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
+    basis = f"bounded differences (McDiarmid 1989), and {by_limits}" if norm == "l1" else by_limits
+    where = f"over the {given}" if exact else f"in these bins of the {given}, which is at most the error without bins"
+    return Estimate(
+        name=f"{norm}-ECE",
+        value=value,
+        lower=lower,
+        upper=upper,
+        confidence_level=float(confidence_level),
+        heuristic=swept,
+        target=f"the calibration error {where}",
+        basis=f"{basis}; {_SWEPT}" if swept else basis,
+        exact=exact,
+    )
+
+
+def _weighted_limits(bins: BinSums, squares: FloatArray, tail: float) -> Interval:
+    """Limits for each bin's weighted mean rate, given scores and weights."""
+    radius = np.sqrt(squares * (math.log(1.0 / tail) / 2.0)) / bins.counts
+    return Interval(np.clip(bins.rate - radius, 0.0, 1.0), np.clip(bins.rate + radius, 0.0, 1.0))
+
+
+def _combine(bins: BinSums, distance: FloatArray, norm: str) -> float:
+    if norm == "max":
+        return float(distance.max())
+    return float(bins.mass @ distance) if norm == "l1" else math.sqrt(float(bins.mass @ distance**2))

@@ -1,0 +1,49 @@
+"""What a metric returns: a number, an interval, and whether the interval is proved."""
+
+from dataclasses import dataclass
+
+from calibrant.text.numbers import limits, nearest, percent
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A metric's value and a confidence interval for what it estimates.
+
+    Attributes
+    ----------
+    name : str
+        Name of the metric.
+    value : float
+        The estimate.
+    lower, upper : float
+        Confidence limits for `target`.
+    confidence_level : float
+        Confidence in the interval.
+    heuristic : bool
+        False: the interval holds with at least the stated confidence, for every distribution and sample size. True:
+        the interval is an approximation and may hold less often.
+    target : str
+        The quantity that the interval is for.
+    basis : str
+        The bound or approximation behind the interval.
+    exact : bool
+        Whether binning hides no error: every bin holds one score value, or the metric uses no bins.
+    """
+
+    name: str
+    value: float
+    lower: float
+    upper: float
+    confidence_level: float
+    heuristic: bool
+    target: str
+    basis: str
+    exact: bool = True
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        kind = "heuristic interval" if self.heuristic else "valid interval"
+        interval = f"{percent(self.confidence_level)} {kind} {limits(self.lower, self.upper)}"
+        return f"{self.name} {nearest(self.value)} ({interval} for {self.target})"

@@ -1,0 +1,237 @@
+"""What is drawn independently: rows, rows with importance weights, or groups of rows."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant.calibrators.regions.weighted_rows import checked_bound
+from calibrant.errors import InvalidTypeError
+from calibrant.limits.bounded_mean import betting_mean, weighted_means
+from calibrant.limits.interval import Interval
+from calibrant.limits.shift.evidence import WEIGHT_BOUND
+from calibrant.params.random import RandomSource
+from calibrant.params.rules import Integer, Optional
+from calibrant.sample.groups import Groups
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.numbers import counted, nearest, percent
+
+_LIMITED = Optional(Integer(1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Independent draws from one distribution, each with a weight, and what no weight exceeds.
+
+    Attributes
+    ----------
+    unit : int array of shape (n_rows,) or None
+        The unit that each row belongs to; None if each row is a unit.
+    row_weights : float array of shape (n_rows,) or None
+        The weight of each row; None if all are 1.
+    bound : float
+        What no weight of a unit exceeds.
+    bounded : bool
+        Whether that is known, and not the largest weight seen.
+    population : str
+        Which population a mean is about, where it is not that of the rows.
+    counts_as : str
+        How a group counts at most, and which share of the rows is above that; empty without groups.
+    weighted : bool
+        Whether rows have importance weights.
+    rows : int
+        The fingerprint of the rows, by which the order of bets is drawn.
+    """
+
+    unit: IndexArray | None
+    row_weights: FloatArray | None
+    bound: float
+    bounded: bool
+    population: str
+    counts_as: str = ""
+    weighted: bool = False
+    rows: int = 0
+
+    @classmethod
+    def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> tuple[MemoryRows, Self]:
+        """The units of rows, and the rows with the weights by which they count.
+
+        A group counts as at most `max_group_size` rows, of the largest weight if rows have weights: in a larger group
+        each row counts less.
+        """
+        Optional(WEIGHT_BOUND).check("weight_bound", weight_bound)
+        size = _LIMITED.check("max_group_size", max_group_size)
+        for name, value, needed, given in (
+            ("weight_bound", weight_bound, "importance_weight", rows.weights),
+            ("max_group_size", size, "groups", rows.groups),
+        ):
+            if value is not None and given is None:
+                raise InvalidTypeError(name, f"be None without {needed}", got=repr(value))
+        if rows.groups is not None:
+            return cls._of_groups(rows, rows.groups, weight_bound, size)
+        if rows.weights is None:
+            return rows, cls(None, None, 1.0, bounded=True, population="", rows=rows.fingerprint())
+        bound = checked_bound(rows.weights, weight_bound)
+        return rows, cls(
+            None,
+            rows.weights,
+            bound,
+            weight_bound is not None,
+            " in the weighted population",
+            weighted=True,
+            rows=rows.fingerprint(),
+        )
+
+    @classmethod
+    def _of_groups(
+        cls, rows: MemoryRows, groups: Groups, weight_bound: float | None, size: int | None
+    ) -> tuple[MemoryRows, Self]:
+        unit = np.unique(groups.codes, return_inverse=True)[1]
+        own = np.ones(len(rows)) if rows.weights is None else rows.weights
+        total = np.bincount(unit, own)
+        if rows.weights is None:
+            most = 1.0
+            about, counts_as = "of rows of new groups", f"as at most {counted(size, 'row')}" if size else ""
+        else:
+            most = checked_bound(own, weight_bound)
+            about = "of rows of new groups in the weighted population"
+            counts_as = f"by a weight of at most {size * most:,g}" if size else ""
+        largest = float(total.max() if size is None else size * most)
+        factor = np.divide(np.minimum(total, largest), total, out=np.zeros(total.size), where=total > 0.0)
+        weights, capped = own * factor[unit], size is not None and total.max() > largest
+        bounded = size is not None and (rows.weights is None or weight_bound is not None)
+        said = f" {about}"
+        if capped:
+            above = percent(float(nearest(1.0 - float(weights.sum()) / float(own.sum()))))
+            counts_as += f" ({above} of the {'rows are' if rows.weights is None else 'weight is'} above that)"
+            said += f", where a group counts {counts_as}"
+        return replace(rows, weights=weights), cls(
+            unit, weights, largest, bounded, said, counts_as, rows.weights is not None, rows.fingerprint()
+        )
+
+    @classmethod
+    def bounded_of(
+        cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None
+    ) -> tuple[MemoryRows, Self]:
+        """The same, where nothing is proved without a bound, so that one is needed."""
+        counted_rows, units = cls.of(rows, weight_bound, max_group_size)
+        if not units.bounded:
+            name, beside, advice = "weight_bound", "importance weights", None
+            if rows.groups is not None and max_group_size is None:
+                name, beside = "max_group_size", "groups"
+                advice = (
+                    "choose it before looking at these rows; a typical size is often best, as the page "
+                    "'Rows that belong together' explains"
+                )
+            raise InvalidTypeError(name, f"be given with {beside}: nothing is proved without it", advice=advice)
+        return counted_rows, units
+
+    @property
+    def assumption(self) -> str:
+        """What must be true of the draws."""
+        weights = ", and their weights are right and bounded" if self.weighted else ""
+        drawn = "rows" if self.unit is None else "groups"
+        return f"the {drawn} are independent draws from one distribution{weights}"
+
+    @property
+    def n_units(self) -> int:
+        """How many groups there are; 0 where each row is a unit."""
+        return 0 if self.unit is None else int(self.unit.max()) + 1
+
+    def take(self, rows: IndexArray) -> "Units":
+        """The units of some of the rows, which hold whole ones."""
+        unit = None if self.unit is None else np.unique(self.unit[rows], return_inverse=True)[1]
+        return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
+
+    def part(self, rows: IndexArray) -> "Units":
+        """Some of the rows, whose units keep their numbers."""
+        unit = rows if self.unit is None else self.unit[rows]
+        return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
+
+    def weights(self, n_rows: int) -> FloatArray:
+        """Return the weight of each row."""
+        return np.ones(n_rows) if self.row_weights is None else self.row_weights
+
+    def mean(self, outcomes: FloatArray | CodeArray) -> float:
+        """The weighted mean over rows."""
+        return float(np.average(outcomes, weights=self.row_weights))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Weighted sums over the rows of each unit."""
+        weighted = values if self.row_weights is None else values * self.row_weights
+        sums: FloatArray = weighted if self.unit is None else np.bincount(self.unit, weighted).astype(np.float64)
+        return sums
+
+    def limits(
+        self, outcomes: FloatArray, alpha: float, *, order: IndexArray | None = None, most_staked: float = 0.5
+    ) -> tuple[float, float]:
+        """Limits for the mean of outcomes in [0, 1], by bets on the units: in an order drawn at random, if not given.
+
+        `most_staked` is for rows without weights and groups, see `betting_mean`.
+        """
+        if self.row_weights is None:
+            order = self._order(outcomes.size) if order is None else order
+            return betting_mean(outcomes[order], alpha, most_staked=most_staked)
+        weights, totals = self.sums(np.ones(outcomes.size)), self.sums(outcomes)
+        order = self._order(weights.size) if order is None else order
+        mean = np.clip(totals[order] / weights[order], 0.0, 1.0)
+        return self._mean(weights[order], mean, self.bound, alpha)
+
+    def in_order(self, n_rows: int) -> IndexArray:
+        """The rows in the order of bets on their units, those of a unit one after another."""
+        # by the place of a unit among all units, and not of a pair of unit and place: that depends on scores of others
+        order = self._order(n_rows if self.unit is None else self.n_units)
+        if self.unit is None:
+            return order
+        turn = np.empty_like(order)
+        turn[order] = np.arange(order.size)
+        return np.argsort(turn[self.unit], kind="stable")
+
+    def means(self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float) -> Interval:
+        """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which misses by `delta`.
+
+        The rows are some of those that `in_order` gives, in that order.
+        """
+        order = np.argsort(place.astype(np.min_scalar_type(n_places)), kind="stable")
+        place, weights = place[order], self.weights(outcomes.size)[order]
+        new = np.diff(place, prepend=-1) != 0
+        new |= True if self.unit is None else np.diff(self.unit[order], prepend=-1) != 0
+        starts = np.flatnonzero(new)
+        total, sums = (np.add.reduceat(values, starts) for values in (weights, weights * outcomes[order]))
+        mean = np.clip(sums / total, 0.0, 1.0)
+        return weighted_means(place[starts], _scaled(total, self.bound), mean, n_places, delta)
+
+    def share_limits(self, part: FloatArray, rest: FloatArray, alpha: float) -> tuple[float, float]:
+        """Limits for E[part] / E[part + rest], both from 0 to 1: a mean in which part + rest is the weight."""
+        total = self.sums(part + rest)
+        order = self._order(total.size)
+        order = order[total[order] > 0.0]
+        share = np.clip(self.sums(part)[order] / total[order], 0.0, 1.0)
+        return self._mean(total[order], share, 2.0 * self.bound, alpha)
+
+    def _order(self, n_units: int) -> IndexArray:
+        """A random order of the units, drawn for these rows: they may be sorted in any way."""
+        return RandomSource.of(0, "order of bets", rows=self.rows).order(n_units)
+
+    def _mean(self, weights: FloatArray, mean: FloatArray, bound: float, alpha: float) -> tuple[float, float]:
+        found = weighted_means(np.zeros(mean.size, dtype=np.intp), _scaled(weights, bound), mean, 1, alpha)
+        return float(found.lower[0]), float(found.upper[0])
+
+    def standard_error(self, outcomes: FloatArray) -> float:
+        """Of the weighted mean, by the spread of the units."""
+        weights = self.sums(np.ones(outcomes.size))
+        mean = float(self.sums(outcomes).sum() / weights.sum())
+        off = self.sums(outcomes - mean)
+        n = off.size
+        return math.sqrt(float(np.square(off).sum()) * n / max(n - 1, 1)) / float(weights.sum())
+
+
+ROWS = Units(None, None, 1.0, bounded=True, population="")
+"""Each row is one independent draw."""
+
+
+def _scaled(weights: FloatArray, bound: float) -> FloatArray:
+    """Weights over their bound; those of groups are sums, and rounded."""
+    return weights / (bound * (1.0 + 1e-12))

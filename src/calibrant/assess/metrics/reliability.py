@@ -1,0 +1,222 @@
+"""The reliability table: how well scores agree with labels, bin by bin."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant._optional import pandas
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IndexArray, IntArray
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.regions.region_calibrator import warn_of_cap
+from calibrant.cells.partition import Partition
+from calibrant.errors import InvalidTypeError
+from calibrant.limits.group_sums import GroupDesign, GroupSums
+from calibrant.params.arrays import as_weights
+from calibrant.params.random import RandomSource
+from calibrant.params.rules import error_budget
+from calibrant.sample.groups import Groups
+
+_HISTOGRAM_CELLS = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReliabilityTable:
+    """Mean score, observed rate and simultaneous confidence limits of each bin.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Name of each bin.
+    bounds : float array of shape (n_regions, 2)
+        Lower and upper end of each bin; infinite for bins without an end.
+    counts : int array of shape (n_regions,)
+        Rows counted in each bin.
+    mean_score : float array of shape (n_regions,)
+        Mean score of the rows in each bin; NaN for an empty bin.
+    rate : float array of shape (n_regions,)
+        Share of positive labels; NaN where no row was counted.
+    lower, upper : float arrays of shape (n_regions,)
+        Confidence limits for the true rate, valid for all bins at once; 0 and 1 where no row was counted.
+    confidence_level : float
+        Confidence that all intervals hold.
+    method : str
+        Name of the interval method.
+    positive_label : object
+        The positive class.
+    histogram, histogram_edges : int array of shape (m,), float array of shape (m + 1,)
+        Histogram of the scores, in cells of equal width.
+    """
+
+    regions: tuple[str, ...]
+    bounds: FloatArray
+    counts: IntArray
+    mean_score: FloatArray
+    rate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    confidence_level: float
+    method: str
+    positive_label: Hashable
+    histogram: IntArray
+    histogram_edges: FloatArray
+
+    @property
+    def gap(self) -> FloatArray:
+        """Observed rate minus mean score; NaN for an empty bin."""
+        return self.rate - self.mean_score
+
+    @property
+    def is_off(self) -> BoolArray:
+        """Whether the mean score lies outside the bin's interval.
+
+        With probability `confidence_level`, the true rate differs from the mean score in every bin that is marked.
+        """
+        return (self.mean_score < self.lower) | (self.mean_score > self.upper)
+
+    def to_frame(self) -> Frame:
+        """Return the table as a pandas frame, one row per bin."""
+        columns = {name: getattr(self, name) for name in ("counts", "mean_score", "rate", "lower", "upper")}
+        return pandas().DataFrame({"region": self.regions, **columns})
+
+
+def reliability_table(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    n_bins: int | str = "auto",
+    strategy: str = "quantile",
+    confidence_level: float = 0.9,
+    interval: str = "clopper-pearson",
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+    partition: Partition | None = None,
+) -> ReliabilityTable:
+    """Compare scores with labels, bin by bin, with intervals that hold for all bins at once.
+
+    Claimed, for every distribution: with probability at least `confidence_level`, the true rate of the positive class
+    lies between `lower` and `upper` in all bins at once. Assumed: the rows are independent draws from one distribution,
+    and the model was not trained on them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of two classes.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Scores of these rows.
+    n_bins, strategy, confidence_level, interval, pos_label, classes
+        As in `BinningCalibrator`.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, and a number that no weight can exceed, as in `BinningCalibrator`. Mean scores, rates
+        and limits are then those of the weighted population. Without a bound the limits are not proved.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        Which rows belong together, and as how many rows a group counts in a bin at most, as in `BinningCalibrator`. The
+        limits are then for rows of new groups, and mean scores and rates count groups in the same way.
+    partition : Partition, default=None
+        Bins that were fixed before, for example those of a fitted calibrator. Replaces `n_bins` and `strategy`.
+
+    Returns
+    -------
+    ReliabilityTable
+
+    Notes
+    -----
+    This is a `BinningCalibrator` fitted on the scores, used to describe the model and not to correct it. The mean
+    score is over all rows for which the bin's value would be predicted. With quantile bins this includes rows whose
+    score is an edge, which the interval does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import reliability_table
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=5_000)
+    >>> y = rng.uniform(size=5_000) < scores**2
+    >>> table = reliability_table(y, scores, n_bins=4)
+    >>> table.mean_score.round(2)
+    array([0.12, 0.37, 0.63, 0.88])
+    >>> table.rate.round(2)
+    array([0.01, 0.15, 0.41, 0.76])
+    >>> table.is_off
+    array([ True,  True,  True,  True])
+    """
+    calibrator = BinningCalibrator(
+        n_bins,
+        strategy=strategy,
+        confidence_level=confidence_level,
+        interval=interval,
+        pos_label=pos_label,
+        classes=classes,
+        partition=partition,
+        weight_bound=weight_bound,
+        max_group_size=max_group_size,
+    ).fit(scores, y, importance_weight=importance_weight, groups=groups)
+    guarantee, bins = calibrator.guarantee_, calibrator.partition_.bins_by_segment.get(None)
+    warn_of_cap(calibrator, guarantee, always=True)
+    if bins is None:
+        got = type(calibrator.partition_).__name__
+        raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)
+    checked = bins.prepare(scores, positive_column=calibrator.positive_index_)
+    region = bins.regions_of(checked)
+    weights = _row_weights(calibrator, region, importance_weight, groups)
+    total = np.bincount(region, weights, minlength=bins.n_regions)
+    sums = np.bincount(region, checked if weights is None else weights * checked, minlength=bins.n_regions)
+    mean_score = np.divide(sums, total, out=np.full(bins.n_regions, np.nan), where=total > 0)
+    # over [0, 1] where the scores are probabilities, else over the range that was seen
+    seen = float(checked.min()), float(checked.max())
+    span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
+    histogram_edges = np.histogram_bin_edges(checked[:1], bins=_HISTOGRAM_CELLS, range=span).astype(np.float64)
+    histogram = kernels.count(checked, np.zeros(region.size, dtype=np.uint8), histogram_edges[1:-1])[0]
+    return ReliabilityTable(
+        regions=guarantee.regions,
+        bounds=bins.bounds,
+        counts=guarantee.counts,
+        mean_score=mean_score,
+        rate=calibrator.proof_.observed,
+        lower=guarantee.lower,
+        upper=guarantee.upper,
+        confidence_level=guarantee.confidence_level,
+        method=guarantee.method,
+        positive_label=guarantee.positive_label,
+        histogram=histogram,
+        histogram_edges=histogram_edges,
+    )
+
+
+def _row_weights(
+    calibrator: BinningCalibrator, region: IndexArray, importance_weight: ArrayLike | None, groups: ArrayLike | None
+) -> FloatArray | None:
+    """By how much each row counts in its bin, as the limits count it; None if all rows count alike."""
+    weights = None if importance_weight is None else as_weights(importance_weight, region.size)
+    weighted = calibrator.proof_.weighted
+    known = calibrator.proof_.design if weighted is None else weighted.groups
+    if groups is None or known is None:
+        return weights
+    most = known.max_size if known.max_weight is None else known.max_weight
+    together, how = Groups.of(groups, region.size), GroupDesign(1, max_weight=most)
+    same, codes = (together.codes, together.keys), np.zeros(region.size, dtype=np.uint8)
+    weights = np.ones(region.size) if weights is None else weights
+    return GroupSums.of_rows(region, weights, codes, same, calibrator.partition_.n_regions, how, RandomSource(0))[
+        1
+    ]  # blocks play no part
+
+
+def reliability_tables(
+    y: ArrayLike, models: Mapping[str, ArrayLike], confidence_level: float, **settings: Any
+) -> dict[str, ReliabilityTable]:
+    """A table for each model. The intervals of all of them hold at once."""
+    level = shared_level(confidence_level, len(models))
+    return {
+        str(name): reliability_table(y, given, confidence_level=level, **settings) for name, given in models.items()
+    }
+
+
+def shared_level(confidence_level: float, n: int) -> float:
+    """The level of each of several tables that hold at once."""
+    return 1.0 - error_budget(confidence_level) / n

@@ -1,0 +1,293 @@
+"""The rate at one score, under one assumption: that it does not fall as the score rises."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, astuple, dataclass
+from typing import Annotated, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
+from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, kept_rows, weights_of
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.limits.shift.evidence import WEIGHT_BOUND
+from calibrant.params.arrays import as_scores
+from calibrant.params.frames import FrameOutput
+from calibrant.params.labels import Classes
+from calibrant.params.rules import CheckedParameters, ConfidenceLevel, Integer, Only, Optional, RandomSeed
+from calibrant.params.saved_state import check_schema, read_classes, read_count, read_numbers
+from calibrant.sample.facts import ONE_OF_EACH, RowFacts
+from calibrant.sample.reader import one_row_each, read_rows
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text import numbers
+from calibrant.text.sentences import shown
+
+_KEPT = "These are the rows that were kept, each with probability weight / bound, of"
+_SCHEMA = "calibrant.monotone/1"
+_SIDES = ("lower_knots", "lower", "upper_knots", "upper")
+_ASSUMED = (
+    "the rate does not fall as the score rises",
+    "labels are independent given the scores",
+    "the scores come from a model that was not trained on these rows",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFinding:
+    """One score whose rate is proved to differ from it.
+
+    Attributes
+    ----------
+    score : float
+        The score.
+    limit : float
+        The rate there is at least, or at most, this.
+    is_too_low : bool
+        Whether the score is too low, so that the limit is a lower one.
+    """
+
+    score: float
+    limit: float
+    is_too_low: bool
+
+    @property
+    def error(self) -> float:
+        """Proved distance between score and rate."""
+        return abs(self.limit - self.score)
+
+    def __str__(self) -> str:
+        limit = f"least {numbers.lower(self.limit)}" if self.is_too_low else f"most {numbers.upper(self.limit)}"
+        return f"at scores near {numbers.nearest(self.score)} the rate is at {limit}"
+
+
+@dataclass(eq=False)
+class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+    """An interval for the rate at every single score, if the rate does not fall as the score rises.
+
+    Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for all s at once.
+    Assumed: the rate does not fall as the score rises, and labels are independent given the scores. Nothing is assumed
+    about how scores are drawn, so the band still holds where the mix of scores changes and the rates do not. The data
+    can refute the first assumption; then `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
+
+    Parameters
+    ----------
+    confidence_level : float, default=0.9
+        Confidence that all intervals hold at once.
+    n_cells : int or "auto", default="auto"
+        Cells of about equal mass, which make up the runs. "auto" is about ten times the cube root of the rows.
+    pos_label : object, default=None
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may have only one of them.
+    weight_bound : float or None, default=None
+        A number that no importance weight can exceed; needed with `importance_weight`.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of what is drawn with weights or groups.
+
+    Attributes
+    ----------
+    is_refuted_ : bool
+        Whether the data refute that the rate does not fall, at `confidence_level`.
+    refutation_ : Refutation or None
+        Where they refute it.
+    n_rows_, n_runs_ : int
+        Rows, and runs of neighbouring rows whose limits hold at once.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    Rows are sorted by score and cut into cells; equal scores share a cell. A run is a number of neighbouring cells: the
+    lengths grow by sqrt(2), and a run starts at every quarter of its length. The mean rate of a run that ends at or
+    before s is at most the rate at s; that of a run that begins at or after s is at least the rate at s. The mean
+    rate of each run lies in limits for sums of unlike labels (`calibrant.limits.non_identical`), each at
+    the tail alpha / (2 runs). The best run counts. Where the limits cross, the rate must fall somewhere. It takes
+    O(n log n).
+
+    References
+    ----------
+    Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), "Honest calibration assessment for binary outcome predictions",
+    Biometrika 110.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import MonotoneBand
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> band = MonotoneBand().fit(scores, rng.uniform(size=10_000) < scores**2)
+    >>> band.predict_interval([0.5, 0.9]).round(3)
+    array([[0.184, 0.341],
+           [0.668, 0.884]])
+    >>> band.is_refuted_
+    False
+    """
+
+    _: KW_ONLY
+    confidence_level: ConfidenceLevel = 0.9
+    n_cells: Annotated[int | str, Integer(1) | Only("auto")] = "auto"
+    pos_label: Hashable | None = None
+    classes: ArrayLike | None = None
+    weight_bound: Annotated[float | None, Optional(WEIGHT_BOUND)] = None
+    random_state: RandomSeed = 0
+
+    _before = 0  # rows of which some were kept by their weight
+
+    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the band.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows that the model was not trained on; or scores and labels together, see `calibrant.scored`.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
+            others are not used: the promise is then about a row drawn at random from a new group.
+        importance_weight : array-like of shape (n,), optional
+            Numbers >= 0, at most `weight_bound`: the promise is then about the population in which each row counts by
+            its weight. Each row is kept with probability weight / `weight_bound`, and the others are not used: the rows
+            kept are independent draws from that population.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
+        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, **beside)
+        bound = None
+        if has_weights(data):
+            if self.weight_bound is None:
+                raise InvalidTypeError("weight_bound", "be given with importance weights: nothing is proved without it")
+            data = data.collect()
+            bound = checked_bound(weights_of(data), self.weight_bound)  # of rows that are not drawn, too
+        rows = one_row_each(data, self.random_state).collect()
+        self._before = 0 if bound is None else len(rows)
+        if bound is not None:
+            rows = kept_rows(rows, bound, self.random_state)
+        values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
+        counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))
+        steps = BandSteps.of((values, values, counts, positives), self.n_cells, 1.0 - self.confidence_level)
+        self._set(steps, rows.known, rows.facts(drawn=False))
+        if self.is_refuted_:
+            warn_caller(f"the rate falls somewhere as the score rises, so that no band holds: {self.refutation_}")
+        return self
+
+    @classmethod
+    def from_cells(cls, cells: CellCounts, classes: Classes, **parameters: Any) -> Self:
+        """The band of rows that are only known by their counts between scores, in increasing order."""
+        band = cls(**parameters)
+        band._check_parameters()
+        band._set(BandSteps.of(cells, band.n_cells, 1.0 - band.confidence_level), classes)
+        return band
+
+    def _set(self, steps: BandSteps, classes: Classes, facts: RowFacts = RowFacts()) -> None:  # noqa: B008 - frozen
+        self.steps_, self._facts = steps, facts
+        self.n_rows_, self.n_runs_, self.refutation_ = steps.n_rows, steps.n_runs, steps.refutation
+        self.is_refuted_ = steps.refutation is not None
+        self.classes_, self.positive_index_, self.n_features_in_ = classes.labels, classes.positive_index, 1
+
+    def predict_interval(self, scores: ArrayLike) -> FloatArray:
+        """Return limits for the rate at each score, shape (n, 2); [0, 1] where the assumption is refuted.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+            Any scores.
+        """
+        check_is_fitted(self)
+        checked = np.asarray(as_scores(scores, positive_column=self.positive_index_), dtype=np.float64)
+        if self.is_refuted_:
+            return np.column_stack([np.zeros(checked.size), np.ones(checked.size)])
+        return np.column_stack(self.steps_.at(checked))
+
+    @property
+    def knots_(self) -> FloatArray:
+        """Scores at which a limit changes, in increasing order."""
+        check_is_fitted(self)
+        return np.union1d(self.steps_.lower_knots, self.steps_.upper_knots)
+
+    def largest_error(self) -> ScoreFinding | None:
+        """Return the score that is proved off by most, for scores that are probabilities; None if no score is."""
+        knots = self.knots_
+        if self.is_refuted_ or not knots.size:
+            return None
+        # between two knots a limit is constant, so that the distance is largest at one of them
+        lower, upper = self.steps_.at(knots)
+        gap = np.maximum(lower - knots, knots - upper)
+        place = int(gap.argmax())
+        if gap[place] <= 0.0:
+            return None
+        too_low = bool(lower[place] > knots[place])
+        return ScoreFinding(float(knots[place]), float((lower if too_low else upper)[place]), too_low)
+
+    def sentence(self) -> str:
+        """What is claimed, in words."""
+        check_is_fitted(self)
+        basis = f"With {numbers.percent(self.confidence_level)} confidence, from {numbers.rows(self.n_rows_)}"
+        of_groups = self._facts.said_of_groups
+        if self.refutation_ is not None:
+            return f"{basis}, the rate falls somewhere as the score rises: {self.refutation_}.{of_groups}"
+        claim = "the rate at every score lies in its interval, at all scores at once"
+        assumed, of_weights = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ()), ""
+        if self._before:
+            of_weights = f" {_KEPT} {numbers.rows(self._before)}: this is about the weighted population."
+            assumed += (f"no importance weight exceeds {self.weight_bound:g}",)
+            if not self._facts.keyed:  # in files of earlier releases
+                assumed += ("the order of the rows says nothing about scores and labels",)
+        return f"{basis}, {claim}.{of_groups}{of_weights} Assumed: {'; '.join(assumed)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted band as plain JSON values; `from_dict` reads it back."""
+        check_is_fitted(self)
+        return {
+            "schema": _SCHEMA,
+            "confidence_level": float(self.confidence_level),
+            "classes": self.classes_.tolist(),
+            "positive_index": self.positive_index_,
+            "rows": self.n_rows_,
+            "runs": self.n_runs_,
+            **{name: getattr(self.steps_, name).tolist() for name in _SIDES},
+            "refutation": None if self.refutation_ is None else list(astuple(self.refutation_)),
+            **self._facts.to_dict(),
+            **({"before": self._before, "weight_bound": self.weight_bound} if self._before else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        keys = ("confidence_level", "classes", "positive_index", "rows", "runs", "refutation", *_SIDES)
+        check_schema(state, _SCHEMA, keys)
+        band = cls(confidence_level=state["confidence_level"], weight_bound=state.get("weight_bound"))
+        band._check_parameters()
+        band._before = Integer(0).check("before", state.get("before", 0))
+        found: dict[str, Any] = {"n_rows": read_count(state, "rows"), "n_runs": read_count(state, "runs")}
+        for name in _SIDES:
+            ends = (-np.inf, np.inf) if "knots" in name else (0.0, 1.0)
+            found[name] = read_numbers(state[name], name, low=ends[0], high=ends[1])
+            if (np.diff(found[name]) <= 0.0).any():
+                raise InvalidValueError(name, "increase", got=shown(state[name]))
+        if any(found[f"{side}_knots"].size != found[side].size for side in ("lower", "upper")):
+            raise InvalidValueError("lower and upper", "have one limit for each knot", got="another number")
+        saved = state["refutation"]
+        refutation = None if saved is None else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
+        classes = read_classes(state["classes"], state["positive_index"])
+        band._set(BandSteps(**found, refutation=refutation), classes, RowFacts.from_dict(state))
+        return band

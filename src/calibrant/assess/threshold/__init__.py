@@ -1,0 +1,1 @@
+"""Thresholds with a proved precision, recall, negative predictive value or specificity."""

@@ -1,0 +1,407 @@
+"""The search for thresholds: by ranks, by a look at some of the rows, and by order statistics of one class."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant.assess.threshold.candidates import (
+    Confusion,
+    GroupLadder,
+    Ladder,
+    candidates,
+    confusion_at,
+    labels_that_would_do,
+    misses_allowed,
+    nested_groups,
+    rows_needed,
+)
+from calibrant.assess.threshold.proved_threshold import Cut, Measured, compared
+from calibrant.assess.threshold.rank_tests import ranked
+from calibrant.assess.threshold.shares import (
+    exact_share,
+    measured_anywhere,
+    measured_at_fixed,
+    measured_at_rank,
+    measured_in_groups,
+)
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.segmented_partition import SegmentedPartition
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.limits.binomial import sidak_level
+from calibrant.limits.group_sums import GroupDesign, GroupSums
+from calibrant.params.random import RandomSource
+from calibrant.sample.groups import Groups
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.numbers import counted as number_of
+from calibrant.text.numbers import rows as rows_text
+
+_DRAWN = 0.15  # share of the rows that only choose where to look
+_MOST_DRAWN = 10**6
+_LEAST_SHARE = 0.1  # of groups, at least, that are drawn where they fix the cap on the size of groups
+_GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
+_GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
+_ROUNDING = 1e-9
+_SHARES = 5  # with exact limits beside the target
+_UNLABELLED_PART = 0.1  # of what limits may miss, for the share that is selected among rows without labels
+
+_ALONE = "would be enough as the only test, but tests share the error budget and stop at the first that fails"
+_SIDES = {"precision": ("positive", "above"), "recall": ("positive", "above"),
+          "npv": ("negative", "below"), "specificity": ("negative", "below")}  # fmt: skip
+
+Tested = tuple[Ladder, BoolArray]
+"""What was counted at some thresholds, in the order of the tests, and at which of them the target is proved."""
+
+
+def regions(cuts: Mapping[Hashable, FloatArray]) -> ScorePartition | SegmentedPartition:
+    """Bins of the scores between thresholds, in each segment."""
+    parts = {name: ScorePartition(edges) for name, edges in cuts.items()}
+    return parts[None] if None in parts else SegmentedPartition(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupedRows:
+    """Counted rows of one segment, with their groups."""
+
+    scores: FloatArray
+    codes: CodeArray
+    groups: Groups
+    design: GroupDesign
+    blocks: RandomSource
+
+    def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
+        """What groups have of the rows that the target is about, at each threshold, and of the right ones."""
+        kind, side = _SIDES[target]
+        own = self.codes == (kind == "positive")
+        beyond = (self.scores >= cut if side == "above" else self.scores < cut for cut in cuts.tolist())
+        tally = nested_groups(
+            ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond),
+            self.groups,
+            self.blocks,
+        )
+        return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
+
+    def shares(self, cut: float) -> dict[str, tuple[float, float]]:
+        """Each share at a threshold, where a group counts up to its cap, as in the tests; and where all rows count."""
+        positive, above = self.codes == 1, self.scores >= cut
+        sets = {
+            "selected": (np.ones(above.size, dtype=bool), above),
+            "precision": (above, positive),
+            "recall": (positive, above),
+            "specificity": (~positive, ~above),
+            "npv": (~above, ~positive),
+        }
+        sums = GroupSums.of(nested_groups(sets.values(), self.groups, self.blocks), self.design)
+        found = zip(sums.rates.tolist(), sums.uncapped_rates.tolist(), strict=True)
+        return dict(zip(sets, found, strict=True))
+
+
+class _Counted:
+    """Rows of one segment between thresholds in rising order, and what each threshold makes of them."""
+
+    def __init__(self, cuts: FloatArray, counts: Any, positives: Any) -> None:
+        self.cuts, self.n, self.n1 = cuts, int(counts.sum()), int(positives.sum())
+        missed = np.cumsum(positives)[:-1]
+        rejected = np.cumsum(counts)[:-1] - missed
+        self.seen = Confusion(self.n1 - missed, self.n - self.n1 - rejected, missed, rejected)
+        self.rows: _GroupedRows | None = None
+
+    def tested(self, target: str, start: float) -> Ladder:
+        """The thresholds from the start on, in the order of the tests."""
+        falling = target in ("precision", "specificity")
+        order = np.flatnonzero(self.cuts <= start)[::-1] if falling else np.flatnonzero(self.cuts >= start)
+        if self.rows is not None and order.size:
+            return self.rows.ladder(target, self.cuts[order], order)
+        right, rows = self.seen.shares[target]
+        return Ladder(self.cuts[order], rows[order], right[order], order)
+
+    def confusion(self, cut: float) -> Confusion[int]:
+        """Rows on both sides of one of the thresholds."""
+        place = int(np.searchsorted(self.cuts, cut))
+        return Confusion(*(int(part[place]) for part in self.seen))
+
+
+class Search:
+    """The search for the thresholds of all targets and segments, within one budget."""
+
+    def __init__(
+        self,
+        data: ScoredData,
+        targets: dict[str, float],
+        alpha: float,
+        n_rows: int,
+        split: Any,
+        seed: int,
+        max_group_size: int | None,
+        unlabelled: FloatArray | None = None,
+    ) -> None:
+        self._unlabelled = unlabelled
+        self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0
+        self.names = list(data.sizes())
+        self.grouped = data.columns.group is not None
+        self._budget = alpha / len(targets)
+        self.alpha = sidak_level(alpha, len(self.names)) / len(targets)  # groups share the budget after the look
+        self.max_group_size = max_group_size
+        self.above_cap = 0.0  # share of the counted rows, where rows have groups
+        self.broken: list[tuple[str, float, float]] = []  # targets that the same rows miss if all of them count
+        self._split = split
+        self.seed = seed
+
+    @property
+    def _limits_alpha(self) -> float:
+        """What limits beside the targets may miss; without what pays for the share among rows without labels."""
+        return self.alpha * (1.0 - _UNLABELLED_PART) if self._unlabelled is not None else self.alpha
+
+    def _with_unlabelled(self, parts: dict[str, Measured], cut: float) -> dict[str, Measured]:
+        """The shares, where that of selected rows comes from rows without labels, if there are any.
+
+        They are independent of the labelled rows, and so of the threshold: those that it selects are binomial.
+        """
+        if self._unlabelled is None:
+            return parts
+        selected = int(np.count_nonzero(self._unlabelled >= cut))
+        tail = _UNLABELLED_PART * self.alpha / 2.0
+        return parts | {"selected": exact_share(selected, self._unlabelled.size, tail)}
+
+    def _look(self) -> tuple[MemoryRows, ScoredData]:
+        """Rows drawn at random, with their labels, and the others."""
+        size = self._split
+        units = self.data.n_groups() if self.grouped else self.n_rows
+        if isinstance(size, str):
+            size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
+        if self.grouped and self.max_group_size is None:  # the drawn groups fix the cap, too
+            least = _LEAST_SHARE if isinstance(size, float) else math.ceil(_LEAST_SHARE * units)
+            size = max(size, least)
+        draw = self.data.draw(size, self.seed)
+        others = self.data.split_by(draw).others
+        drawn = self.data.collect(draw=draw)
+        self.n_drawn = len(drawn)
+        if not 0 < self.n_drawn < self.n_rows:
+            got = f"{self._split!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
+            raise InvalidValueError("split", "leave rows both to look at and to count", got=got)
+        return drawn, others
+
+    def by_ranks(self, start: float | None) -> tuple[Cut, ...]:
+        """Every score of the rows themselves, from ranks or from one start; see `threshold`."""
+        found = []
+        rows = self.data.collect()
+        for place, (name, (scores, codes)) in enumerate(_by_segment(rows, self.names).items()):
+            ties = rows.random_source(self.seed, "order of ties", place)
+            tested = {
+                target: ranked(scores, codes, target, level, self.alpha, start, ties)
+                for target, level in self.targets.items()
+                if scores.size
+            }
+            at, measured = partial(confusion_at, scores, codes), partial(measured_anywhere, alpha=self._limits_alpha)
+            found += self._decided(name, tested, at, scores.size, measured)
+        return tuple(found)
+
+    def by_look(self) -> tuple[Cut, ...]:
+        """Candidates from drawn rows; counts, and tests in a fixed order, from the others."""
+        drawn, others = self._look()
+        ratio = self.n_rows / self.n_drawn - 1.0
+        if drawn.groups is not None:  # how many rows the counted groups have must not decide where tests begin
+            ratio = self.data.n_groups() / np.unique(drawn.groups.codes).size - 1.0
+            # groups with rows in several segments make them dependent; those without drawn rows are not tested
+            self.alpha = self._budget / (1 if drawn.segment is None else np.unique(drawn.segment).size)
+        ladders = {
+            name: {
+                target: _ladder(scores, codes, target, level, self.alpha, ratio)
+                for target, level in self.targets.items()
+            }
+            for name, (scores, codes) in _by_segment(drawn, self.names).items()
+        }
+        tried = {name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()}
+        counted = self._count(others, tried)
+        if self.grouped and isinstance(others, MemoryRows):
+            self._with_groups(counted, drawn, others)
+        cuts: list[Cut] = []
+        for name, here in counted.items():
+            tested = {}
+            for target, found in ladders[name].items():
+                if found.size:
+                    steps = here.tested(target, found[0])
+                    tested[target] = steps, steps.proved(self.targets[target], self.alpha)
+            if here.rows is None:
+                tail = self._limits_alpha / (2 * _SHARES * max(here.cuts.size, 1))
+                cuts += self._decided(name, tested, here.confusion, here.n, partial(measured_at_fixed, tail=tail))
+            else:
+                cuts += self._decided(name, tested, here.rows.shares, here.n, self._measured_in_groups)
+        return tuple(cuts)
+
+    def _count(self, data: ScoredData, cuts: Mapping[Hashable, FloatArray]) -> dict[Hashable, _Counted]:
+        partition = regions(cuts)
+        tally = data.tally(partition)[0]
+        ends = np.cumsum([edges.size + 1 for edges in cuts.values()])
+        places = [slice(end - edges.size - 1, end) for end, edges in zip(ends.tolist(), cuts.values(), strict=True)]
+        return {
+            name: _Counted(edges, tally.counts[here], tally.positives[here])
+            for (name, edges), here in zip(cuts.items(), places, strict=True)
+        }
+
+    def _with_groups(self, counted: Mapping[Hashable, _Counted], drawn: MemoryRows, others: MemoryRows) -> None:
+        """Let whole groups be tested; no size among those that are counted bounds the size of a new one."""
+        if drawn.groups is None or others.groups is None:
+            raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
+        if self.max_group_size is None:
+            self.max_group_size = int(np.bincount(drawn.groups.codes).max())
+        design = GroupDesign(self.max_group_size)
+        sizes = np.bincount(others.groups.codes)
+        self.above_cap = float(np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1))
+        blocks = self.data.block_source(self.seed)
+        for name, (scores, codes) in _by_segment(others, self.names).items():
+            groups = others.groups
+            if others.segment is not None:
+                groups = groups.take(others.segment == others.segment_names.index(name))
+            counted[name].rows = _GroupedRows(scores, codes, groups, design, blocks)
+
+    def _decided(
+        self,
+        name: Any,
+        tested: Mapping[str, Tested],
+        seen_at: Callable[[float], Any],
+        n: int,
+        measured: Callable[[Any, str, float], dict[str, Measured]],
+    ) -> list[Cut]:
+        """The thresholds of one segment: of one target, or of both sides; `measured` gives limits to what was seen."""
+        chosen = {target: float(steps.cuts[proved][-1]) for target, (steps, proved) in tested.items() if proved.any()}
+        reasons: dict[str, str] = {}
+        if len(chosen) == 2 and chosen["precision"] < chosen["npv"]:  # nothing need be referred
+            (steps, proved), (others, others_proved) = tested["precision"], tested["npv"]
+            common = np.flatnonzero(proved & np.isin(steps.places, others.places[others_proved]))
+            if common.size:
+                chosen = dict.fromkeys(chosen, float(steps.cuts[common[common.size // 2]]))
+            else:
+                chosen.pop("npv")
+                reasons["npv"] = "its rows overlap with those of the precision"
+        cuts = []
+        for target, level in self.targets.items():
+            if target in chosen:
+                parts = measured(seen_at(chosen[target]), target, level)
+                parts = self._with_unlabelled(parts, chosen[target])
+                cuts.append(Cut.at(name, target, level, chosen[target], n, parts))
+            elif target in reasons:
+                cuts.append(Cut(name, target, level, None, reasons[target], counted=n))
+            else:
+                cuts.append(self._failed(name, target, tested[target][0] if target in tested else None, n))
+        return cuts
+
+    def _measured_in_groups(
+        self, shares: Mapping[str, tuple[float, float]], target: str, level: float
+    ) -> dict[str, Measured]:
+        """Shares where a group counts up to its cap; a target that fails where all rows count is kept in mind."""
+        capped, in_full = shares[target]
+        if in_full < min(level, capped - _ROUNDING):
+            self.broken.append((target, level, in_full))
+        return measured_in_groups({name: share for name, (share, _) in shares.items()}, target, level)
+
+    def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
+        level = self.targets[target]
+        if tested is None or not n:
+            why = "no row was drawn that could choose a threshold" if self.n_rows else "no row was kept by its weight"
+            return Cut(name, target, level, None, why, counted=n)
+        place = tested.strongest(level)
+        rows, right = int(tested.n[place]), int(tested.k[place])
+        kind, side = _SIDES[target]
+        beyond = compared(float(tested.cuts[place]))[side]
+        if target in ("precision", "npv"):
+            seen = f"of {rows_text(rows)} with score {beyond}, {right:,} are {kind}"
+        else:
+            seen = f"of {number_of(rows, f'{kind} row')}, {right:,} have a score {beyond}"
+        alone = bool(tested.passed(level, self.alpha)[place])
+        reason = f"the strongest evidence found: {seen}, which {_ALONE if alone else 'is not enough'}"
+        everything = self._with_drawn(n)
+        needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
+        if needed is not None and needed <= everything:
+            needed, reason = None, f"{reason}; more labels may be enough"
+        elif needed is None and not self.grouped:
+            reason += "; no threshold looks good enough, so more labels like these will hardly help"
+        return Cut(name, target, level, None, reason, needed, counted=n)
+
+    def _with_drawn(self, n: int) -> int:
+        """Return about how many rows a segment has in all, if `n` of them are counted."""
+        return math.ceil(n * self.n_rows / (self.n_rows - self.n_drawn))
+
+    def by_order_statistic(self) -> tuple[Cut, ...]:
+        """Recall by a rank among the positives, and specificity by one among the negatives.
+
+        More rows than are held in memory are counted at thresholds from drawn rows: the highest of them that leaves as
+        few positives below is at most the order statistic, so that its recall is at least as high.
+        """
+        ((target, level),) = self.targets.items()
+        in_memory = isinstance(self.data, MemoryRows)
+        look, counting = (self.data.collect(), self.data) if in_memory else self._look()
+        cuts = {}
+        for name, (scores, codes) in _by_segment(look, self.names).items():
+            own = _own_class(scores, codes, target)
+            if in_memory:
+                rank = misses_allowed(own.size, level, self.alpha)
+                found = np.partition(own, rank - 1)[rank - 1 : rank] if rank else np.empty(0)
+            else:
+                found = _some(own, _GRID)
+            cuts[name] = np.sort(_turned_back(found, target))
+        counted = self._count(counting, cuts)
+        return tuple(self._at_rank(name, counted[name], target, level) for name in self.names)
+
+    def _at_rank(self, name: Any, counted: _Counted, target: str, level: float) -> Cut:
+        right, _ = counted.seen.shares[target]
+        of_class = counted.n1 if target == "recall" else counted.n - counted.n1
+        allowed = misses_allowed(of_class, level, self.alpha)
+        fit = np.flatnonzero(of_class - right <= allowed - 1)
+        if allowed and fit.size:
+            cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
+            seen = counted.confusion(cut)
+            parts = self._with_unlabelled(measured_at_rank(seen, target, level, self._limits_alpha), cut)
+            return Cut.at(name, target, level, cut, seen.n, parts)
+        kind = "positive" if target == "recall" else "negative"
+        needed = rows_needed(level, self.alpha)
+        if allowed:
+            reason = "no threshold among the drawn rows leaves few enough on the wrong side; more labels may be enough"
+            return Cut(name, target, level, None, reason, counted=counted.n)
+        reason = f"it needs at least {needed:,} {kind} rows, and there are {of_class:,}"
+        labels = None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)
+        return Cut(name, target, level, None, reason, labels, counted=counted.n)
+
+
+def _ladder(scores: FloatArray, codes: CodeArray, target: str, level: float, alpha: float, ratio: float) -> FloatArray:
+    """Candidates in the order of the tests."""
+    if not scores.size:
+        return np.empty(0)
+    if target in ("recall", "specificity"):
+        found = _some(_own_class(scores, codes, target), _GROUP_GRID, 2.0 * (1.0 - level))
+    else:
+        turned = (scores, codes) if target == "precision" else (-scores, 1 - codes)
+        found = candidates(*turned, level, alpha, ratio)
+    return _turned_back(found, target)
+
+
+def _own_class(scores: FloatArray, codes: CodeArray, target: str) -> FloatArray:
+    """Scores of the class that the target is about; turned over for specificity, so that low ones are missed."""
+    return np.asarray(scores[codes == 1] if target == "recall" else -scores[codes == 0])
+
+
+def _turned_back(values: FloatArray, target: str) -> FloatArray:
+    """Thresholds that were found with scores and labels turned over."""
+    return values if _SIDES[target][1] == "above" else np.nextafter(-values, np.inf)
+
+
+def _some(scores: FloatArray, size: int, share: float = 1.0) -> FloatArray:
+    """Some of the lowest share of the distinct scores, rising."""
+    values = np.unique(scores)
+    values = values[: math.ceil(share * values.size) + 1]
+    return values if values.size <= size else values[np.linspace(0, values.size - 1, size).astype(np.intp)]
+
+
+def _by_segment(rows: MemoryRows, names: list[Any]) -> dict[Hashable, tuple[FloatArray, CodeArray]]:
+    """Scores, as doubles, and codes of each segment; empty where a segment has no row here."""
+    scores = np.asarray(rows.scores, dtype=np.float64)
+    if rows.segment is None:
+        return {None: (scores, rows.codes)}
+    number = {name: place for place, name in enumerate(rows.segment_names)}
+    masks = {name: rows.segment == number.get(name, -1) for name in names}
+    return {name: (scores[here], rows.codes[here]) for name, here in masks.items()}

@@ -1,0 +1,379 @@
+"""What `threshold` returns: numbers, the sentence, and the decisions that follow."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import ArrayLike, BoolArray
+from calibrant.cells.segmented_partition import segment_kinds
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_scores
+from calibrant.text.numbers import above_cap, limits, lower, nearest, percent, plain, rows, upper
+from calibrant.text.sentences import TextTable, shown
+
+SCHEMA = "calibrant.threshold/1"
+"""The schema of saved thresholds."""
+TARGETS = {
+    "precision": "{share} of the rows with score {above} are positive",
+    "recall": "{share} of the positive rows have a score {above}",
+    "npv": "{share} of the rows with score {below} are negative",
+    "specificity": "{share} of the negative rows have a score {below}",
+}
+"""The targets, and what each claims."""
+SHOWN = ("selected", "precision", "recall", "false_alarms")
+"""What is printed of a threshold."""
+NAMES = {"false_alarms": "false alarms per true one"}
+"""Parts that are printed under other names."""
+
+
+def _shown_below(cut: float) -> bool:
+    """Whether a threshold is the double after a short number, which shows it better than its own digits."""
+    under = math.nextafter(cut, -math.inf)
+    return bool(cut) and float(f"{under:.10g}") == under
+
+
+def compared(cut: float) -> dict[str, str]:
+    """Return how scores above and below a threshold compare with it; the double after a short number is shown by it.
+
+    >>> compared(0.85), compared(0.8500000000000001)
+    ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
+    """
+    if _shown_below(cut):
+        under = math.nextafter(cut, -math.inf)
+        return {"above": f"> {under!r}", "below": f"<= {under!r}"}
+    return {"above": f">= {cut!r}", "below": f"< {cut!r}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A share among the counted rows, and limits for it in the population; 0 and 1 if no limits are derived."""
+
+    value: float
+    lower: float
+    upper: float
+    most: ClassVar[float] = 1.0
+
+    @property
+    def limits(self) -> str:
+        """The limits in words; what is true of every share is left out."""
+        low, high = not self.lower > 0.0, not self.upper < self.most
+        if low and high:
+            return "no limit derived"
+        if low or high:
+            return f"at most {upper(self.upper)}" if low else f"at least {lower(self.lower)}"
+        return limits(self.lower, self.upper)
+
+    def __str__(self) -> str:
+        known = "unknown" if math.isnan(self.value) else nearest(self.value)
+        return f"{known} ({self.limits})"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Measured):
+    """A number for each of something else, which may exceed 1; if no limits are derived, they are 0 and infinity."""
+
+    most: ClassVar[float] = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One target in one segment: the threshold, and what is known of the rows on both sides of it.
+
+    Attributes
+    ----------
+    segment : object
+        The segment; None for all rows.
+    target, level : str, float
+        What was asked for, such as "precision", 0.9.
+    threshold : float or None
+        Rows with score >= threshold are selected; None if nothing is proved.
+    reason : str or None
+        Why nothing is proved.
+    labels_needed : int or None
+        Where nothing is proved: how many labels, of this segment, would probably be enough, if more rows are like
+        these. Always more than there are. None if no threshold looks good enough, or where the estimate is not above
+        the rows that there are: then the reason says that more labels may be enough.
+    counted : int
+        Rows that were counted.
+    selected, precision, recall, specificity, npv : Measured or None
+        The share of rows that are selected, and how often the decision is right. The limits of all of them and the
+        target hold together; see `Threshold.limits_confidence_level`.
+    false_alarms : Ratio or None
+        False alarms for each true one, (1 - precision) / precision.
+    """
+
+    segment: Hashable
+    target: str
+    level: float
+    threshold: float | None
+    reason: str | None = None
+    labels_needed: int | None = None
+    counted: int = 0
+    selected: Measured | None = None
+    precision: Measured | None = None
+    recall: Measured | None = None
+    specificity: Measured | None = None
+    npv: Measured | None = None
+    false_alarms: Ratio | None = None
+
+    @classmethod
+    def at(
+        cls, segment: Hashable, target: str, level: float, cut: float, counted: int, parts: Mapping[str, Measured]
+    ) -> Self:
+        """A threshold that is proved, with what was measured there."""
+        shares: dict[str, Any] = dict(parts)
+        return cls(segment, target, level, cut, counted=counted, **shares)
+
+    def sentence(self) -> str:
+        """What is proved, in words."""
+        where = "" if self.segment is None else f"in segment {self.segment!r}, "
+        if self.threshold is None:
+            labels = "labels" if self.segment is None else "labels of this segment"
+            needed = self.labels_needed
+            more = "" if needed is None else f"; about {needed:,} {labels} would probably be enough"
+            return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
+        text = TARGETS[self.target].format(share=f"at least {percent(self.level)}", **compared(self.threshold))
+        return f"{where}{text}"
+
+    @property
+    def threshold_text(self) -> str:
+        """The threshold as text: "> 0.85" for the next number above 0.85."""
+        if self.threshold is None:
+            return "none"
+        return compared(self.threshold)["above"] if _shown_below(self.threshold) else repr(self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Thresholds with a proof, made by `calibrant.threshold`.
+
+    Attributes
+    ----------
+    cuts : tuple of Cut
+        One for each target and segment. `threshold` and the numbers of a cut are attributes of the whole where it is
+        the only one.
+    confidence_level : float
+        All targets of all cuts hold together with this probability, over the draw of the rows.
+    method : {"look", "start", "ranks"}
+        How the thresholds were found.
+    n_rows, n_drawn : int
+        Rows in all, and those that chose the thresholds to test and are not counted.
+    positive_label : object
+        The positive class.
+    assumptions : tuple of str
+        What must be true for all this to hold.
+    max_group_size : int or None
+        Where rows belong together: a group counts as at most this many rows, in the shares as in their limits.
+    above_cap : float or None
+        Then also: the share of the counted rows by which groups exceed that.
+    seed : int or None
+        Seed of what was drawn; None in files of earlier releases.
+    read : tuple of str
+        What was read from a saved state and not recomputed from the rows; empty for what `threshold` has found.
+    """
+
+    cuts: tuple[Cut, ...]
+    confidence_level: float
+    method: str
+    n_rows: int
+    n_drawn: int
+    positive_label: Hashable
+    assumptions: tuple[str, ...]
+    max_group_size: int | None = None
+    above_cap: float | None = None
+    seed: int | None = None
+    read: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def limits_confidence_level(self) -> float:
+        """With this probability all limits of all cuts hold together with the targets: 1 - 2 alpha, at least 0.
+
+        With groups the only limits are those that follow from the targets, so it is `confidence_level`.
+        """
+        if self.max_group_size is not None:
+            return self.confidence_level
+        return max(0.0, 1.0 - 2.0 * (1.0 - self.confidence_level))
+
+    @property
+    def only(self) -> Cut:
+        """The cut, where there is one."""
+        if len(self.cuts) > 1:
+            raise InvalidTypeError("the threshold", "be the only one", f"{len(self.cuts)}", "use .cuts")
+        return self.cuts[0]
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold; None if nothing is proved."""
+        return self.only.threshold
+
+    @property
+    def reason(self) -> str | None:
+        """Why nothing is proved."""
+        return self.only.reason
+
+    @property
+    def labels_needed(self) -> int | None:
+        """How many labels would probably be enough, where nothing is proved."""
+        return self.only.labels_needed
+
+    @property
+    def selected(self) -> Measured | None:
+        """The share of rows that are selected."""
+        return self.only.selected
+
+    @property
+    def precision(self) -> Measured | None:
+        """The share of positives among selected rows."""
+        return self.only.precision
+
+    @property
+    def recall(self) -> Measured | None:
+        """The share of positives that are selected."""
+        return self.only.recall
+
+    @property
+    def false_alarms(self) -> Ratio | None:
+        """False alarms for each true one."""
+        return self.only.false_alarms
+
+    def sentence(self) -> str:
+        """What is proved, and how sure it is."""
+        head, *said, about = self._statements()
+        return f"{head} {'; '.join(said)}.{about and f' {about}'}"
+
+    def lines(self) -> list[str]:
+        """The sentence, with a line for each of several thresholds."""
+        head, *said, about = self._statements()
+        if len(said) == 1:
+            return [self.sentence()]
+        return [head, *(f"  {text}" for text in said), *([about] if about else [])]
+
+    def _statements(self) -> list[str]:
+        """How sure everything is, what is said of each threshold, and how much a group counts."""
+        together = ", all at once" if len(self.cuts) > 1 else ""
+        about = ""
+        if self.max_group_size is not None:
+            about = f"A group counts as at most {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
+        if self.read:
+            about += f"{about and ' '}Read from a file, not recomputed from the rows: {', '.join(self.read)}."
+        head = f"With {percent(self.confidence_level)} confidence{together}:"
+        return [head, *(cut.sentence() for cut in self.cuts), about]
+
+    def table(self, name_of: Callable[[object], str] = str, *, every: bool = False) -> TextTable:
+        """The thresholds that are proved, as text; with `every`, all targets with their levels, and why not."""
+        cuts = [cut for cut in self.cuts if every or cut.threshold is not None]
+        columns = {
+            "target": [cut.target if cut.segment is None else f"{cut.target}, {name_of(cut.segment)}" for cut in cuts],
+            "level": [f"{cut.level:g}" for cut in cuts],
+            "threshold": [cut.threshold_text for cut in cuts],
+            **{NAMES.get(part, part): [str(getattr(cut, part) or "") for cut in cuts] for part in SHOWN},
+            "why not": [cut.reason or "" for cut in cuts],
+        }
+        heads = [head for head in columns if every or head not in ("level", "why not")]
+        return TextTable(heads, [*zip(*(columns[head] for head in heads), strict=True)])
+
+    @property
+    def on_limits(self) -> str:
+        """How to read the limits of a table."""
+        together = percent(self.limits_confidence_level)
+        return f"Limits are in brackets. They and the targets hold together with {together} confidence."
+
+    def __str__(self) -> str:
+        lines = self.lines()
+        for cut in self.cuts:
+            if cut.threshold is not None:
+                name = cut.target if cut.segment is None else f"{cut.target}, segment {cut.segment!r}"
+                lines.append(f"{name}: threshold {cut.threshold_text}, from {rows(cut.counted)}")
+                lines += [f"  {NAMES.get(part, part)} {getattr(cut, part)}" for part in SHOWN]
+        if any(cut.threshold is not None for cut in self.cuts):
+            together = percent(self.limits_confidence_level)
+            lines.append(f"limits in brackets; they and the target hold together with {together} confidence")
+        return "\n".join(lines)
+
+    def predict(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
+        """Return which rows are selected. A row of an unknown segment, or without a proved threshold, is not."""
+        return self._sides(scores, segments)[0]
+
+    def refer(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
+        """Return which rows are referred to a person: those between both thresholds, with precision and npv."""
+        selected, below = self._sides(scores, segments)
+        return ~selected & ~below
+
+    def apply(self, data: Any, *, prefix: str = "") -> Any:
+        """Add columns to scored data where they are: selected and, with precision and npv, referred.
+
+        Parameters
+        ----------
+        data : ScoredData
+            See `calibrant.scored`; no label is needed.
+        prefix : str, default=""
+            What the names of the new columns begin with.
+
+        Returns
+        -------
+        object
+            A frame, relation or reader of the same engine, as that of a calibrator's `apply`. Both columns are true or
+            false, and null for a score that is missing or not finite.
+        """
+        from calibrant.assess.threshold.columns import SelectRows
+
+        segmented = None not in self.ends
+        if segmented and data.columns.segment is None:
+            raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
+        columns = data.columns.only("segment") if segmented else data.columns.only()
+        return data.apply(SelectRows(columns, self, prefix))
+
+    @property
+    def ends(self) -> dict[Hashable, tuple[float, float]]:
+        """Of each segment, below which score rows are not selected, and from which score on they are.
+
+        They differ where rows between them are referred to a person. Where nothing is proved they are infinite.
+        """
+        single = len({cut.target for cut in self.cuts}) == 1
+        found: dict[Hashable, tuple[float, float]] = {}
+        for cut in self.cuts:
+            low, high = found.get(cut.segment, (math.inf, math.inf) if single else (-math.inf, math.inf))
+            if cut.threshold is not None:
+                low = cut.threshold if single or cut.target == "npv" else low
+                high = cut.threshold if single or cut.target == "precision" else high
+            found[cut.segment] = (low, high)
+        return found
+
+    def _sides(self, scores: ArrayLike, segments: ArrayLike | None) -> tuple[BoolArray, BoolArray]:
+        """Rows that are selected, and rows that are decided to be negative."""
+        values = as_scores(scores)
+        segmented = any(cut.segment is not None for cut in self.cuts)
+        if segmented == (segments is None):
+            rule = "be given: thresholds differ by segment" if segmented else "be None: there is one threshold for all"
+            raise InvalidTypeError("segments", rule, got=shown(segments))
+        low, high = np.full(values.size, -np.inf), np.full(values.size, np.inf)
+        for segment, ends in self.ends.items():
+            here = _where(segments, segment, values.size)
+            low[here], high[here] = ends
+        return values >= high, values < low
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""
+        said = replace(self, read=())
+        values = {name: value for name, value in plain(asdict(said)).items() if name != "read"}
+        return {"schema": SCHEMA, **values, "sentence": said.sentence()}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> "Threshold":
+        """Read back what `to_dict` wrote; raise an error for what `threshold` cannot have found."""
+        from calibrant.assess.threshold.saved_state import threshold_from_state
+
+        return threshold_from_state(state)
+
+
+def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any]:
+    if segments is None:
+        return np.ones(n, dtype=bool)
+    names, number = segment_kinds(segments)
+    if number.size != n:
+        raise InvalidValueError("segments", f"have one entry per score, {n}", got=f"{number.size} entries")
+    return np.asarray(number == names.index(segment) if segment in names else np.zeros(n, dtype=bool))

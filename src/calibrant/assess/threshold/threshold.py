@@ -1,0 +1,244 @@
+"""Thresholds of a score with a proved precision, recall, negative predictive value or specificity."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.assess.threshold.finder import Search, regions
+from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.calibrators.regions.weighted_rows import kept_rows
+from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.params.arrays import as_numbers
+from calibrant.params.random import seed_number
+from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, Number, Only, Optional, error_budget
+from calibrant.sample.reader import read_judged
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text.numbers import nearest
+from calibrant.text.numbers import rows as rows_text
+from calibrant.text.sentences import Setting, words
+
+METHODS = ("auto", "ranks", "look")
+_MOST_RANKED = 10**6  # rows: with more of them a look is as good, and needs no sorting
+
+
+def threshold(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
+    *,
+    precision: float | None = None,
+    recall: float | None = None,
+    npv: float | None = None,
+    specificity: float | None = None,
+    confidence_level: float = 0.9,
+    segments: ArrayLike | None = None,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
+    method: str = "auto",
+    start: float | None = None,
+    split: float | str = "auto",
+    unlabelled_scores: ArrayLike | None = None,
+    pos_label: Hashable = None,
+    classes: ArrayLike | None = None,
+    random_state: Seed = 0,
+) -> Threshold:
+    """Find a threshold that has a given precision, recall, negative predictive value or specificity, with a proof.
+
+    Rows with score >= threshold are selected. For precision the result is the lowest threshold that is proved, which
+    selects most rows; for recall the highest. For npv, the share of negatives among rows that are not selected, it is
+    the highest; for specificity the lowest. With `precision` and `npv` both, rows between the two thresholds are to be
+    referred to a person, and both hold at once.
+
+    Claimed: with probability at least `confidence_level` over the draw of the rows, every target holds in the
+    population, in every segment at once. Assumed: rows, or with groups whole groups, are independent draws from one
+    population. They may be sorted in any way. Nothing is assumed about scores, ties or the shape of the rate.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes. Or data of any size, which have scores too, see `calibrant.scored`.
+    scores : array-like of shape (n,), (n, 1) or (n, 2)
+        Scores: the higher, the more likely is the positive class.
+    precision, recall, npv, specificity : float, optional
+        The target: one of them, or precision and npv together.
+    confidence_level : float, default=0.9
+        1 - alpha.
+    segments : array-like of shape (n,), optional
+        The segment of each row. Each gets its own threshold, and alpha is shared.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. Each
+        row is kept with probability weight / bound, by `random_state`. What is proved is then about the weighted
+        population.
+    groups : array-like of shape (n,), optional
+        Which rows belong together, such as those of one customer. Whole groups are drawn, and what is proved is about
+        rows of new groups. Rows of a group may depend on each other in any way.
+    max_group_size : int, optional
+        A group counts as at most this many rows among those that a share is about; by default the size of the largest
+        group that was drawn, of a tenth of the groups or more. A warning says so if a target is then proved that fails
+        among all rows. With weights, only rows that are kept count as rows of a group.
+    method : {"auto", "ranks", "look"}, default="auto"
+        For precision and npv. "ranks" tests every score of the rows themselves, and draws none. "look" draws rows at
+        random, which choose the thresholds to test and are not counted. Both are exact for every curve. "auto" takes
+        ranks, and a look with groups or with more than a million rows.
+    start : float, optional
+        For precision or npv: a threshold that was fixed before the rows were looked at. The tests begin there and go on
+        over every score, and no row is drawn.
+    split : float, int or "auto", default="auto"
+        For a look, the share or the number of rows to draw; "auto" is 15 % of them, and at most a million.
+    unlabelled_scores : array-like of shape (m,), optional
+        Scores of further rows of the same population, without labels. The share of rows that is selected is then
+        counted among them: with many, it is known nearly exactly. Without segments, groups and weights.
+    pos_label, classes
+        The positive class, and both classes where one of them is rare.
+    random_state : int, generator or None, default=0
+        Seed of what is drawn: rows that are kept by their weight, rows to look at, or the order in which rows of one
+        score are tested. The draw depends on the rows, too: the same rows with the same seed give the same result. None
+        takes a fresh seed, which the result records.
+
+    Returns
+    -------
+    Threshold
+        Its `threshold` is None if nothing can be proved; `reason` says why.
+
+    Notes
+    -----
+    Precision by ranks: let T be the target, and k fixed beforehand. Given the score that k rows exceed, these rows are
+    independent draws, and the positives among them Bin(k, precision). From there every score is tested by an exact
+    binomial tail, until the first test fails. Let the scores that fail the target lie between b_1 < f_1, b_2 < f_2 and
+    so on, from the top, so that the precision is T at each end. A wrong result must begin in one of these stretches,
+    with probability at most alpha since the first test is exact; or begin between b_(j-1) and f_j and pass f_j. As the
+    precision is T both above b_(j-1) and between it and f_j, the positives above f_j are Bin(N, T) given how many rows
+    lie in each of these stretches, and so given whether the k-th score lies between the two. So this passes with
+    probability at most alpha as well, given where the tests begin. In all, alpha. Several k share alpha by the fallback
+    procedure (Wiens 2003): tests that reach the next start hand their part on. The same proof holds part by part. Rows
+    of one score are tested in an order drawn for their positions, as if the scores had further digits, and the result
+    lies between scores. With `start` there is one start, which no row has moved.
+
+    Precision by a look: thresholds are fixed by the drawn rows, labels included. They are tested in falling order until
+    the first test fails. If any that fails the target is passed, then so is the first one.
+
+    Importance weights: rows that are kept with probability w / bound are independent draws from the population in which
+    each row counts by its weight, and all proofs hold for them. Kept rows of a group may depend on each other, and the
+    groups that have any are independent draws.
+
+    Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The threshold is the
+    r-th smallest score of a positive. This is exact, with or without ties.
+
+    Rows without labels are independent of the labelled rows, and so of the threshold. How many of them it selects is
+    binomial, with exact limits that take a tenth of what limits beside the targets may miss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import threshold
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=5_000)
+    >>> y = rng.uniform(size=5_000) < scores
+    >>> found = threshold(y, scores, precision=0.8)
+    >>> print(found.sentence())
+    With 90% confidence: at least 80% of the rows with score >= 0.6363778754449418 are positive.
+    >>> found.predict([0.5, 0.7])
+    array([False,  True])
+    """
+    asked = {"precision": precision, "recall": recall, "npv": npv, "specificity": specificity}
+    targets = {name: OPEN_UNIT.check(name, level) for name, level in asked.items() if level is not None}
+    if len(targets) != 1 and set(targets) != {"precision", "npv"}:
+        rule = "be one of precision, recall, npv and specificity, or precision and npv together"
+        raise InvalidTypeError("the target", rule, got=" and ".join(targets) or "none")
+    alpha = error_budget(confidence_level)
+    Choice(METHODS).check("method", method)
+    (FRACTION_OR_COUNT | Only("auto")).check("split", split)
+    seed = seed_number(random_state)
+    if start is not None:
+        Number().check("start", start)
+        if len(targets) > 1 or method == "look" or not set(targets) <= {"precision", "npv"}:
+            alone = ("go with one target, precision or npv, and without ", Setting("method", "look"))
+            raise InvalidTypeError("start", alone, got=repr(start))
+    largest = Optional(Integer(1)).check("max_group_size", max_group_size)
+    beside: dict[str, Any] = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
+    unlabelled = _unlabelled(unlabelled_scores, weight_bound, **beside)
+    data = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside)
+    weighted = data.columns.weight is not None or weight_bound is not None
+    if weighted:
+        # these are draws from the weighted population, so everything below holds for it
+        rows = data.collect()
+        bound = Units.bounded_of(rows.without_groups(), weight_bound, None)[1].bound
+        data = kept_rows(rows, bound, seed)
+    grouped = data.columns.group is not None
+    if grouped and (method == "ranks" or start is not None):
+        look = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
+        raise InvalidTypeError("groups", look, advice="keep one row of each group")
+    whole, known = data.tally(regions({name: np.empty(0) for name in data.sizes()}))
+    data, n_rows = data.with_classes(known.labels, known.positive), int(whole.counts.sum())
+    if method == "auto":
+        method = "look" if grouped or n_rows > _MOST_RANKED else "ranks"
+    if grouped or method == "ranks":
+        data = data.collect()
+    if unlabelled is not None and (grouped or weighted or data.columns.segment is not None):
+        raise _with_others("the data")
+    search = Search(data, targets, alpha, n_rows, split, seed, largest, unlabelled)
+    assumed = [f"{'groups' if grouped else 'rows'} are independent draws from one population"]
+    if weighted:
+        kept = (
+            "each row was kept with probability weight / bound, so that the rows are draws from the weighted population"
+        )
+        assumed += [kept, f"no importance weight exceeds {weight_bound:g}"]
+    if unlabelled is not None:
+        assumed.append("rows without labels are independent draws from the same population")
+    if not n_rows:
+        cuts = search.by_ranks(None)  # which finds nothing
+    elif start is not None:
+        method, cuts = "start", search.by_ranks(float(start))
+        assumed.append("the start was fixed before the rows were looked at")
+    elif grouped or (method == "look" and set(targets) <= {"precision", "npv"}):
+        cuts = search.by_look()
+    elif "recall" in targets or "specificity" in targets:
+        cuts = search.by_order_statistic()
+    else:
+        cuts = search.by_ranks(None)
+    largest = search.max_group_size if grouped else None
+    if grouped:
+        kept = f"a group counts as at most {rows_text(largest or 1)} that were kept"
+        assumed += [kept] if weighted else []
+    if max_group_size is None:
+        _warn_of_cap(search)
+    counts = search.n_rows, search.n_drawn
+    told = known.positive, tuple(assumed)
+    above = search.above_cap if grouped else None
+    cap: dict[str, Any] = {"max_group_size": largest, "above_cap": above}
+    return Threshold(cuts, float(confidence_level), method, *counts, *told, **cap, seed=seed)
+
+
+def _unlabelled(scores: ArrayLike | None, weight_bound: float | None, **beside: Any) -> FloatArray | None:
+    """Scores of rows without labels."""
+    if scores is None:
+        return None
+    for name, values in {**beside, "weight_bound": weight_bound}.items():
+        if values is not None:
+            raise _with_others(name)
+    found = as_numbers(scores, "unlabelled_scores")
+    if found.size == 0:
+        raise InvalidValueError("unlabelled_scores", "have at least one row", got="none")
+    return found
+
+
+def _with_others(name: str) -> InvalidTypeError:
+    rule = "go without segments, groups and weights"
+    return InvalidTypeError("unlabelled_scores", rule, got=f"{name} with them", advice="leave them out")
+
+
+def _warn_of_cap(search: Search) -> None:
+    """Warn where a target is proved for groups that count up to a learned cap, and missed if all rows count."""
+    if not search.broken:
+        return
+    target, level, found = min(search.broken, key=lambda one: one[2] - one[1])
+    cap = rows_text(search.max_group_size or 1)
+    said = (
+        f"{target} {level:g} is proved where a group counts as at most {cap}; among all rows that were counted it is "
+        f"{nearest(found)}: set "
+    )
+    warn_caller(words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning)

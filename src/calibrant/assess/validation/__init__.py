@@ -1,0 +1,1 @@
+"""What validators of a model put into one table."""

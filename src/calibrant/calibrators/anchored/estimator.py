@@ -1,0 +1,309 @@
+"""A smooth curve whose average in every region is proved: the default.
+
+What `fit_binned` does, after the regions are cut and the rows are counted:
+
+1. count the rows in fine cells of the score (`Grid`);
+2. let rows that are not counted choose a first curve, and how regions share the error budget (`Beforehand`);
+3. find the limits of the rates;
+4. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
+5. shift it towards the rates, in order (`bent`), and into their limits where the data refute it (`anchored`);
+6. bound how far its averages can be off, and state the guarantee (`_set_curve`).
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.calibrators._best_case import check_parts
+from calibrant.calibrators.anchored.curve_choice import CURVES, fit_curve
+from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant.calibrators.anchored.fitted_curve import CurveProof, FittedCurve
+from calibrant.calibrators.anchored.logit_shifts import anchored, bent
+from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
+from calibrant.calibrators.anchored.pilot import Beforehand, look_knots
+from calibrant.calibrators.piecewise import PiecewiseCalibrator
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
+from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
+from calibrant.calibrators.regions.weighted_rows import kept_rows, rounded_rows, rows_by_weight
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.bins import Bins
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee.statement import Claim
+from calibrant.limits.interval import Interval
+from calibrant.params.labels import Classes
+from calibrant.params.rules import Choice, Instance, check_state
+from calibrant.sample.facts import RowFacts
+from calibrant.sample.reader import read_rows
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text.sentences import shown
+
+_USUAL_LEVEL = 0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
+_FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
+
+
+@dataclass(eq=False, repr=False)
+class _CurveParameter:
+    curve: Annotated[
+        str | ScoreCalibrator,
+        Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
+    ] = "auto"
+
+
+@dataclass(eq=False, repr=False)
+class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
+    """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
+
+    Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
+    calibration data, in every region at once, the average predicted probability differs from the true rate of the
+    positive class by at most the region's epsilon. Nothing is promised for one score, one predicted value, or part of
+    a region. Assumed: calibration and future rows are independent draws from one distribution, and the model behind
+    the scores was not trained on the calibration rows. Where rows are set aside (see `split`), their order must depend
+    on neither scores nor labels.
+
+    Parameters
+    ----------
+    curve : str or calibrator, default="auto"
+        "beta", "platt", "venn-abers", "isotonic", or a calibrator of scores that is not fitted. "auto" takes what has
+        the smallest cross-validated log loss, with a preference for what is simple: the score itself, if it lies in
+        [0, 1]; a smooth curve, "beta" or for other scores "platt"; or its mean with "venn-abers" on the logit scale.
+    n_bins : int or "auto", default="auto"
+        Number of regions; in each segment, where segments are given. "auto" is half of the cube root of the number
+        of rows: the curve varies within a region, so that regions can be larger than bins.
+    confidence_level : float, default=0.9
+        Confidence that everything claimed holds at once.
+    interval : str, default="clopper-pearson"
+        Interval of the rates; as in `BinningCalibrator`.
+    split : "auto", None, float or int, default="auto"
+        As in `BinningCalibrator`: how rows are drawn that only cut the regions.
+    strategy, score_range
+        As in `BinningCalibrator`.
+    partition : Partition, default=None
+        Bins of the score fixed beforehand, in place of `n_bins`; without segments.
+    weight_bound : float or None, default=None
+        As in `BinningCalibrator`, for `importance_weight`.
+    min_rows : int, "auto" or None, default="auto"
+        With segments: those with fewer rows, and those not seen in `fit`, share the regions of one segment, "other".
+        They are chosen by rows that are drawn at random and not counted, so that their number is about this one. "auto"
+        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None if ``split`` is not "auto",
+        bins have equal width, or rows have a `sample_weight` or `groups`.
+    keep_segments : list, default=None
+        Segments that have regions of their own, in place of a choice by `min_rows`; all others share those of "other".
+    pos_label : object, default=None
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may have only one of them.
+    max_group_size, group_target
+        With `groups`, as in `BinningCalibrator`.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the split, and of what is drawn with weights.
+    n_jobs : int or None, default=None
+        Threads for very large inputs; results never depend on it.
+
+    Attributes
+    ----------
+    curve_ : str
+        Which curve was fitted; with segments, that of all rows.
+    n_anchored_ : int
+        In how many regions the data refute the curve, so that it was shifted there.
+    guarantee_ : Guarantee
+        The promise, in numbers and in words. Its `value` is the average prediction of each region.
+    partition_, tally_
+        The regions, and what was counted in them.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    Let h be the curve, h_b its average over the N_b rows counted in region b, and [L_b, U_b] the interval of the
+    region's rate. The averages of h over the rows and over the population differ by the integral of F_N - F over the
+    steps of h, F_N and F being the distributions of the scores in the region: at most V_b D_b, V_b the total variation
+    of h over the whole region and D_b a limit on the Kolmogorov distance (Koksma's inequality), and less where limits
+    on F at each rank say more. This holds for every h at once, even one that is fitted to the same rows. With M_b for
+    the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b leaves [L_b, U_b] the data refute
+    the curve: there it is shifted on the logit scale until it does not. The ranking changes only there.
+
+    Rows that are not counted decide how the error budget is shared among regions, by a first curve h0 that is fitted
+    to them. Where it is steep, bets on Y - h0(X) bound the same error a second time, from the steps of h - h0; half of
+    the region's budget pays for them (`calibrant.limits.bounded_mean.fixed_bets`).
+
+    The curve is fitted to all rows, also to those that only cut the regions: the inequality holds for every curve. It
+    is kept as a table of knots, straight in between, and constant beyond the smallest and the largest score
+    seen. Rows are counted in fine cells between knots, so that h_b is known up to a small part of V_b, which is added.
+
+    With `importance_weight` all of this is about the weighted population. The intervals of rates are found by bets. To
+    bound D_b, each row is kept with probability w / weight_bound: the rows kept are independent draws from the weighted
+    population, and h_b is the average over them. The curve is fitted to rows repeated by their weight, rounded at
+    random to whole numbers. Nothing is said of masses.
+
+    With `groups`, D_b is a limit for rows of whole groups (`calibrant.limits.group_limits.group_distance`), and nothing
+    is said of masses. With weights too, the bets are on sums of the weights of groups, and h_b counts rows by weight.
+
+    The error budget: 5 % for limits on mass; of the rest, a tenth for the distances and the others for rates and bets.
+
+    It takes no stream: the curve is fitted to all rows at once. See `OnlineCalibrator`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import AnchoredCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> y = rng.uniform(size=10_000) < scores**2
+    >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
+    >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
+    array([0.09, 0.25, 0.48])
+    >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
+    ('beta', 0.052)
+    """
+
+    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
+        if self.partition is not None and self.partition.has_segments:
+            raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(self.partition))
+        # rows are counted over other regions, too, so that none is fixed beforehand
+        named: dict[str, Any] = {"classes": self.classes, "pos_label": self.pos_label, **beside}
+        return read_rows(scores, y, threads=self._threads, **named)
+
+    def fit_binned(self, binned: Binned) -> None:
+        """Fit the curve to rows whose regions are cut and counted already."""
+        partition, tally, classes, reach, rows, facts, data, drawn, design = binned
+        regions, proof = partition.as_bins(), CurveProof.of(binned, self)
+        data, rows = data.without_groups(), rows.without_groups()
+        to_fit, seen, sizes = tally, rows, _sizes(regions, tally)
+        if proof.weighted is not None:
+            counted = rows.collect()
+            if design is None:
+                seen = kept_rows(counted, proof.weighted.bound, self.random_state)
+                weighted = replace(proof.weighted, kept=seen.tally(partition)[0].counts)
+            else:
+                seen, distance = rows_by_weight(binned, design, proof.for_curve)
+                weighted = replace(proof.weighted, distance=distance)
+            proof = replace(proof, weighted=weighted)
+            data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
+            to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
+        aside = _drawn(regions, drawn) if proof.is_plain and self.interval == EXACT else []
+        knots = [look_knots(scores) for scores in aside]
+        grid = Grid.count(rows, regions, sizes, knots)
+        with np.errstate(all="ignore"):
+            whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
+            guess, parts = Beforehand.even(regions.n_regions), None
+            if aside:
+                look = whole.without(grid).merged(regions, knots)  # cells that no counted score has cut
+                usual = replace(proof, confidence_level=_USUAL_LEVEL)
+                guess = Beforehand.guessed(regions, knots, aside, look, tally, usual.for_rates)
+            limits = proof.rates(guess.shares)
+            name, curve = self._fit_curves(whole, grid, regions)
+            if self._is_increasing():
+                near = limits
+                if self.confidence_level != _USUAL_LEVEL:
+                    near = CurveProof.of(binned, self, _USUAL_LEVEL).rates(guess.shares)
+                rates = to_fit.rates if design is None else proof.observed
+                curve = _in_order(curve, grid, regions, to_fit.counts, rates, near)
+            grid = grid if proof.weighted is None else Grid.over(seen, grid.cells)
+            moved = anchored(curve, curve.averages(grid, regions), regions, limits)
+            averages = moved.averages(grid, regions).of(moved)
+            if proof.is_plain:
+                distances = proof.cell_distances(grid, guess.distance, moved.variation(regions), limits)
+                parts = guess.parts(moved, grid, averages, regions, proof.for_rates, distances, limits)
+        shifted = (moved.left != curve.left) | (moved.right != curve.right)
+        n_anchored = np.unique(curve.regions(regions)[shifted]).size
+        self._set_curve(FittedCurve(name, moved, *averages, n_anchored, parts), proof, limits, classes, facts)
+        self.score_range_seen_ = reach.seen
+
+    def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
+        """The curve of each segment; one with few rows has that of all rows. `whole` has rows that only cut, too."""
+        everything = np.ones(grid.rows.size, dtype=bool)
+        name, pooled = fit_curve(self.curve, whole.distinct(everything))
+        knots = [grid.knots(number) for number in range(len(regions.parts))]
+        values = []
+        for number, x in enumerate(knots):
+            here = everything if len(knots) == 1 else grid.segment == number
+            own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
+            y = (fit_curve(self.curve, whole.distinct(here))[1] if own else pooled)(x)
+            y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
+            values.append(_monotone(y) if self._is_increasing() else y)
+        kept = [
+            simplified(*with_jumps(x, y, part.cuts)) for x, y, part in zip(knots, values, regions.parts, strict=True)
+        ]
+        return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
+
+    def _automatic_bins(self, n_rows: int) -> int:
+        return automatic_regions(n_rows)
+
+    def _is_increasing(self) -> bool:
+        """Whether the curve never falls, except by rounding; or never rises, if the rate clearly falls."""
+        return isinstance(self.curve, str)
+
+    def _set_curve(
+        self, fitted: FittedCurve, proof: CurveProof, limits: Interval, classes: Classes, facts: RowFacts
+    ) -> None:
+        """Derive the guarantee from a curve that was fitted or loaded."""
+        partition, (margin, errors) = proof.partition, proof.errors(fitted, limits)
+        guarantee = proof.guarantee(self, limits, fitted.average, classes.positive)
+        guarantee = guarantee.with_facts(claim=Claim.AVERAGE, falls=self._is_increasing() and fitted.falls)
+        guarantee = replace(guarantee, margin=margin, errors=errors)
+        self._set_fitted(partition, proof.tally, guarantee, classes, facts)
+        self.proof_, self._fitted_curve = proof, fitted
+        self.curve_, self.n_anchored_ = fitted.name, fitted.n_anchored
+        self._set_pieces(fitted.curve, errors)
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "curve": self._fitted_curve.state()}
+
+    def _needs_rows(self) -> tuple[str, ...]:
+        margins = () if self._fitted_curve.parts is None else ("margins",)
+        return (*super()._needs_rows(), "averages", *margins)
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        check_state(state, ("partition", "tally", "curve"))
+        proof = CurveProof.read(state, self)
+        fitted, weighted = FittedCurve.read(state["curve"], proof.partition.as_bins()), proof.weighted
+        if weighted is not None and weighted.kept is None and weighted.distance is None:
+            raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
+        limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
+        check_parts(proof, fitted, limits)
+        self._set_curve(fitted, proof, limits, classes, RowFacts.from_dict(state))
+
+
+def _monotone(values: FloatArray) -> FloatArray:
+    """Values of a curve that never falls, or that never rises, without steps in the other direction by rounding."""
+    way = np.minimum if values[0] > values[-1] else np.maximum
+    return np.asarray(way.accumulate(values))
+
+
+def _in_order(curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval) -> Pieces:
+    """The curve, bent towards the rates in order: that of scores, or the opposite one for a curve that falls."""
+    if not curve.falls:
+        return bent(curve, curve.averages(grid, regions), regions, counts, rates, near)
+    mirrored = curve.mirrored
+    opposite = Interval(1.0 - near.upper, 1.0 - near.lower)
+    return bent(mirrored, mirrored.averages(grid, regions), regions, counts, 1.0 - rates, opposite).mirrored
+
+
+def automatic_regions(n_rows: int) -> int:
+    """Return half of the cube root of `n_rows`, and at least 1.
+
+    >>> [automatic_regions(n) for n in (1, 300, 1000, 10_000, 1_000_000)]
+    [1, 3, 5, 10, 50]
+    """
+    return max(1, round(automatic_bins(n_rows) / 2))
+
+
+def _drawn(regions: Bins, drawn: Mapping[Hashable, FloatArray]) -> list[FloatArray]:
+    """Scores of the rows that were drawn, of each segment; none where no row was."""
+    found = [np.asarray(drawn.get(name, ()), dtype=np.float64) for name in regions.bins_by_segment]
+    return found if any(scores.size for scores in found) else []
+
+
+def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:
+    """Rows of each segment."""
+    within = np.bincount(regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)).astype(np.int64)
+    named = zip(regions.bins_by_segment.items(), within.tolist(), strict=True)
+    return {name: rows if part.n_rows is None else part.n_rows for (name, part), rows in named}

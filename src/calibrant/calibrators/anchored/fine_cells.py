@@ -1,0 +1,160 @@
+"""Rows counted in fine cells of the score."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.cells.bins import Bins
+from calibrant.cells.layout import next_double
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.sample.scored_data import ScoredData
+
+_MOST_VALUES = 1024  # rows of a segment up to which every score has a cell of its own
+_VALUES = 256  # scores that have one where rows are more, besides those in the tails
+_TAIL_VALUES = 8  # for each doubling of the rows beyond a value in the tails
+_SUBDIVISIONS = 16  # of the gap between two such scores
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Rows and positives of fine cells of the score: the values of some ranks, and parts of the gaps between them.
+
+    Attributes
+    ----------
+    cells : Bins
+        The cells. Neighbouring values are one cell each, and so is each sixteenth of the gap between them.
+    rows, positives : int arrays
+        What was counted in each cell.
+    """
+
+    cells: Bins
+    rows: IntArray
+    positives: IntArray
+
+    @classmethod
+    def count(
+        cls, data: ScoredData, regions: Bins, sizes: Mapping[Hashable, int], more: Sequence[FloatArray] = ()
+    ) -> Self:
+        """Count the rows; every edge of a region is one of the values. Cells are cut at `more` scores, too."""
+        found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
+        all_cuts = []
+        others = more or [np.empty(0)] * len(regions.parts)
+        for (name, part), knots in zip(regions.bins_by_segment.items(), others, strict=True):
+            values = np.unique(np.concatenate([part.edges, found.get(name, np.empty(0))]) + 0.0)
+            cuts = np.concatenate([values, next_double(values, np.inf)])
+            if sizes[name] > _MOST_VALUES:
+                shares = np.arange(1, _SUBDIVISIONS)[:, None] / _SUBDIVISIONS
+                cuts = np.concatenate([cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()])
+            all_cuts.append(np.concatenate([cuts, knots]))
+        return cls.over(data, _cells(regions, all_cuts))
+
+    @classmethod
+    def over(cls, data: ScoredData, cells: Bins) -> Self:
+        """Count the rows over given cells."""
+        cells.fingerprint = "grid"  # of thousands of cells it takes time, and no tally of them is kept
+        tally, _ = data.tally(cells)
+        return cls(cells, tally.counts, tally.positives)
+
+    def merged(self, regions: Bins, knots: Sequence[FloatArray]) -> Self:
+        """The same rows in cells that only edges of regions and `knots` cut; every cell lies in one of them."""
+        edges = [np.concatenate([part.edges, next_double(part.edges, np.inf)]) for part in regions.parts]
+        cells = _cells(regions, [np.concatenate(cuts) for cuts in zip(edges, knots, strict=True)])
+        place = cells.layout.cells.find(np.where(np.isfinite(self.begin), self.begin, self.middle), self.segment)
+        counts = (np.bincount(place, values, cells.n_regions) for values in (self.rows, self.positives))
+        return type(self)(cells, *(found.astype(np.int64) for found in counts))
+
+    def without(self, other: Self) -> Self:
+        """The rows of this grid that another one, of the same cells, does not have."""
+        return type(self)(self.cells, self.rows - other.rows, self.positives - other.positives)
+
+    @property
+    def begin(self) -> FloatArray:
+        """The first double of each cell."""
+        return self.cells.layout.ends[0]
+
+    @property
+    def end(self) -> FloatArray:
+        """The first double after each cell."""
+        return self.cells.layout.ends[1]
+
+    @property
+    def segment(self) -> IndexArray:
+        """The number of the segment of each cell."""
+        return self.cells.layout.cells.segment
+
+    @cached_property
+    def _is_value(self) -> BoolArray:
+        """Whether each cell is a single value."""
+        return np.asarray(next_double(self.begin, np.inf) >= self.end)
+
+    @cached_property
+    def middle(self) -> FloatArray:
+        """A score in the middle of each cell."""
+        begin, end = self.cells.layout.ends
+        closed = np.isfinite(begin) & np.isfinite(end)
+        outer = first_inside(begin, end)
+        single = self._is_value
+        with np.errstate(all="ignore"):
+            return np.where(closed & ~single, begin / 2 + end / 2, outer)
+
+    def regions(self, partition: Bins) -> IndexArray:
+        """The region in which each cell counts, -1 where it counts in none."""
+        within = self.segment if partition.has_segments else None
+        return np.asarray(partition.membership(partition.prepared(self.middle, within)))
+
+    def knots(self, number: int) -> FloatArray:
+        """Where cells of a segment begin, from its smallest score to its largest; any score without a row."""
+        seen = np.flatnonzero((self.segment == number) & (self.rows > 0))
+        if not seen.size:
+            return np.zeros(1)
+        here = slice(seen[0], seen[-1] + 1)
+        begin = self.begin[here] if np.isfinite(self.begin[seen[0]]) else self.middle[here]
+        after_value = np.append(False, begin[1:] == next_double(begin[:-1], np.inf)) & ~self._is_value[here]
+        return np.asarray(begin[~after_value])
+
+    def distinct(self, chosen: BoolArray) -> DistinctScores:
+        """The chosen cells with rows as distinct scores, each in the middle of its cell.
+
+        Where gaps are divided, a value and the gap after it are one, at the mean of their rows.
+        """
+        chosen = chosen & (self.rows > 0)
+        order = np.argsort(self.middle[chosen], kind="stable")
+        scores, rows, positives = (values[chosen][order] for values in (self.middle, self.rows, self.positives))
+        new = np.diff(scores, prepend=-np.inf) > 0
+        if scores.size > _MOST_VALUES:
+            new = np.diff(np.cumsum(self._is_value)[chosen][order], prepend=-1) != 0
+        starts = np.flatnonzero(new)
+        counts, hits = (np.add.reduceat(values, starts) for values in (rows, positives))
+        mean = np.add.reduceat(scores * (rows / counts[np.cumsum(new) - 1]), starts)
+        single = np.diff(starts, append=scores.size) == 1
+        distinct, place = np.unique(np.where(single, scores[starts], mean), return_inverse=True)
+        return DistinctScores(distinct, *(np.bincount(place, values).astype(np.int64) for values in (counts, hits)))
+
+
+def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
+    """Cells that are cut at scores of each segment, in the range of its regions."""
+    parts = []
+    for part, values in zip(regions.parts, cuts, strict=True):
+        inside = values[(values > part.low) & (values <= part.high) & np.isfinite(values)]
+        parts.append(ScorePartition(np.unique(inside + 0.0), (part.low, part.high)))
+    return regions.with_parts(parts)
+
+
+def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:
+    """A double in each run of doubles: the first, or the last of a run without a beginning."""
+    return np.where(np.isfinite(begin), begin, np.where(np.isfinite(end), next_double(end, -np.inf), 0.0))
+
+
+def grid_ranks(n_rows: int) -> IntArray:
+    """Ranks of the values of a grid: all of few rows; of many, evenly spread, and closer together in both tails."""
+    if n_rows <= _MOST_VALUES:
+        return np.arange(1, n_rows + 1)
+    evenly = np.linspace(1, n_rows, _VALUES).round().astype(np.int64)
+    doublings = np.log2(n_rows / _VALUES)
+    tail = np.unique(2.0 ** (np.arange(doublings * _TAIL_VALUES) / _TAIL_VALUES)).astype(np.int64)
+    return np.unique(np.concatenate([evenly, tail, n_rows + 1 - tail]))

@@ -1,0 +1,133 @@
+"""A curve that was fitted, and what is proved of its averages in every region."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant.calibrators.anchored.pieces import Pieces
+from calibrant.calibrators.anchored.pilot import Parts
+from calibrant.calibrators.regions.proof import Proof
+from calibrant.cells.bins import Bins
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee.absorbed import absorbed_shares, rows_between
+from calibrant.limits.group_limits import group_distance
+from calibrant.limits.interval import Interval
+from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
+from calibrant.params.rules import Integer, check_state
+from calibrant.params.saved_state import read_numbers
+
+CURVE_SHARE = 0.1
+"""Of the error budget of rates: what the limits on how rows are distributed within regions may miss."""
+
+_SMALL = 0.2  # of the half-width of a rate: what the average of a curve may be off without a closer look
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCurve:
+    """A curve that was fitted and anchored.
+
+    Attributes
+    ----------
+    name : str
+        Which curve it is.
+    curve : Pieces
+        The curve.
+    average, unknown : float arrays
+        Its average over the counted rows of each region, and how far off that can be, as rows are known up to a cell.
+    n_anchored : int
+        In how many regions it was shifted into the limits of the rate.
+    parts : Parts or None
+        How the budget was shared among regions, and what bets prove; only of rows without weights and groups.
+    """
+
+    name: str
+    curve: Pieces
+    average: FloatArray
+    unknown: FloatArray
+    n_anchored: int
+    parts: Parts | None
+
+    @property
+    def falls(self) -> bool:
+        """Whether the curve falls as the score rises."""
+        return self.curve.falls
+
+    def state(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        averages = {"average": self.average.tolist(), "unknown": self.unknown.tolist()}
+        parts = {} if self.parts is None else {"parts": self.parts.state()}
+        return {"name": self.name, "anchored": self.n_anchored, **self.curve.state(), **averages, **parts}
+
+    @classmethod
+    def read(cls, state: Any, regions: Bins) -> Self:
+        """Read back what `state` gave, for the regions that it was fitted in."""
+        check_state(state, ("name", "anchored", "knots", "left", "right", "average", "unknown"))
+        if not isinstance(state["name"], str):
+            raise InvalidValueError("name of the curve", "be text", got=repr(state["name"]))
+        curve = Pieces.read(state, regions)
+        average, unknown = (
+            read_numbers(state[name], name, size=regions.n_regions, low=0.0, high=1.0)
+            for name in ("average", "unknown")
+        )
+        low, high = curve.range(regions)
+        if ((average < low - unknown) | (average > high + unknown)).any():
+            raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
+        n_anchored = Integer(0).check("anchored", state["anchored"])
+        return cls(
+            state["name"], curve, average, unknown, n_anchored, Parts.read(state.get("parts"), regions.n_regions)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CurveProof(Proof):
+    """What the counted rows prove of the rate of each region, and of the average of any curve in it."""
+
+    @property
+    def for_rates(self) -> float:
+        """What the limits of rates may miss."""
+        return super().for_rates * (1.0 - CURVE_SHARE)
+
+    @property
+    def for_curve(self) -> float:
+        """What the limits on how rows are distributed within regions may miss."""
+        return super().for_rates * CURVE_SHARE
+
+    def distances(self, shares: FloatArray | None = None) -> FloatArray:
+        """Limits on the Kolmogorov distance between the rows of each region and the population."""
+        if self.design is not None:
+            return group_distance(self.tally, self.design, self.for_curve)
+        if self.weighted is not None and self.weighted.distance is not None:
+            return self.weighted.distance
+        if self.weighted is not None and self.weighted.kept is not None:
+            return kolmogorov_distance(self.weighted.kept, self.for_curve)
+        between = rows_between(self.partition, self.tally).counts
+        distance = kolmogorov_distance(between, self.for_curve, shares)
+        # an edge that a region absorbs has at most this share of it, and as many rows
+        absorbed = absorbed_shares(self.partition, self.for_rates)
+        absorbed = np.maximum(absorbed, 1.0 - between / np.maximum(self.tally.counts, 1))
+        return np.where(between < self.tally.counts, distance + absorbed, distance)
+
+    def cell_distances(self, grid: Grid, shares: FloatArray, variation: FloatArray, limits: Interval) -> FloatArray:
+        """How near the shares of plain rows of a region below each cell are to those of the population, at most."""
+        distance, kept = self.distances(shares / 2), np.log1p(-self.for_curve)
+        level = np.exp(kept * shares / 2) - np.exp(kept * shares)
+        region = grid.regions(self.partition.as_bins())
+        fine = rows_between(self.partition, self.tally).counts == self.tally.counts
+        fine &= variation * distance > _SMALL * limits.radius  # elsewhere finer limits would change little
+        fine = fine[region] & (region >= 0)
+        near = np.where(region >= 0, distance[region], 0.0)
+        return np.where(fine, rank_distance(grid.rows, np.where(fine, region, -1), distance, level), near)
+
+    def errors(self, fitted: FittedCurve, limits: Interval) -> tuple[FloatArray, Interval]:
+        """How far averages over rows and population are apart, and limits on the rate less the average prediction."""
+        parts, variation = fitted.parts, fitted.curve.variation(self.partition.as_bins())
+        margin = variation * self.distances() + fitted.unknown if parts is None else parts.margin
+        lower, upper = limits.lower - fitted.average - margin, limits.upper - fitted.average + margin
+        if parts is not None:
+            both = np.maximum(lower, parts.lower) <= np.minimum(upper, parts.upper)  # or one of them has missed
+            lower = np.where(both, np.maximum(lower, parts.lower), lower)
+            upper = np.where(both, np.minimum(upper, parts.upper), upper)
+        return margin, Interval(lower, upper)

@@ -1,0 +1,265 @@
+"""A curve of the score that is straight between knots, and its averages over counts of rows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logit
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators.anchored.fine_cells import Grid, first_inside
+from calibrant.cells.bins import Bins
+from calibrant.cells.layout import next_double
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.errors import InvalidValueError
+from calibrant.params.saved_state import read_numbers
+from calibrant.text.sentences import shown
+
+_ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit scale
+_ROUNDING = 1e-12  # added to what is computed from sums over rows
+_JUMP = 0.01  # a rise between neighbouring knots from which on the curve jumps where regions meet
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A curve, straight in each of finitely many cells of the score, that may jump between them.
+
+    Attributes
+    ----------
+    cells : Bins
+        Half-open cells. In the first and the last of each segment the curve is constant.
+    left, right : float arrays
+        The value at the beginning of each cell, and the limit at its end.
+    """
+
+    cells: Bins
+    left: FloatArray
+    right: FloatArray
+
+    def __post_init__(self) -> None:
+        """A cell so narrow or so wide that its slope is no finite number is constant."""
+        object.__setattr__(self, "right", np.where(self.is_straight, self.right, self.left))
+
+    @classmethod
+    def through(cls, regions: Bins, knots: list[FloatArray], values: list[FloatArray]) -> Self:
+        """The curve through the knots of each segment, cut where regions begin, and constant beyond the knots."""
+        parts, left, right = [], [], []
+        for part, x, y in zip(regions.parts, knots, values, strict=True):
+            edges = np.unique(np.concatenate([part.cuts, x]))
+            edges = edges[(edges > part.low) & (edges <= part.high)]
+            at = interpolate(edges, x, y) if edges.size else y[:1]
+            parts.append(ScorePartition(edges, (part.low, part.high)))
+            left.append(np.concatenate([at[:1], at]) if edges.size else at)
+            right.append(np.concatenate([at, at[-1:]]) if edges.size else at)
+        return cls(regions.with_parts(parts), np.concatenate(left), np.concatenate(right))
+
+    @cached_property
+    def is_straight(self) -> BoolArray:
+        """Whether the curve may rise within each cell; it is constant in a cell without an end, or of one value."""
+        begin, end = self.cells.layout.ends
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
+            return finite & (next_double(begin, np.inf) < end)
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """Of each cell, where it begins, the value there, and the slope.
+
+        The slope is a trifle too small, so that rounding never carries the value beyond the limit at the end.
+        """
+        begin, end = self.cells.layout.ends
+        with np.errstate(all="ignore"):
+            slope = (self.right - self.left) / (end - begin) * (1.0 - 2.0**-50)
+        straight = self.is_straight
+        return np.column_stack([np.where(straight, begin, 0.0), self.left, np.where(straight, slope, 0.0)])
+
+    @property
+    def falls(self) -> bool:
+        """Whether the curve ends lower than it begins, in the segments as a whole."""
+        return bool((self.right - self.left).sum() < 0.0)
+
+    @property
+    def mirrored(self) -> "Pieces":
+        """One minus the curve."""
+        return replace(self, left=1.0 - self.left, right=1.0 - self.right)
+
+    def regions(self, partition: Bins) -> IndexArray:
+        """The region of each cell, for prediction."""
+        begin, end = self.cells.layout.ends
+        inside = first_inside(begin, end)
+        within = self.cells.layout.cells.segment if partition.has_segments else None
+        return np.asarray(partition.regions_of(partition.prepared(inside, within)))
+
+    def variation(self, partition: Bins) -> FloatArray:
+        """The total variation of the curve over each region, from its beginning to its end."""
+        region = self.regions(partition)
+        total = np.bincount(region, np.abs(self.right - self.left), minlength=partition.n_regions)
+        same = region[1:] == region[:-1]
+        jumps = np.abs(self.left[1:] - self.right[:-1])
+        total += np.bincount(region[1:], np.where(same, jumps, 0.0), minlength=partition.n_regions)
+        return np.where(total > 0.0, total + _ROUNDING, 0.0)
+
+    def averages(self, grid: Grid, regions: Bins) -> "Averages":
+        """Return what the counts of a grid say about the averages of the curve in each region."""
+        begin, end = self.cells.layout.ends
+        inside = np.where(np.isfinite(grid.begin), grid.begin, grid.middle)
+        piece = self.cells.layout.cells.find(inside, grid.segment)
+        with np.errstate(all="ignore"):
+            width = end - begin
+            shares = [(at - begin[piece]) / width[piece] for at in (inside, grid.end)]
+        first, last = (np.clip(np.where(np.isfinite(share), share, 0.0), 0.0, 1.0) for share in shares)
+        place = (first + last) / 2, (last - first) / 2
+        return Averages(piece, *place, grid.regions(regions), regions.n_regions, grid.rows)
+
+    def range(self, partition: Bins) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest value in each region."""
+        region = self.regions(partition)
+        low, high = np.ones(partition.n_regions), np.zeros(partition.n_regions)
+        np.minimum.at(low, region, np.minimum(self.left, self.right))
+        np.maximum.at(high, region, np.maximum(self.left, self.right))
+        return low, high
+
+    def state(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        knots = [part.edges.tolist() for part in self.cells.parts]
+        return {"knots": knots, "left": self.left.tolist(), "right": self.right.tolist()}
+
+    @classmethod
+    def read(cls, state: Mapping[str, Any], regions: Bins) -> Self:
+        """Read back what `state` gave, for the regions that it was cut for."""
+        knots = state["knots"]
+        if not isinstance(knots, list | tuple) or len(knots) != len(regions.parts):
+            raise InvalidValueError("knots", f"be one list per segment, {len(regions.parts)}", got=shown(knots))
+        parts = []
+        for part, values in zip(regions.parts, knots, strict=True):
+            edges = read_numbers(values, "knots")
+            inside = (edges > part.low).all() and (edges <= part.high).all()
+            if (np.diff(edges) <= 0.0).any() or not inside or not np.isin(part.cuts, edges).all():
+                raise InvalidValueError("knots", "increase and hold the cuts of all regions", got=shown(values))
+            parts.append(ScorePartition(edges, (part.low, part.high)))
+        cells = regions.with_parts(parts)
+        left, right = (
+            read_numbers(state[name], name, size=cells.n_regions, low=0.0, high=1.0) for name in ("left", "right")
+        )
+        return cls(cells, left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """Where counted rows lie on a curve, up to their fine cell, and so what its average over each region is.
+
+    Attributes
+    ----------
+    piece : int array
+        The piece of the curve that each fine cell lies in.
+    middle, half : float arrays
+        Where in the piece its middle lies, and half of its width, as shares of the piece.
+    region : int array
+        The region that each counts in, -1 for none.
+    n_regions : int
+        How many regions there are.
+    rows : int array
+        Rows of each fine cell.
+    """
+
+    piece: IndexArray
+    middle: FloatArray
+    half: FloatArray
+    region: IndexArray
+    n_regions: int
+    rows: IntArray
+
+    def ends(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
+        """The values of the curve at the beginning and at the end of each fine cell."""
+        low, rise = curve.left[self.piece], (curve.right - curve.left)[self.piece]
+        return low + rise * (self.middle - self.half), low + rise * (self.middle + self.half)
+
+    def steps(self, begin: FloatArray, end: FloatArray) -> FloatArray:
+        """How much a function with these values at the ends moves in each fine cell, and from the one before it."""
+        jumps = np.where(self.region[1:] == self.region[:-1], np.abs(begin[1:] - end[:-1]), 0.0)
+        return np.asarray(np.abs(end - begin) + np.append(0.0, jumps))
+
+    def sums(self, values: FloatArray | IntArray) -> FloatArray:
+        """Sums of a value of each fine cell over regions."""
+        counted = self.region >= 0
+        return _sums(self.region[counted], values[counted], self.n_regions)
+
+    def of(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
+        """The average over the rows of each region, and how far off it can be, as rows are known up to their cell.
+
+        A region without rows has the middle of the curve's range in it.
+        """
+        cells, where, share, has_rows = self._shares
+        piece = self.piece[cells]
+        low, rise = curve.left[piece], (curve.right - curve.left)[piece]
+        found = _sums(where, share * (low + rise * self.middle[cells]), self.n_regions)
+        off = _sums(where, share * np.abs(rise) * self.half[cells], self.n_regions)
+        return np.clip(found, 0.0, 1.0), np.where(has_rows, off + _ROUNDING, 0.0)  # rounded, a sum may exceed 1
+
+    def mean(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """The average over the rows of each region as a function of the values at the ends of each piece."""
+        cells, where, share, _ = self._shares
+        n_pieces = int(self.piece.max(initial=0)) + 1
+        pairs, number = np.unique(where * n_pieces + self.piece[cells], return_inverse=True)
+        region, piece = pairs // n_pieces, pairs % n_pieces
+        end = np.bincount(number, share * self.middle[cells])
+        begin = np.bincount(number, share) - end
+        return lambda left, right: _sums(region, begin * left[piece] + end * right[piece], self.n_regions)
+
+    @cached_property
+    def _shares(self) -> tuple[IndexArray, IndexArray, FloatArray, BoolArray]:
+        """The fine cells that count, their region and their share of it, and which regions have rows.
+
+        In a region without rows all cells count alike.
+        """
+        cells = np.flatnonzero(self.region >= 0)
+        where, rows = self.region[cells], self.rows[cells].astype(np.float64)
+        total, size = (np.bincount(where, of, self.n_regions) for of in (rows, None))
+        has_rows = total > 0
+        return cells, where, np.where(has_rows[where], rows, 1.0) / np.where(has_rows, total, size)[where], has_rows
+
+
+def _sums(where: IndexArray, values: FloatArray | IntArray, size: int) -> FloatArray:
+    return np.asarray(np.bincount(where, values, size), dtype=np.float64)
+
+
+def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """Piecewise linear, never outside the two nearest values, and finite for knots as far apart as doubles are."""
+    right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
+    left = np.maximum(right - 1, 0)
+    width = x[right] / 2 - x[left] / 2
+    share = np.where(width > 0.0, (scores / 2 - x[left] / 2) / np.where(width > 0.0, width, 1.0), 1.0)
+    share = np.clip(share, 0.0, 1.0)
+    between = y[left] + share * (y[right] - y[left])
+    low, high = np.minimum(y[left], y[right]), np.maximum(y[left], y[right])
+    return np.where(share == 1.0, y[right], np.clip(between, low, high))
+
+
+def with_jumps(x: FloatArray, y: FloatArray, cuts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """More knots, so that the curve jumps where a region begins, if it rises much from the knot before it."""
+    place = np.searchsorted(x, cuts)
+    place = place[(place > 0) & (place < x.size)]
+    place = place[np.isin(x[place], cuts) & (y[place] - y[place - 1] > _JUMP)]
+    before = next_double(x[place], -np.inf)
+    place, before = place[before > x[place - 1]], before[before > x[place - 1]]
+    return np.insert(x, place, before), np.insert(y, place, y[place - 1])
+
+
+def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Fewer knots, between which the curve stays within a small distance on the logit scale."""
+    if x.size <= 2:
+        return x, y
+    wanted = logit(y)
+    kept = np.zeros(x.size, dtype=bool)
+    kept[[0, -1]] = True
+    while True:
+        at = np.flatnonzero(kept)
+        error = np.abs(logit(interpolate(x, x[at], y[at])) - wanted)
+        worst = np.maximum.reduceat(error, at[:-1])
+        short = np.repeat(worst, np.diff(at[:-1], append=x.size))
+        new = (error >= short) & (error > _ACCURACY) & ~kept
+        if not new.any():
+            return x[at], y[at]
+        kept |= new

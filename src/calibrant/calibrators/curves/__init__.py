@@ -1,0 +1,1 @@
+"""What calibrators that are a curve share."""

@@ -1,0 +1,150 @@
+"""Calibrators that are a curve: one number in, one number out, learned from the distinct scores."""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.calibrators.claims import INJECTIVE
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weights_of
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.params.arrays import as_scores, check_rows
+from calibrant.params.labels import Classes
+from calibrant.params.rules import Number, check_state
+from calibrant.sample.facts import RowFacts
+from calibrant.sample.reach import Reach
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text.sentences import Text
+
+SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
+"""Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CurveCalibrator(ScoreCalibrator):
+    """A calibrator whose state is a few numbers.
+
+    A subclass names what it learns (`_learned`, without the underscores of the attributes) and, unless it is strictly
+    increasing, what is said in place of a guarantee (`_claim`). It says how the state is learned (`_learn`), how a
+    state is checked and set (`_set_curve`), and what the curve is (`_curve`). `fit` goes through `_set_curve` too, so
+    that fitted and saved calibrators obey the same rules.
+    """
+
+    _learned: ClassVar[tuple[str, ...]]
+    _claim: ClassVar[NoGuarantee] = INJECTIVE
+
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
+
+    @abstractmethod
+    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+        """The state that fits the rows best, as plain JSON values."""
+
+    @abstractmethod
+    def _set_curve(self, state: Mapping[str, Any]) -> None:
+        """Set what was learned, from plain JSON values; raise where they break a rule."""
+
+    @abstractmethod
+    def _curve(self, scores: FloatArray) -> FloatArray:
+        """The calibrated probability of checked scores; numpy's floating point warnings are off."""
+
+    def _check_scores(self, scores: NDArray[Any]) -> None:
+        """Raise for scores that the curve has no value for."""
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the curve.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
+            whose rows are brought into memory.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            Whole numbers: how many identical rows each row stands for.
+        importance_weight : array-like of shape (n,), optional
+            Numbers >= 0: how much each row counts. A whole number counts as that many identical rows.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        return self._fit_rows(self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight))
+
+    def _fit_rows(self, data: ScoredData) -> Self:
+        weighted, rows = has_weights(data), data.collect()
+        self._check_scores(rows.scores)
+        repeats: IntArray | FloatArray | None = rows.repeats
+        if weighted:
+            repeats = weights_of(rows)
+            checked_bound(repeats, None)
+            rows, repeats = rows.take(repeats > 0.0), repeats[repeats > 0.0]
+        self.fit_distinct(DistinctScores.of(rows.scores, rows.codes, repeats), rows.known, rows.one_of_each)
+        self.score_range_seen_ = Reach.of(rows.scores).seen
+        return self
+
+    def fit_distinct(self, rows: DistinctScores, classes: Classes, one_of_each: tuple[int, int] = (0, 0)) -> Self:
+        """Learn the curve from counts of rows at distinct scores, which may be one of each group."""
+        self._check_scores(rows.scores)
+        with np.errstate(all="ignore"):
+            state = self._learn(rows)
+        self._restore({**state, **RowFacts(one_of_each=one_of_each).to_dict()}, classes)
+        return self
+
+    def predict(self, scores: ArrayLike) -> FloatArray:
+        """Return the calibrated probability of the positive class, shape (n,)."""
+        with np.errstate(all="ignore"):
+            return self._curve(self._checked(scores))
+
+    def _checked(self, scores: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        checked = as_scores(scores, positive_column=self.positive_index_)
+        self._check_scores(checked)
+        self._warn_of_other_scale(checked)
+        # contiguous doubles: numpy may round a logarithm differently for strided ones
+        return np.ascontiguousarray(checked, dtype=np.float64)
+
+    def _state(self) -> dict[str, Any]:
+        learned = {name: np.asarray(getattr(self, f"{name}_")).tolist() for name in self._learned}
+        return {**learned, **self._facts.to_dict()}
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        check_state(state, self._learned)
+        self._set_curve(state)
+        self._facts = RowFacts.from_dict(state)
+        self.guarantee_ = self._claim.of_rows(self._facts)
+        self._set_classes(classes)
+
+
+def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
+    """Raise for scores outside [0, 1]."""
+    if scores.size and (float(scores.min()) < 0.0 or float(scores.max()) > 1.0):
+        check_rows((scores < 0) | (scores > 1), scores, "scores", "be probabilities in [0, 1]", advice)
+
+
+def inner(probabilities: FloatArray) -> FloatArray:
+    """Probabilities kept away from 0 and 1, so that their logarithms are finite."""
+    return np.clip(probabilities, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
+
+
+def read_number(state: Mapping[str, Any], name: str, *, low: float = -np.inf, open_low: bool = False) -> float:
+    """A finite number of a saved state."""
+    words = "a finite number" if low == -np.inf else f"a number {'>' if open_low else '>='} {low:g}"
+    return Number(words, low, open_low=open_low).check(name, state[name])

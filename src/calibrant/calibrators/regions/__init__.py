@@ -1,0 +1,1 @@
+"""What calibrators with regions share: bins, counts, and what these prove."""

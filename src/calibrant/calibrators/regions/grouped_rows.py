@@ -1,0 +1,208 @@
+"""Rows that belong together: bins cut from whole groups, and limits by bets on the sums of groups."""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count, each_part, joined_bins, split_size
+from calibrant.calibrators.regions.own_segments import chosen_segments
+from calibrant.calibrators.regions.parameters import (
+    CutParameters,
+    FitParameters,
+    WeightAndGroupParameters,
+    check_interval,
+)
+from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weighted_sums, weights_of
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.errors import InvalidValueError
+from calibrant.limits.group_sums import GroupDesign
+from calibrant.params.random import RandomSource
+from calibrant.sample.draw import Draw, seed_of
+from calibrant.sample.facts import RowFacts
+from calibrant.sample.reach import Reach
+from calibrant.sample.scored_data import ScoredData, Split
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.numbers import counted
+from calibrant.text.sentences import Setting
+
+_SHARE = 0.1  # of groups, at least, that are set aside where they fix the cap on the size of groups
+
+
+def cut_rows(data: ScoredData, settings: FitParameters) -> Binned:
+    """Cut bins and count the rows in them, whether they have groups, weights, or neither."""
+    if has_groups(data, settings):
+        return cut_and_count_groups(data, settings)
+    data = data.without_groups()
+    if not has_weights(data):
+        return cut_and_count(data, settings)
+    check_interval(settings.interval, "importance weights", "use ShiftCalibrator for other intervals")
+    return cut_and_count(data.collect(), settings, weighted=True)
+
+
+def has_groups(data: ScoredData, settings: WeightAndGroupParameters) -> bool:
+    """Return whether rows have groups that matter; not if `max_group_size` is 1 and each row is its own group.
+
+    A statement without groups then assumes that no group anywhere is larger. If that is true, no other statement is
+    ever made; if not, only statements about groups are claimed. So this look at the sizes costs no part of alpha.
+    """
+    if isinstance(data, MemoryRows) and data.groups is not None and settings.max_group_size == 1:
+        return int(data.groups.sizes.max(initial=0)) > 1
+    return data.columns.group is not None
+
+
+def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> Binned:
+    """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
+
+    Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need independent rows, and
+    the largest size among the counted groups is no limit on the size of a new group. A cap that is not given is the
+    largest size of a tenth of the groups or more: a new group is larger with probability 1 / (1 + groups set aside), so
+    that few groups count as fewer rows than they have.
+    """
+    check_interval(settings.interval, "groups")
+    weighted = has_weights(data)
+    if weighted:
+        data = data.collect()
+        checked_bound(weights_of(data), settings.weight_bound)
+    seed = seed_of(settings.random_state)
+    if isinstance(settings.min_rows, int):
+        advice = ("name the segments with ", Setting("keep_segments"))
+        raise InvalidValueError("min_rows", "be left as it is with groups", repr(settings.min_rows), advice)
+    segments = chosen_segments(data, settings, seed, can_draw=False)
+    data = data.pooled(segments.kept)
+    n_groups, sizes = data.n_groups(), data.sizes()
+    fixed = settings.partition is not None or settings.strategy == "uniform"
+    known = settings.partition is not None or settings.keep_segments is not None or list(sizes) == [None]
+    aside = _aside(settings, n_groups, fixed, known)
+    draw = data.draw(aside, seed) if aside else None
+    parts = Split({}, sizes, data) if draw is None else data.split_by(draw)
+    partition = _partition(settings, sizes, n_groups, parts.drawn)
+    blocks = data.block_source(seed)
+    tally, classes, reach = parts.others.tally_and_reach(partition, blocks=blocks)
+    reach = sum(map(Reach.of, parts.drawn.values()), reach)
+    table = tally.groups
+    if table is None or not table.n_groups:
+        raise _too_few(n_groups)
+    largest = settings.max_group_size
+    if largest is None:
+        seen = data.group_counts(partition, classes.positive, blocks, draw=draw, aside=True)
+        largest = max(1, int(seen.rows.max(initial=1)))
+    if weighted:
+        tally, _ = parts.others.without_groups().tally(partition, weighted=True)
+    elif settings.group_target == "rows":
+        tally = replace(tally, groups=table.without_sizes())
+    unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
+    unproved = () if known else _regions_without(partition, unseen)
+    given, aside = settings.partition is not None, n_groups - table.n_groups
+    design = GroupDesign(largest, settings.group_target, aside, unproved, fixed=given)
+    if isinstance(data, MemoryRows) and weighted:
+        design = replace(design, max_weight=_most_weight(data, draw, partition, design, settings))
+    facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
+    return Binned(partition, tally, classes, reach, parts.others, facts, data, design=design)
+
+
+def _most_weight(
+    data: MemoryRows, draw: Draw | None, partition: Partition, design: GroupDesign, settings: Any
+) -> float:
+    """By how much a group counts in a region at most: as stated, or the most of a group that was set aside."""
+    if draw is not None and settings.max_group_size is None:
+        aside, _ = weighted_sums(
+            data.take(data.chosen(draw)), partition, replace(design, target="rows"), RandomSource(0)
+        )
+        if aside.weight.size:
+            return float(aside.weight.max())
+    if settings.weight_bound is None:
+        raise InvalidValueError("weight_bound", "be given with importance weights and max_group_size", got="None")
+    return float(design.max_size * settings.weight_bound)
+
+
+def _learns_cap(settings: WeightAndGroupParameters) -> bool:
+    """Whether groups that are set aside fix as how many rows a group counts."""
+    return settings.max_group_size is None and settings.group_target == "rows"
+
+
+def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
+    """How many groups are set aside, as an int; or a fraction of them. It must not depend on the rows of groups.
+
+    `fixed` says that the bins were fixed beforehand, `known` that the segments were. A tenth of the groups are set
+    aside at least where these fix the cap on sizes, whatever is asked for.
+    """
+    split, learned = settings.split, _learns_cap(settings)
+    if not fixed and split is None:
+        rule = ("be ", Setting("split", "auto"), ", or a fraction or number of groups, where rows have groups")
+        raise InvalidValueError("split", rule, got="None")
+    if not fixed and isinstance(split, float):
+        return max(split, _SHARE) if learned else split
+    if fixed and known and settings.max_group_size is not None:
+        return 0
+    if n_groups < 2:
+        raise _too_few(n_groups)
+    if fixed:
+        return groups_set_aside(n_groups, 1)
+    asked = groups_that_cut(n_groups, settings._bins_for(n_groups)) if isinstance(split, str) else int(split or 1)
+    least = groups_set_aside(n_groups, 1) if learned else 1
+    return min(max(asked, least), n_groups - 1)
+
+
+def groups_set_aside(n_groups: int, n_bins: int) -> int:
+    """How many groups are set aside to cut bins and to fix the cap on sizes: a tenth of them at least.
+
+    >>> [groups_set_aside(n, 10) for n in (20, 1000, 100_000)]
+    [10, 128, 10000]
+    """
+    return min(max(groups_that_cut(n_groups, n_bins), math.ceil(_SHARE * n_groups)), n_groups - 1)
+
+
+def groups_that_cut(n_groups: int, n_bins: int) -> int:
+    """How many groups cut bins: the share of rows that would, if there were three rows in each group.
+
+    It does not depend on the number of rows: given that number, groups are not independent.
+
+    >>> [groups_that_cut(n, 10) for n in (20, 1000, 100_000)]
+    [10, 128, 2761]
+    """
+    about = 3 * n_groups
+    return int(min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1))
+
+
+def _too_few(n_groups: int) -> InvalidValueError:
+    rule = "be at least two, because some groups are set aside and others are counted"
+    advice = ("use more groups, or set ", Setting("max_group_size"), " and fix the bins beforehand")
+    return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)
+
+
+def _partition(
+    settings: CutParameters, sizes: Mapping[Hashable, int], n_groups: int, drawn: Mapping[Hashable, Any]
+) -> Partition:
+    """The regions: as given, of equal width, or between quantiles of the drawn rows."""
+    if settings.partition is not None:
+        return settings.partition
+    n_drawn = sum(map(len, drawn.values()))
+
+    def cut(name: Hashable) -> ScorePartition:
+        # by the rows set aside: given how many rows of a segment are counted, groups are not independent
+        share = len(drawn[name]) / n_drawn if n_drawn else 1.0 / len(sizes)
+        n_bins = settings._bins_for(n_groups * share)
+        if settings.strategy == "uniform":
+            return settings._fixed_width(n_bins)
+        scores = drawn[name]
+        if not len(scores):
+            return ScorePartition(np.empty(0))
+        n_bins = min(n_bins, len(scores))
+        if np.unique(scores).size < len(scores):
+            return ScorePartition.from_tied_scores(scores, n_bins)
+        return ScorePartition.from_other_scores(scores, n_bins)
+
+    return joined_bins(each_part({name: name for name in sizes}, cut))
+
+
+def _regions_without(partition: Partition, segments: set[Any]) -> tuple[int, ...]:
+    """Regions of these segments."""
+    if not segments:
+        return ()
+    bins = partition.as_bins()
+    inside = np.isin(bins.layout.cells.segment, [n for n, name in enumerate(bins.bins_by_segment) if name in segments])
+    return tuple(np.flatnonzero(inside).tolist())

@@ -1,0 +1,94 @@
+"""Which segments have regions of their own; all others share those of "other"."""
+
+from collections.abc import Hashable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from calibrant.calibrators.regions.parameters import CutParameters
+from calibrant.cells.bins import OTHER
+from calibrant.errors import InvalidValueError
+from calibrant.sample.draw import Draw
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.sentences import shown
+
+_LARGEST_SHARE = 2 / 17  # of the rows, to choose segments
+_DRAWN_ROWS = 16  # expected from the smallest segment that is kept, in a draw that chooses segments
+_MOST_DRAWN = 1 << 20  # rows, to choose segments
+
+
+class ChosenSegments(NamedTuple):
+    """The segments that are kept, None for all; how many rows of each were drawn to choose them; and the others."""
+
+    kept: frozenset[Hashable] | None = None
+    drawn: Mapping[Hashable, int] = MappingProxyType({})
+    pooled: tuple[Any, ...] = ()
+
+
+def chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> ChosenSegments:
+    """Choose the segments that have regions of their own: those given, or those with enough rows in a random draw.
+
+    The draw is from all rows, of any segment. Given the drawn rows, the others are independent draws and the choice is
+    fixed. That would not be true of a choice by the counts of all rows.
+    """
+    if data.columns.segment is None:
+        return ChosenSegments()
+    if settings.keep_segments is not None:
+        kept, sizes = frozenset(settings.keep_segments), data.sizes()
+        refused = [name for name in kept if name not in sizes or name == OTHER.value]
+        if refused:
+            rule = f"name segments of the data, none of them {OTHER.value!r}"
+            raise InvalidValueError("keep_segments", rule, got=shown(refused[0]))
+        return ChosenSegments(kept, {}, tuple(name for name in sizes if name not in kept))
+    looks = settings.split == "auto" and settings.strategy == "quantile" and can_draw
+    fixed = data.columns.group is not None or (isinstance(data, MemoryRows) and data.repeats is not None)
+    if settings.min_rows is None or (settings.min_rows == "auto" and (fixed or not looks)):
+        return ChosenSegments()
+    parts = data.split_by(segment_draw(data, settings, seed))
+    n_rows, drawn = sum(parts.sizes.values()), {name: len(scores) for name, scores in parts.drawn.items()}
+    kept = kept_segments(drawn, _fewest(settings, n_rows) * sum(drawn.values()) / max(n_rows, 1))
+    pooled = tuple(name for name in parts.sizes if name not in kept)
+    if not pooled:
+        return ChosenSegments(kept, drawn, ())
+    others = sum(drawn[name] for name in pooled)
+    return ChosenSegments(kept, {**{name: drawn[name] for name in kept}, OTHER: others}, pooled)
+
+
+def fewest_rows(n_rows: int, n_bins: int | str) -> int:
+    """Rows of a segment from which on it has regions of its own by default.
+
+    300, or 100 for each bin that is asked for; and a thousandth of all rows.
+
+    >>> fewest_rows(10_000, "auto"), fewest_rows(10_000, 10), fewest_rows(1_000_000, "auto")
+    (300, 1000, 1000)
+    """
+    return max(300, 100 * n_bins if isinstance(n_bins, int) else 0, n_rows // 1000)
+
+
+def _fewest(settings: CutParameters, n_rows: int) -> int:
+    return fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows or 1)
+
+
+def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Hashable]:
+    """Return the segments with at least `fewest` drawn rows; "other" is never among them.
+
+    If the remaining segments have a twentieth of the rows or more, but fewer than `fewest` rows, the smallest of these
+    segments are added to the remaining ones.
+    """
+    kept = sorted((rows, name) for name, rows in drawn.items() if rows >= max(fewest, 1) and name != OTHER.value)
+    total, place = sum(drawn.values()), 0
+    rest = total - sum(rows for rows, _ in kept)
+    while place < len(kept) and total < 20 * rest and rest < fewest:
+        rest += kept[place][0]
+        place += 1
+    return frozenset(name for _, name in kept[place:])
+
+
+def segment_draw(data: ScoredData, settings: CutParameters, seed: int) -> Draw:
+    """The rows that choose segments: those that cut bins, or about 16 of a segment that is just large enough."""
+    if settings.split is not None and not isinstance(settings.split, str):
+        return data.draw(settings.split, seed)
+    n_rows = sum(data.sizes().values())
+    return Draw.of_share(
+        data.draw_key(seed), min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1))
+    )

@@ -1,0 +1,252 @@
+"""Calibrators that predict from a finite partition: one value, one interval and one set per region."""
+
+import sys
+from abc import abstractmethod
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.grouped_rows import cut_rows
+from calibrant.calibrators.regions.parameters import FitParameters
+from calibrant.calibrators.regions.proof import Proof
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import Tally
+from calibrant.errors import GroupCapWarning, InvalidTypeError, WeakGuaranteeWarning, warn_caller
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.tripod import region_sets
+from calibrant.guarantee.words import cap_matters
+from calibrant.params.labels import Classes
+from calibrant.params.rules import thread_count
+from calibrant.sample.added_columns import LookUp
+from calibrant.sample.batch import Columns
+from calibrant.sample.facts import RowFacts
+from calibrant.sample.reach import familiar_limits
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.device import entries_of
+from calibrant.text.numbers import upper
+from calibrant.text.sentences import Setting, words
+
+_ALONE = "no group has more than one row, among these rows and in the future"
+
+
+def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
+    """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
+    if guarantee.weakness is not None and _asked_by_user(fitted):
+        said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {upper(guarantee.stated.epsilon)}"
+        warn_caller(said, WeakGuaranteeWarning)
+
+
+def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "", *, always: bool = False) -> None:
+    """Warn where a cap on groups that was not given excludes the rate among all rows; likewise, or `always`."""
+    groups = guarantee.statement.groups
+    if groups is None or not groups.n_apart or getattr(fitted, "max_group_size", None) is not None:
+        return
+    if always or _asked_by_user(fitted):
+        said = f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
+        either = (Setting("max_group_size"), " or ", Setting("group_target", "groups"), " if that is what you mean")
+        warn_caller(words((said, *either)), GroupCapWarning)
+
+
+def _asked_by_user(fitted: object) -> bool:
+    """Whether the code that called `fit` is not calibrant's own, or is a classifier that fits on a user's behalf."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_locals.get("self", frame.f_locals.get("fitted")) is fitted:
+        frame = frame.f_back
+    module = "" if frame is None else str(frame.f_globals.get("__name__"))
+    return module.partition(".")[0] != "calibrant" or module.startswith("calibrant.classifier")
+
+
+class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
+    """A calibrator that predicts one value, one interval and one set per region of a partition."""
+
+    bins_of_score = True
+    """Whether the regions are bins of the score itself."""
+
+    n_jobs: int | None
+    _facts: RowFacts = RowFacts()
+    proof_: Proof
+    """What the counted rows prove of rates, for calibrators that derive their guarantee from it."""
+    partition_: Partition
+    tally_: Tally
+    guarantee_: Guarantee
+
+    def _set_fitted(
+        self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes, facts: RowFacts | None = None
+    ) -> None:
+        """Store everything that was learned, at once, so that a refused fit leaves the estimator as it was.
+
+        `facts` are what the guarantee has to say of how the rows were read.
+        """
+        self._facts = RowFacts() if facts is None else facts
+        self.partition_, self.tally_, self.guarantee_ = partition, tally, guarantee.of_rows(self._facts)
+        if getattr(self, "max_group_size", None) == 1 and guarantee.statement.groups is None:
+            self.guarantee_ = self.guarantee_.with_facts(assumed=(*self.guarantee_.statement.assumed, _ALONE))
+        self._set_classes(classes)
+
+    def _warn_if_weak(self) -> None:
+        """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
+        warn_if_weak(self, self.guarantee_)
+        warn_of_cap(self, self.guarantee_)
+
+    @property
+    def _threads(self) -> int:
+        return thread_count(self.n_jobs)
+
+    def _look_up(
+        self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
+    ) -> NDArray[Any]:
+        """Each score's entry, or row, of a table of regions."""
+        found: NDArray[Any] = entries_of(
+            partition or self.partition_,
+            table,
+            scores,
+            segments,
+            positive_column=self.positive_index_,
+            threads=self._threads,
+            familiar=familiar_limits(self.score_range_seen_),
+            check=self._warn_of_other_scale,
+        )
+        return found
+
+    def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the calibrated probability of the positive label, shape (n,)."""
+        check_is_fitted(self)
+        return self._look_up(scores, self.guarantee_.value, segments)
+
+    def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
+        check_is_fitted(self)
+        return self._look_up(scores, self._both_columns(self.guarantee_.value), segments)
+
+    def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+
+        They hold for all regions at once with probability `confidence_level` over the calibration data.
+        """
+        return RegionCalibrator.predict_rate_interval(self, scores, segments=segments)
+
+    def predict_rate_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+
+        They hold for all regions at once with probability `confidence_level` over the calibration data.
+        """
+        check_is_fitted(self)
+        return self._look_up(scores, np.column_stack([self.guarantee_.lower, self.guarantee_.upper]), segments)
+
+    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
+        """Return the labels that may not be ruled out, shape (n, 2), boolean; the columns follow `classes_`.
+
+        With probability `confidence_level` over the calibration data, in every region at once, the label falls
+        outside the set with probability at most 1 - coverage.
+        """
+        return self._look_up(scores, self._sets(coverage), segments)
+
+    def _sets(self, coverage: float) -> BoolArray:
+        """The labels of each region that may not be ruled out; the columns follow `classes_`."""
+        check_is_fitted(self)
+        return region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self.positive_index_ else -1]
+
+    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.
+
+        As `ScoreCalibrator.apply`, by one look-up for each row.
+        """
+        columns, partition = columns_to_predict(self, data), self.partition_.as_bins()
+        values = {"calibrated": self.guarantee_.value, "lower": self.guarantee_.lower, "upper": self.guarantee_.upper}
+        table: dict[str, Any] = {**values, "set": self._written_sets(coverage)}
+        return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
+
+    def _written_sets(self, coverage: float) -> tuple[str, ...]:
+        """The set of each region as text."""
+        sets, names = self._sets(coverage), [str(label) for label in self.classes_.tolist()]
+        return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
+
+    def _state(self) -> dict[str, Any]:
+        return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict(), **self._facts.to_dict()}
+
+
+@dataclass(eq=False, repr=False)
+class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True):
+    """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights and groups."""
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Cut the regions, count the labels, and derive the guarantee.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
+            segments, see `calibrant.scored`.
+        y : array-like of shape (n,)
+            Their labels, of two classes.
+        segments : array-like of shape (n,), optional
+            The segment of each row. Each segment gets regions of its own, within one error budget, unless it has few
+            rows, see `min_rows`. If a curve is fitted, a segment of 500 rows or more has a curve of its own.
+        sample_weight : array-like of shape (n,), optional
+            Whole numbers: how many identical rows each row stands for.
+        importance_weight : array-like of shape (n,), optional
+            Numbers >= 0, such as one over the probability with which a row was sampled: what is guaranteed is then
+            about the weighted population. Set `weight_bound` too. Rows of scored data are brought into memory.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
+            about rows of new groups. Rows of a group may depend on each other in any way.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
+        return self._fit(scores, y, groups=groups, **beside)
+
+    def _fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
+        return self._fit_rows(self._read(scores, y, **beside))
+
+    def _fit_rows(self, data: ScoredData) -> Self:
+        self.fit_binned(cut_rows(data, self))
+        self._warn_if_weak()
+        return self
+
+    def _state(self) -> dict[str, Any]:
+        return {**self.proof_.state(), **self._facts.to_dict()}
+
+    def _needs_rows(self) -> tuple[str, ...]:
+        return ("counts",) if self.proof_.weighted is None else ("counts", "limits")
+
+    @abstractmethod
+    def fit_binned(self, binned: Binned) -> None:
+        """Derive the guarantee from rows whose regions are cut and counted already."""
+
+
+def columns_to_predict(fitted: RegionCalibrator, data: ScoredData) -> Columns:
+    """The columns of the data that a calibrator needs to predict."""
+    check_is_fitted(fitted)
+    if not fitted.partition_.has_segments:
+        return data.columns.only()
+    if data.columns.segment is None:
+        raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
+    return data.columns.only("segment")
+
+
+def score_bins(fitted: object) -> ScorePartition | None:
+    """The bins of the score itself; None for a calibrator that has none, or has them within segments."""
+    if not isinstance(fitted, RegionCalibrator) or not fitted.bins_of_score:
+        return None
+    return fitted.partition_.bins_by_segment.get(None)

@@ -1,0 +1,240 @@
+"""What calibrators of scores have in common: classes, probabilities of both labels, and state that is plain JSON."""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from inspect import signature
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.params.arrays import as_scores
+from calibrant.params.frames import FrameOutput
+from calibrant.params.labels import Classes
+from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, thread_count
+from calibrant.params.saved_state import check_schema, read_classes, read_numbers
+from calibrant.sample.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
+from calibrant.sample.reader import read_rows
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text.sentences import shown
+
+_SCHEMA = "calibrant.calibrator/1"
+_NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
+_EARLIER: dict[str, Any] = {"min_rows": None}  # what calibrators did that were saved before a parameter was there
+
+
+class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+    """A map from scores to probabilities of the positive class, learned from scores and labels.
+
+    A subclass implements `fit`, `predict`, `_state` and `_restore`. It sets everything that it learned at the end of
+    `fit`, so that a `fit` that raises leaves the estimator as it was.
+    """
+
+    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
+    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
+
+    classes: ArrayLike | None
+    pos_label: Hashable
+    guarantee_: Guarantee | NoGuarantee
+    classes_: NDArray[Any]
+    score_range_seen_: Limits | None = None
+    """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
+    positive_index_: Literal[0, 1]
+    """The place of the positive class in `classes_`."""
+
+    @abstractmethod
+    def predict(self, scores: ArrayLike) -> FloatArray:
+        """Return the calibrated probability of the positive class, shape (n,)."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """What was learned, as plain JSON values."""
+
+    @abstractmethod
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        """Set what was learned from what `_state` returned; raise where it breaks a rule."""
+
+    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
+        """Check what `fit` was given."""
+        partition, threads = getattr(self, "partition", None), thread_count(getattr(self, "n_jobs", None))
+        return read_rows(
+            scores, y, classes=self.classes, pos_label=self.pos_label, partition=partition, threads=threads, **beside
+        )
+
+    def _set_classes(self, classes: Classes) -> None:
+        self.classes_ = classes.labels
+        self.n_features_in_ = 1
+        self.positive_index_ = classes.positive_index
+        self.score_range_seen_ = None
+
+    def count_out_of_range(self, scores: ArrayLike | ScoredData) -> int:
+        """Return how many scores are of another scale: beyond `score_range_seen_` by more than half its width.
+
+        `predict` and its like warn of them with a `CalibrantWarning`; `apply` does not, since it may be lazy.
+
+        >>> from calibrant import PlattCalibrator
+        >>> calibrator = PlattCalibrator().fit([0.0, 0.2, 0.7, 1.0], [0, 1, 0, 1])
+        >>> calibrator.score_range_seen_, calibrator.count_out_of_range([0.3, 1.4, 39.0])
+        ((0.0, 1.0), 1)
+        """
+        check_is_fitted(self)
+        limits = familiar_limits(self.score_range_seen_)
+        if isinstance(scores, ScoredData):
+            return scores.fold(CountBeyond(scores.columns.only(), limits))
+        return rows_beyond(as_scores(scores, positive_column=self.positive_index_), limits)
+
+    def _warn_of_other_scale(self, scores: Any) -> None:
+        """Warn where a score lies far beyond those that the calibrator was fitted on."""
+        low, high = familiar_limits(self.score_range_seen_)
+        if self.score_range_seen_ is None or not len(scores):
+            return
+        found, seen = Reach.of(scores), Reach(*self.score_range_seen_)
+        if found.low < low or found.high > high:
+            fitted = f"the calibrator was fitted on scores {seen}"
+            warn_caller(f"scores go {found}, but {fitted}: check that both are of one scale")
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
+        return self._both_columns(self.predict(scores))
+
+    def _both_columns(self, positive: FloatArray) -> FloatArray:
+        columns = np.empty((positive.size, 2))
+        columns[:, self.positive_index_] = positive
+        columns[:, 1 - self.positive_index_] = 1.0 - positive
+        return columns
+
+    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+        """Add columns to scored data where they are: calibrated, and what else the calibrator predicts.
+
+        Parameters
+        ----------
+        data : ScoredData
+            See `calibrant.scored`; no label is needed.
+        coverage : float, default=0.95
+            Coverage of the prediction sets, for calibrators that have them. A set is text, such as "{0}" or "{0, 1}".
+        prefix : str, default=""
+            What the names of the new columns begin with.
+
+        Returns
+        -------
+        object
+            A frame, relation or reader of the same engine, lazy where the engine is lazy. A row for which `predict`
+            would raise has nulls in the new columns: its score is missing, not finite or out of range, or its segment
+            was not seen in `fit`.
+        """
+        from calibrant.calibrators.predicted_columns import Predict
+
+        check_is_fitted(self)
+        return data.apply(Predict.of(self, data.columns, OPEN_UNIT.check("coverage", coverage), prefix))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
+        check_is_fitted(self)
+        return {
+            "schema": _SCHEMA,
+            **_description(self),
+            "classes": self.classes_.tolist(),
+            "positive_index": self.positive_index_,
+            "state": self._state(),
+            **({} if self.score_range_seen_ is None else {"score_range_seen": list(self.score_range_seen_)}),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote; of `ScoreCalibrator`, a calibrator of any type of this package."""
+        check_schema(state, _SCHEMA, ("type", "parameters", "classes", "positive_index", "state"))
+        kind = cls if state["type"] == _type_name(cls) else _own_type(state["type"])
+        if kind is None or not issubclass(kind, cls) or getattr(kind._state, "__isabstractmethod__", False):
+            known = "a known calibrator" if cls is ScoreCalibrator else repr(cls.__name__)
+            raise InvalidValueError("type of the calibrator", f"be {known}", got=shown(state["type"]))
+        calibrator = _made(kind, state["parameters"])
+        classes = read_classes(state["classes"], state["positive_index"])
+        pos_label = calibrator.get_params(deep=False).get("pos_label")
+        if pos_label is not None and pos_label != classes.positive:
+            raise InvalidValueError("pos_label", f"be None or {classes.positive!r}", got=shown(pos_label))
+        check_state(state["state"])
+        calibrator._restore(state["state"], classes)
+        if "score_range_seen" in state:
+            low, high = read_numbers(state["score_range_seen"], "score_range_seen", size=2).tolist()
+            if low > high:
+                raise InvalidValueError("score_range_seen", "be increasing", got=f"{low:g} and {high:g}")
+            calibrator.score_range_seen_ = (low, high)
+        calibrator._mark_as_read()
+        return calibrator
+
+    def _mark_as_read(self) -> None:
+        """Say in the guarantee what was read and needs the rows to be recomputed."""
+        if isinstance(self.guarantee_, Guarantee):
+            self.guarantee_ = replace(self.guarantee_, read=self._needs_rows())
+
+    def _needs_rows(self) -> tuple[str, ...]:
+        """What of the guarantee only the rows can decide; all else is derived when a state is read."""
+        return ("counts",)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+def _own_type(name: object) -> type[ScoreCalibrator] | None:
+    """The calibrator of this package with that name. A class that a user wrote is never found here."""
+    package = import_module("calibrant")  # which has the table of public names
+    kind = getattr(package, name) if isinstance(name, str) and name in package.__all__ else None
+    known = isinstance(kind, type) and issubclass(kind, ScoreCalibrator) and kind is not ScoreCalibrator
+    return kind if known else None
+
+
+def _type_name(kind: type[ScoreCalibrator]) -> str:
+    """The name of one of our types; of a type that a user wrote, the name with its module."""
+    return kind.__name__ if _own_type(kind.__name__) is kind else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _description(calibrator: ScoreCalibrator) -> dict[str, Any]:
+    """The type and the parameters, as plain JSON values."""
+    parameters = {k: v for k, v in calibrator.get_params(deep=False).items() if k not in _NOT_SAVED}
+    return {"type": _type_name(type(calibrator)), "parameters": {k: _plain(k, v) for k, v in parameters.items()}}
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, ScoreCalibrator):
+        return _description(value)
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [_plain(name, entry) for entry in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InvalidTypeError(name, "be a plain value to be saved as JSON", got=type(value).__name__)
+
+
+def _made(kind: type[ScoreCalibrator], parameters: Any) -> ScoreCalibrator:
+    """A calibrator with saved parameters; its own rules check their values."""
+    check_state(parameters)
+    known = [name for name in signature(kind).parameters if name not in _NOT_SAVED]
+    if unknown := [name for name in parameters if name not in known]:
+        raise InvalidValueError(f"parameters of a {kind.__name__}", f"be among {known}", got=shown(unknown[0]))
+    earlier = {name: value for name, value in _EARLIER.items() if name in known}
+    return kind(**{**earlier, **{name: _revived(value) for name, value in parameters.items()}})
+
+
+def _revived(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        check_state(value, ("type", "parameters"))
+        kind = _own_type(value["type"])
+        if kind is None:
+            raise InvalidValueError("type of the calibrator", "be a known calibrator", got=shown(value["type"]))
+        return _made(kind, value["parameters"])
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""What was seen: finite partitions of the inputs, and the sums of each region."""

@@ -1,0 +1,209 @@
+"""Counts of groups, rows that belong together: how many groups have each number of rows and positives in a region."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, IndexArray, IntArray, Keys
+from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import as_whole
+from calibrant.params.random import RandomSource
+from calibrant.params.rules import Integer, check_state
+
+N_BLOCKS = 48
+_COLUMNS = ("region", "rows", "positives", "size", "block", "number")
+_LARGEST_CODE = 2**62
+_WHOLE = "be a list of whole numbers"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupCounts:
+    """A table of how many groups have each number of rows and of positives in a region.
+
+    The entries are sorted and differ, so that any split of the data into whole groups, merged in any order, gives the
+    identical table. A group with rows in several regions is part of several entries.
+
+    Attributes
+    ----------
+    region, rows, positives : int arrays
+        The region; a group's rows there, at least 1; and how many of them are positive.
+    size : int array
+        The group's rows in all regions and in none. Left out, as 0, where every row counts the same.
+    block : int array
+        The group's block, see `block_of`: groups are bet on block by block.
+    number : int array
+        How many groups have this combination.
+    n_groups : int
+        Groups in all, those without a row in any region too.
+
+    Examples
+    --------
+    >>> counts = GroupCounts.of([0, 0, 1, 0, 0], [1, 0, 1, 1, 0], [7, 7, 7, 8, 8]).without_sizes()
+    >>> counts.region, counts.rows, counts.positives, counts.number
+    (array([0, 0, 1]), array([2, 2, 1]), array([1, 1, 1]), array([1, 1, 1]))
+    """
+
+    region: IntArray
+    rows: IntArray
+    positives: IntArray
+    size: IntArray
+    block: IntArray
+    number: IntArray
+    n_groups: int
+
+    @classmethod
+    def of(
+        cls,
+        regions: ArrayLike,
+        codes: ArrayLike,
+        groups: ArrayLike,
+        keys: Keys | None = None,
+        blocks: RandomSource | None = None,
+    ) -> Self:
+        """Count rows: the region of each, -1 for none; its label, 0 or 1; and the number of its group.
+
+        `keys` are the keys of groups 0, 1, ...; without them a group's number is its key. `blocks` puts groups into
+        blocks: where limits follow, it must be a source made for these rows.
+        """
+        region, positive, group = (np.asarray(values).astype(np.int64) for values in (regions, codes, groups))
+        n_regions = int(region.max(initial=-1)) + 1
+        sizes = np.bincount(group) if group.size else np.zeros(0, dtype=np.int64)
+        cells = (group * n_regions + region) * 2 + positive
+        cells = np.sort(cells[region >= 0])
+        starts = np.flatnonzero(np.diff(cells >> 1, prepend=-1))
+        rows = np.diff(starts, append=cells.size)
+        hits = np.add.reduceat(cells & 1, starts) if starts.size else starts
+        owner, place = np.divmod(cells[starts] >> 1, max(n_regions, 1))
+        own_keys = np.arange(sizes.size, dtype=np.uint64) if keys is None else keys
+        block = block_of(own_keys, RandomSource(0) if blocks is None else blocks)[owner]
+        return cls.from_cells(place, rows, hits, sizes[owner], block, None, int(np.count_nonzero(sizes)))
+
+    @classmethod
+    def from_cells(
+        cls,
+        region: IntArray,
+        rows: IntArray,
+        positives: IntArray,
+        size: IntArray | None,
+        block: IntArray,
+        number: IntArray | None,
+        n_groups: int,
+    ) -> Self:
+        """Sort entries and add up equal ones; without `number` every entry is one group."""
+        sizes = np.zeros(len(region)) if size is None else size
+        arrays = [np.asarray(column, dtype=np.int64) for column in (region, rows, positives, block, sizes)]
+        how_many = np.ones(len(region), dtype=np.int64) if number is None else np.asarray(number, dtype=np.int64)
+        found, counts = _added_up(arrays, how_many)
+        return cls(found[0], found[1], found[2], found[4], found[3], counts, n_groups)
+
+    @property
+    def _columns(self) -> tuple[IntArray, ...]:
+        return self.region, self.rows, self.positives, self.size, self.block, self.number
+
+    def without_sizes(self) -> "GroupCounts":
+        """The table without the groups' own sizes: all that is needed where every row counts the same."""
+        columns = self.region, self.rows, self.positives, None, self.block, self.number
+        return GroupCounts.from_cells(*columns, self.n_groups)
+
+    def regrouped(self, regions: IndexArray) -> "GroupCounts":
+        """Rename regions; those sent to -1 are left out. Regions with groups cannot become one.
+
+        A group with rows in both would have to be found again.
+        """
+        kept = regions[regions >= 0]
+        if np.unique(kept).size < kept.size:
+            rule = "keep their regions apart where rows have groups, because a group may have rows in several"
+            raise InvalidValueError("tallies", rule, advice="count the rows again over the new regions")
+        inside = regions[self.region] >= 0
+        region, rows, positives, size, block, number = (column[inside] for column in self._columns)
+        return GroupCounts.from_cells(regions[region], rows, positives, size, block, number, self.n_groups)
+
+    def part(self, regions: slice, n_regions: int) -> "GroupCounts":
+        """The entries of some of the regions."""
+        renamed = np.full(n_regions, -1)
+        kept = np.arange(n_regions)[regions]
+        renamed[kept] = np.arange(kept.size)
+        return self.regrouped(renamed)
+
+    def totals(self, n_regions: int) -> tuple[IntArray, IntArray]:
+        """Rows and positives of each region."""
+        counts, positives = np.zeros((2, n_regions), dtype=np.int64)
+        np.add.at(counts, self.region, self.number * self.rows)
+        np.add.at(positives, self.region, self.number * self.positives)
+        return counts, positives
+
+    def __add__(self, other: "GroupCounts") -> "GroupCounts":
+        """The table of both; no group may have rows in both."""
+        region, rows, positives, size, block, number = map(
+            np.concatenate, zip(self._columns, other._columns, strict=True)
+        )
+        if size.any() and not size.all():
+            raise InvalidValueError("tallies", "both know the sizes of groups, or neither, to be added")
+        return GroupCounts.from_cells(region, rows, positives, size, block, number, self.n_groups + other.n_groups)
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, GroupCounts) else NotImplemented
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain JSON values."""
+        lists = {name: column.tolist() for name, column in zip(_COLUMNS, self._columns, strict=True)}
+        return {**lists, "size": lists["size"] if self.size.all() else None, "n_groups": self.n_groups}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, (*_COLUMNS, "n_groups"))
+        given = {**state, "size": state["rows"] if state["size"] is None else state["size"]}
+        region, rows, positives, size, block, number = (as_whole(given[name], name, _WHOLE) for name in _COLUMNS)
+        if len({column.size for column in (region, rows, positives, size, block, number)}) > 1:
+            raise InvalidValueError("groups", "have one entry per combination in every column", got="different lengths")
+        n_groups = Integer(0).check("n_groups", state["n_groups"])
+        if (positives > rows).any() or (rows < 1).any() or (number < 1).any():
+            raise InvalidValueError("groups", "have at least one row, and positives between 0 and the rows")
+        if block.max(initial=0) >= N_BLOCKS:
+            raise InvalidValueError("block", f"be below {N_BLOCKS}", got=str(block.max()))
+        if (size < rows).any():
+            raise InvalidValueError("size of a group", "be at least its rows in a region")
+        held: IntArray = np.zeros(int(region.max(initial=-1)) + 1, dtype=np.int64)
+        np.add.at(held, region, number)
+        if held.max(initial=0) > n_groups:
+            raise InvalidValueError("n_groups", "be at least the groups of every region", got=str(n_groups))
+        sizes = None if state["size"] is None else size
+        return cls.from_cells(region, rows, positives, sizes, block, number, n_groups)
+
+
+def block_of(keys: Keys, blocks: RandomSource) -> IntArray:
+    """The block of each group, from 0 to 47: drawn by its key, which is made of the group's name.
+
+    The source is made for these rows, so that names may say anything about scores and labels; blocks are the same
+    wherever the rows are. Block j has about the share (2 j + 1) / 48² of the groups.
+    """
+    share = blocks.uniforms(keys)
+    return np.asarray(np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1), dtype=np.int64)
+
+
+def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray], IntArray]:
+    """The distinct combinations of the columns, sorted, and the sums of `number` over each."""
+    bases = [int(column.max(initial=0)) + 1 for column in columns]
+    if np.prod([float(base) for base in bases]) < _LARGEST_CODE:
+        code = np.zeros(number.size, dtype=np.int64)
+        for column, base in zip(columns, bases, strict=True):
+            code = code * base + column
+        if (number == 1).all():
+            distinct, sums = np.unique(code, return_counts=True)
+        else:
+            distinct, place = np.unique(code, return_inverse=True)
+            sums = np.zeros(distinct.size, dtype=np.int64)
+            np.add.at(sums, place, number)
+        found = []
+        for base in reversed(bases):
+            distinct, digit = np.divmod(distinct, base)
+            found.append(digit)
+        return found[::-1], sums.astype(np.int64)
+    order = np.lexsort(columns[::-1])
+    ordered = [column[order] for column in columns]
+    new = np.any([np.diff(column, prepend=-1) != 0 for column in ordered], axis=0)
+    starts = np.flatnonzero(new)
+    return [column[starts] for column in ordered], np.add.reduceat(number[order], starts)

@@ -1,0 +1,302 @@
+"""Regions of a score: bins between edges, and single values."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.cells.bins import Bins
+from calibrant.cells.layout import next_double
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_array, as_numbers, as_scores, check_in_range
+from calibrant.params.rules import Flag, Integer, Number, check_state
+from calibrant.text.sentences import Setting, shown
+
+_EVERYWHERE = (-np.inf, np.inf)
+_MOST_ROWS = 2**62
+
+
+class ScorePartition(Bins):
+    """Half-open bins between edges; an edge value may be a region of its own, or count in no region.
+
+    Every region is a run of doubles [c, d): the region of a single value a is [a, next double after a). So all of the
+    work on rows is one question, for all kinds of regions: how many cuts are at most the score?
+
+    Parameters
+    ----------
+    edges : array of shape (m,)
+        Strictly increasing inner edges.
+    score_range : (float, float)
+        Scores outside it raise an error; (-inf, inf) takes any.
+    first_rank, last_rank : int arrays of shape (m,), optional
+        For edges that are order statistics of the tallied sample: which ranks each edge value occupies in it. A value
+        of several ranks is a region of its own, an atom; a value of one rank counts in no region.
+    n_rows : int, optional
+        Size of that sample.
+    absorbing : int, optional
+        How many ranks, fixed beforehand, the edges were taken at, where the bin to the right of a value of several
+        ranks absorbs it. A value with at least as many rows as the bin stays a region of its own.
+    aside : int
+        Rows of the segment that were drawn at random before any was counted; they are not counted.
+    atoms : bool
+        Make every edge value a region of its own.
+    """
+
+    def __init__(
+        self,
+        edges: FloatArray,
+        score_range: tuple[float, float] = _EVERYWHERE,
+        *,
+        first_rank: IntArray | None = None,
+        last_rank: IntArray | None = None,
+        n_rows: int | None = None,
+        absorbing: int | None = None,
+        aside: int = 0,
+        atoms: bool = False,
+    ) -> None:
+        self.edges = _frozen(edges + 0.0)  # -0.0 becomes 0.0
+        self.low, self.high = score_range
+        self.first_rank = None if first_rank is None else _frozen(first_rank)
+        self.last_rank = None if last_rank is None else _frozen(last_rank)
+        self.n_rows = n_rows
+        self.absorbing = absorbing
+        self.aside = aside
+        self.atoms_only = atoms
+
+    @property
+    def is_atom(self) -> NDArray[np.bool_]:
+        """For each edge, whether its value is a region of its own."""
+        if self.first_rank is not None:
+            return self.is_tied & ~self.is_absorbed if self.absorbing is not None else self.is_tied
+        return np.full(self.edges.size, self.atoms_only)
+
+    @property
+    def is_tied(self) -> NDArray[np.bool_]:
+        """For each edge, whether its value was seen more than once in the sample that it is an order statistic of."""
+        if self.first_rank is None or self.last_rank is None:
+            return np.zeros(self.edges.size, dtype=bool)
+        return np.asarray(self.last_rank > self.first_rank)
+
+    @property
+    def is_absorbed(self) -> NDArray[np.bool_]:
+        """For each edge, whether its value is part of the bin to its right, and was seen more than once.
+
+        That depends on the ranks and on the edges alone, so that the labels of the bin and of the value stay
+        independent of it.
+        """
+        tied = self.is_tied
+        if self.absorbing is None or self.first_rank is None or self.last_rank is None or not tied.any():
+            return np.zeros(self.edges.size, dtype=bool)
+        alone = next_double(self.edges, np.inf) == np.append(self.edges[1:], np.nan)  # no double lies in the bin
+        return np.asarray(tied & (self.last_rank - self.first_rank + 1 < self.rows_after) & ~alone)
+
+    @property
+    def rows_after(self) -> IntArray:
+        """For each edge, how many rows of that sample lie strictly between it and the next edge."""
+        if self.first_rank is None or self.last_rank is None or self.n_rows is None:
+            return np.zeros(self.edges.size, dtype=np.int64)
+        return np.asarray(np.append(self.first_rank[1:] - 1, self.n_rows) - self.last_rank)
+
+    @property
+    def cuts_own_sample(self) -> bool:
+        """Whether the edges are order statistics of the rows that are tallied."""
+        return self.first_rank is not None
+
+    @property
+    def parts(self) -> tuple["ScorePartition", ...]:
+        """These bins."""
+        return (self,)
+
+    @property
+    def cuts(self) -> FloatArray:
+        """Where a region ends and the next begins."""
+        return self.layout.cells.cuts
+
+    @property
+    def count_cuts(self) -> FloatArray:
+        """The same for counting, where an edge value that counts in no region is a cell of its own."""
+        return self.layout.count_cells.cuts
+
+    @property
+    def bounds(self) -> FloatArray:
+        """For each region, its infimum and supremum, as an (n_regions, 2) array."""
+        return np.column_stack(self.layout.bounds()[:2])
+
+    def describe(self) -> tuple[str, ...]:
+        """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value."""
+        return tuple(self.layout.names())
+
+    def prepare(
+        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+    ) -> NDArray[Any]:
+        """Check the scores: finite, one-dimensional, within the score range."""
+        if segments is not None:
+            raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")
+        scores = as_scores(inputs, positive_column=positive_column, finite=False)
+        check_in_range(scores, self.low, self.high)
+        return scores
+
+    def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region of each score."""
+        return kernels.assign(prepared, self.cuts, threads=threads)
+
+    def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region in which each score counts; -1 for an edge value that counts in none."""
+        return self.count_regions[kernels.assign(prepared, self.count_cuts, threads=threads)]
+
+    def count(
+        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
+    ) -> tuple[IntArray, IntArray, int]:
+        """Rows and positives of each region, and how many rows count in none."""
+        return self.gather(*kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads))
+
+    def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Each score's entry (or row) of a table with one entry (or row) per region."""
+        return kernels.look_up(prepared, self.cuts, table, threads=threads)
+
+    def _key(self) -> tuple[Hashable, ...]:
+        ranks = [None if ranks is None else ranks.tobytes() for ranks in (self.first_rank, self.last_rank)]
+        sample = (*ranks, self.n_rows, self.absorbing, self.aside)
+        return (self.edges.tobytes(), self.low, self.high, *sample, self.atoms_only)
+
+    @classmethod
+    def at(cls, values: FloatArray, aside: int = 0) -> Self:
+        """One region per distinct value, of values in increasing order; see `Partition.atoms` for any others."""
+        repeated = values[1:] <= values[:-1]
+        return cls(values[np.append(True, ~repeated)] if repeated.any() else values, aside=aside, atoms=True)
+
+    def with_parts(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
+        """Return other bins in the place of these."""
+        return parts[0]
+
+    @classmethod
+    def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0, threads: int = 1) -> Self:
+        """Quantile bins cut from rows that will not be tallied (the paper's split).
+
+        Identical edges merge, and an edge with none of these scores below it is dropped, because the bin under it would
+        be empty.
+        """
+        ranks = edge_ranks(scores.size, n_bins)
+        edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
+        return cls(edges[edges > scores.min()], aside=aside)
+
+    @classmethod
+    def from_tied_scores(cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0) -> Self:
+        """Bins of nearly equal mass, cut between the distinct values of rows that will not be tallied.
+
+        Each edge is the value with the number of rows below it that is nearest to a multiple of n / n_bins. Then the
+        smallest bin is joined to its smaller neighbour while it has less than 0.8 n / n_bins rows.
+        """
+        values, rows = np.unique(scores.astype(np.float64) + 0.0, return_counts=True)
+        below = np.cumsum(rows) - rows
+        wanted = np.arange(1, n_bins) * (scores.size / n_bins)
+        right = np.clip(np.searchsorted(below, wanted), 1, max(values.size - 1, 1))
+        nearest = np.where(wanted - below[right - 1] <= below[right % values.size] - wanted, right - 1, right)
+        cuts = np.unique(nearest[(nearest > 0) & (nearest < values.size)]).tolist()
+        while cuts:
+            sizes = np.diff([0, *below[cuts].tolist(), scores.size])
+            smallest = int(sizes.argmin())
+            if sizes[smallest] >= 0.8 * scores.size / n_bins:
+                break
+            left = smallest == sizes.size - 1 or (smallest > 0 and sizes[smallest - 1] <= sizes[smallest + 1])
+            del cuts[smallest - 1 if left else smallest]
+        return cls(values[cuts], aside=aside)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the partition as plain JSON values."""
+        return {
+            "kind": "scores",
+            "edges": self.edges.tolist(),
+            "low": None if self.low == -np.inf else self.low,
+            "high": None if self.high == np.inf else self.high,
+            "first_rank": None if self.first_rank is None else self.first_rank.tolist(),
+            "last_rank": None if self.last_rank is None else self.last_rank.tolist(),
+            "n_rows": self.n_rows,
+            "atoms": self.atoms_only,
+            **({} if self.absorbing is None else {"absorbing": self.absorbing}),
+            **({"aside": self.aside} if self.aside else {}),
+        }
+
+    @classmethod
+    def _read(cls, state: Mapping[str, Any]) -> Self:
+        check_state(state, ("edges", "low", "high", "first_rank", "last_rank", "n_rows", "atoms"))
+        low = -np.inf if state["low"] is None else Number("a number or None").check("low", state["low"])
+        high = np.inf if state["high"] is None else Number("a number or None").check("high", state["high"])
+        edges = as_numbers(state["edges"], "edges")
+        if (edges[1:] <= edges[:-1]).any():
+            raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
+        if not low < high or (edges.size and not (low < edges[0] and edges[-1] <= high)):
+            raise InvalidValueError("low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}")
+        atoms, n_rows = Flag().check("atoms", state["atoms"]), state["n_rows"]
+        aside = Integer(0).check("aside", state.get("aside", 0))
+        ranks = {name: state[name] for name in ("first_rank", "last_rank")}
+        if ranks["first_rank"] is None and ranks["last_rank"] is None and n_rows is None:
+            return cls(edges, (low, high), aside=aside, atoms=atoms)
+        if atoms or any(value is None for value in (*ranks.values(), n_rows)):
+            raise InvalidValueError("first_rank, last_rank and n_rows", "be given together, and without atoms")
+        n_rows = Integer(0).check("n_rows", n_rows)
+        if n_rows > _MOST_ROWS:
+            raise InvalidValueError("n_rows", "be at most 2**62", got=str(n_rows))
+        first, last = (_read_ranks(values, name, edges.size) for name, values in ranks.items())
+        between = np.column_stack([first, last]).ravel()
+        if edges.size and not ((first >= 1).all() and (last <= n_rows).all() and (first <= last).all()):
+            raise InvalidValueError("first_rank", "be at most last_rank, and both lie between 1 and n_rows")
+        if (np.diff(between)[1::2] <= 0).any():
+            raise InvalidValueError("ranks of neighbouring edges", "not overlap")
+        absorbing = state.get("absorbing")
+        if absorbing is not None and Integer(0).check("absorbing", absorbing) < edges.size:
+            raise InvalidValueError("absorbing", f"be at least the number of edges, {edges.size}", got=str(absorbing))
+        return cls(
+            edges, (low, high), first_rank=first, last_rank=last, n_rows=n_rows, absorbing=absorbing, aside=aside
+        )
+
+
+def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
+    ranks = as_array(values, name)
+    if ranks.shape != (n_edges,) or (n_edges and ranks.dtype.kind not in "iu"):
+        raise InvalidValueError(name, f"be one whole number per edge, {n_edges}", got=f"{ranks.dtype}, {ranks.shape}")
+    if n_edges and int(ranks.max()) > _MOST_ROWS:
+        raise InvalidValueError(name, "be at most 2**62", got=str(ranks.max()))
+    return ranks.astype(np.int64)
+
+
+@lru_cache(maxsize=1024)  # many segments are of one size
+def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
+    """Ranks ceil(b (n + 1) / n_bins), b = 1 .. n_bins - 1, of the scores that become edges."""
+    check_enough_rows(n_rows, n_bins)
+    # b (n + 1) itself may be more than 64 bits hold
+    whole, rest = divmod(n_rows + 1, n_bins)
+    numbers = np.arange(1, n_bins, dtype=np.int64)
+    return _frozen(numbers * whole - (-numbers * rest // n_bins))
+
+
+def middle_ranks(counts: IntArray | FloatArray) -> FloatArray:
+    """Middle rank of the rows of each score value; the values are in increasing order."""
+    return np.asarray(np.cumsum(counts) - counts / 2.0)
+
+
+def equal_mass(counts: IntArray | FloatArray, n_bins: int) -> IntArray:
+    """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores share a bin."""
+    cell = (middle_ranks(counts) * (n_bins / counts.sum())).astype(np.int64)
+    return np.asarray(np.minimum(cell, n_bins - 1))
+
+
+def check_enough_rows(n_rows: int, n_bins: int) -> int:
+    """Return `n_bins`; raise an error for more bins than rows."""
+    if n_rows == 0:
+        raise InvalidValueError("the data", "have at least one row", got="none")
+    if n_rows < n_bins:
+        rule = f"be at most the number of rows that cut the bins, {n_rows}"
+        advice = ("use fewer bins, or ", Setting("n_bins", "auto"))
+        raise InvalidValueError("n_bins", rule, got=str(n_bins), advice=advice)
+    return n_bins
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array = array.view()
+    array.flags.writeable = False
+    return array

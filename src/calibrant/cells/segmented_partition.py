@@ -1,0 +1,164 @@
+"""Score bins within segments: a group's own regions, within one shared error budget."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import ArrayLike, IndexArray
+from calibrant.cells.bins import OTHER, Bins, SegmentedScores
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_array, as_scores, check_in_range, is_missing, missing_entry
+from calibrant.params.rules import check_state
+from calibrant.text.sentences import shown
+
+
+class SegmentedPartition(Bins):
+    """A segment crossed with bins of the score; each segment may have bins of its own. See `Partition.by_segment`."""
+
+    def __init__(self, parts: Mapping[Hashable, ScorePartition], other: ScorePartition | None = None) -> None:
+        if not isinstance(parts, Mapping):
+            raise InvalidTypeError("parts", "be a mapping from segment to score bins", got=type(parts).__name__)
+        parts = parts if other is None else {**parts, OTHER: other}
+        if not parts:
+            raise InvalidValueError("parts", "have at least one segment", got="none")
+        for segment, part in parts.items():
+            if not isinstance(part, ScorePartition):
+                raise InvalidTypeError(f"parts[{segment!r}]", "be bins of a score", got=type(part).__name__)
+        self.segments = tuple(parts)
+        self._parts = tuple(parts.values())
+
+    @property
+    def parts(self) -> tuple[ScorePartition, ...]:
+        """Bins of each segment."""
+        return self._parts
+
+    def with_parts(self, parts: Sequence[ScorePartition]) -> Self:
+        """The same segments with other bins."""
+        return type(self)(dict(zip(self.segments, parts, strict=True)))
+
+    @property
+    def offsets(self) -> IndexArray:
+        """The first region of each segment, and the number of all regions."""
+        return self.layout.cells.first
+
+    @property
+    def has_segments(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
+    def cuts_own_sample(self) -> bool:
+        """Whether the edges of any segment are order statistics of the rows that are tallied."""
+        return any(part.cuts_own_sample for part in self.parts)
+
+    def describe(self) -> tuple[str, ...]:
+        """One readable name per region, such as 'north: [0.1, 0.2)'."""
+        cells = self.layout.cells
+        pairs = zip(cells.segment.tolist(), self.layout.names(), strict=True)
+        return tuple(f"{self.segments[number]}: {name}" for number, name in pairs)
+
+    def prepare(
+        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+    ) -> SegmentedScores:
+        """Check the scores and find each row's segment."""
+        if segments is None:
+            raise InvalidTypeError("segments", "be given, because the bins depend on the segment", got="None")
+        kinds, inverse = segment_kinds(segments)
+        numbers = self.numbers(kinds)
+        if (numbers < 0).any():
+            known = ", ".join(repr(segment) for segment in self.segments[:8])
+            unknown = kinds[int(numbers.argmin())]
+            raise InvalidValueError("segments", f"be among those seen in fit ({known})", got=shown(unknown))
+        scores, segment = as_scores(inputs, positive_column=positive_column), numbers[inverse]
+        if scores.shape != segment.shape:
+            raise InvalidValueError("segments", f"have one entry per score, {scores.size}", got=str(segment.size))
+        bad = np.flatnonzero(~self.inside(scores, segment))
+        if bad.size:  # the error names the range of the first such row
+            part = self.parts[segment[bad[0]]]
+            check_in_range(np.where(self.inside(scores, segment), part.low, scores), part.low, part.high)
+        return SegmentedScores(scores, segment)
+
+    def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
+        """As in `Bins`; raises an error for text if segments are numbers, and the reverse: all would be `OTHER`."""
+        names = list(segments)
+        known, asked = (
+            {isinstance(name, str) for name in some if name is not OTHER} for some in (self.segments, names)
+        )
+        if OTHER in self.segments and known and not asked <= known:
+            rule = "be text" if known == {True} else "be numbers or bools"
+            raise InvalidTypeError("segments", f"{rule}, as in fit", got=shown(names[0]))
+        return super().numbers(names)
+
+    def regions_of(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
+        """Region of each row."""
+        return self.layout.cells.find(prepared.scores, prepared.segment)
+
+    def membership(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
+        """Region in which each row counts; -1 where it counts in none."""
+        return self.count_regions[self.layout.count_cells.find(prepared.scores, prepared.segment)]
+
+    def _key(self) -> tuple[Hashable, ...]:
+        return (self.segments, self.parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the partition as plain JSON values."""
+        parts = {name: part.to_dict() for name, part in zip(self.segments, self.parts, strict=True)}
+        other = {} if OTHER not in parts else {"other": parts.pop(OTHER)}
+        return {"kind": "segments", "segments": list(parts), "parts": list(parts.values()), **other}
+
+    @classmethod
+    def _read(cls, state: Mapping[str, Any]) -> Self:
+        check_state(state, ("segments", "parts"))
+        names, parts = state["segments"], state["parts"]
+        if not isinstance(names, list | tuple) or not isinstance(parts, list | tuple):
+            raise InvalidTypeError("segments and parts", "be lists", got="something else")
+        if len(parts) != len(names):
+            raise InvalidValueError("parts", f"be one per segment, {len(names)}", got=str(len(parts)))
+        if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
+            raise InvalidValueError("segments", "be distinct texts, numbers or bools", got=shown(names))
+        other: Any = Partition.from_dict(state["other"]) if "other" in state else None
+        bins: list[Any] = [Partition.from_dict(part) for part in parts]
+        return cls(dict(zip(names, bins, strict=True)), other)
+
+
+def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
+    """Return the distinct segments, in increasing order, and for each row the number of its segment among them."""
+    if isinstance(segments, list | tuple) and all(isinstance(value, str) for value in segments):
+        values = np.array(segments, dtype=object)  # as text of a fixed width, numpy would drop NULs at the end
+    else:
+        values = as_array(segments, "segments")
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise InvalidValueError("segments", "have shape (n,)", got=f"shape {values.shape}")
+    try:
+        kinds, inverse = _distinct(values)
+        missing = [number for number, kind in enumerate(kinds) if is_missing(kind)]
+        if missing:
+            rows = np.flatnonzero(np.isin(inverse, missing))
+            raise missing_entry("segments", int(rows[0]), rows.size, repr(values[rows[0]]))
+        order = sorted(range(len(kinds)), key=kinds.__getitem__)
+    except TypeError:
+        names = ", ".join(sorted({type(value).__name__ for value in values}))
+        raise InvalidTypeError("segments", "hold one kind of entry", got=names) from None
+    strange = next((kind for kind in kinds if not isinstance(kind, str | int | float)), None)
+    if strange is not None:
+        advice = "name them, for example with .astype(str)"
+        raise InvalidTypeError("segments", "be text, numbers or bools", got=type(strange).__name__, advice=advice)
+    place = np.empty(len(kinds), dtype=np.intp)
+    place[order] = np.arange(len(kinds))
+    return [kinds[number] for number in order], place[inverse]
+
+
+def _distinct(values: NDArray[Any]) -> tuple[list[Any], IndexArray]:
+    """The distinct values, and the place of each row's value among them."""
+    if values.dtype.kind not in "OTU":
+        kinds, inverse = np.unique(values, return_inverse=True)
+        return kinds.tolist(), inverse
+    met: dict[Hashable, int] = {}  # faster than sorting text, and tells "a" from "a\0"
+    inverse = np.array([met.setdefault(value, len(met)) for value in values.tolist()], dtype=np.intp)
+    return list(met), inverse

@@ -1,0 +1,350 @@
+"""The second of the four ideas: what was seen in each region, as sums that add.
+
+Because tallies add, a fit runs out of core, on many machines, or in a stream, and can be saved and merged, with no
+second code path.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._optional import pandas
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArray, IntArray, Keys
+from calibrant.cells.exact_sums import ExactSums
+from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.partition import Partition, check_partition
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_weights, as_whole, check_same_length
+from calibrant.params.random import RandomSource
+from calibrant.params.rules import Integer, Number, check_state
+from calibrant.params.saved_state import check_schema
+
+_SCHEMA = "calibrant.tally/1"
+_SUMS = ("w", "w2", "wy", "w2y")
+_COUNTS = "be one whole number per region"
+_MOST_ROWS_IN_ALL = 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightSums:
+    """Per region the sums of w, w², wy and w²y, and the smallest and largest w (infinities where no row was seen).
+
+    The sums are exact (see `calibrant.cells.exact_sums`; w² is rounded once per row), so that any split merged in any
+    order gives the identical tally.
+    """
+
+    w: ExactSums
+    w2: ExactSums
+    wy: ExactSums
+    w2y: ExactSums
+    smallest: FloatArray
+    largest: FloatArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, regions: IndexArray, codes: CodeArray, n_regions: int) -> Self:
+        """Sum the weights of rows in `regions`."""
+        squares, hit = weights * weights, codes == 1
+        w, w2 = (ExactSums.of(values, regions, n_regions) for values in (weights, squares))
+        wy, w2y = (ExactSums.of(values[hit], regions[hit], n_regions) for values in (weights, squares))
+        return cls(w, w2, wy, w2y, *_extremes(weights, weights, regions, n_regions))
+
+    @property
+    def _sums(self) -> tuple[ExactSums, ...]:
+        return self.w, self.w2, self.wy, self.w2y
+
+    def part(self, regions: slice) -> "WeightSums":
+        """The sums of some of the regions."""
+        w, w2, wy, w2y = (sums.part(regions) for sums in self._sums)
+        return WeightSums(w, w2, wy, w2y, self.smallest[regions], self.largest[regions])
+
+    def regrouped(self, regions: IndexArray, n_regions: int) -> "WeightSums":
+        """Add up regions that become one; those sent to -1 are left out."""
+        w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in self._sums)
+        inside = regions >= 0
+        extremes = _extremes(self.smallest[inside], self.largest[inside], regions[inside], n_regions)
+        return WeightSums(w, w2, wy, w2y, *extremes)
+
+    def __add__(self, other: "WeightSums") -> "WeightSums":
+        w, w2, wy, w2y = (mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True))
+        smallest, largest = np.minimum(self.smallest, other.smallest), np.maximum(self.largest, other.largest)
+        return WeightSums(w, w2, wy, w2y, smallest, largest)
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sums as plain JSON values."""
+        return {
+            **{name: getattr(self, name).to_list() for name in _SUMS},
+            **{
+                name: [value if np.isfinite(value) else None for value in getattr(self, name).tolist()]
+                for name in ("smallest", "largest")
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, (*_SUMS, "smallest", "largest"))
+        w, w2, wy, w2y = (ExactSums.from_list(state[name]) for name in _SUMS)
+        smallest = _read_extremes(state["smallest"], np.inf, "smallest")
+        largest = _read_extremes(state["largest"], -np.inf, "largest")
+        if not len(w) == len(w2) == len(wy) == len(w2y) == smallest.size == largest.size:
+            raise InvalidValueError("weights", "have one entry per region in every sum", got="different lengths")
+        for total, part in ((w, wy), (w2, w2y)):
+            if not (ExactSums([0] * len(w)).at_most(part) and part.at_most(total)):
+                raise InvalidValueError("sums of weights", "lie between 0 and the whole")
+        if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[np.isfinite(smallest)].any():
+            raise InvalidValueError("smallest weights", "be at most the largest weights, and null in the same regions")
+        return cls(w, w2, wy, w2y, smallest, largest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """What was seen in each region of a partition. `tally_a + tally_b` is the tally of both data sets.
+
+    Attributes
+    ----------
+    counts, positives : int arrays of shape (n_regions,)
+        Rows, and rows with the positive label.
+    uncounted : int
+        Rows outside every region (see `Partition.uniform_mass`).
+    partition : str or None
+        Fingerprint of the partition; tallies of different partitions are not added.
+    weights : WeightSums or None
+        Sums of importance weights, where they were given.
+    absorbed : Tally or None
+        What was seen at the edges that bins absorb; these rows count in their bins too.
+    groups : GroupCounts or None
+        How many groups have each number of rows and positives in a region, if rows have groups.
+
+    Examples
+    --------
+    >>> bins = Partition.fixed_width(2)
+    >>> monday = Tally.from_data(bins, [0.1, 0.2, 0.9], [0, 1, 1])
+    >>> tuesday = Tally.from_data(bins, [0.3, 0.7], [0, 1])
+    >>> monday + tuesday
+    Tally(counts=[3, 2], positives=[1, 2])
+    """
+
+    counts: IntArray
+    positives: IntArray
+    uncounted: int = 0
+    partition: str | None = None
+    weights: WeightSums | None = field(default=None, repr=False)
+    absorbed: "Tally | None" = field(default=None, repr=False)
+    groups: GroupCounts | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("counts", "positives"):
+            array = as_whole(getattr(self, name), name, _COUNTS)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        rows, hits = self.counts, self.positives
+        if rows.shape != hits.shape or rows.size == 0:
+            got = f"{rows.shape}, {hits.shape}"
+            raise InvalidValueError("counts and positives", "have one entry per region", got=got)
+        if (hits > rows).any():
+            region = int(np.flatnonzero(hits > rows)[0])
+            got = f"{hits[region]} of {rows[region]} in region {region}"
+            raise InvalidValueError("positives", "lie between 0 and counts", got=got)
+        object.__setattr__(self, "uncounted", Integer(0).check("uncounted", self.uncounted))
+        if self.n_rows > _MOST_ROWS_IN_ALL:
+            raise InvalidValueError("counts", "add up to at most 2**62 rows", got=str(self.n_rows))
+        if self.groups is not None and (
+            self.groups.region.max(initial=-1) >= rows.size
+            or not all(map(np.array_equal, self.groups.totals(rows.size), (rows, hits)))
+        ):
+            raise InvalidValueError("groups", "add up to the rows and the positives of every region")
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
+        """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
+        if partition is not None:
+            check_partition(partition)
+        fingerprint = None if partition is None else partition.fingerprint
+        tally = cls(
+            as_whole(counts, "counts", _COUNTS), as_whole(positives, "positives", _COUNTS), partition=fingerprint
+        )
+        if partition is not None and partition.n_regions != tally.n_regions:
+            rule = f"have one entry per region, {partition.n_regions}"
+            raise InvalidValueError("counts", rule, got=str(tally.n_regions))
+        return tally
+
+    @classmethod
+    def from_data(
+        cls,
+        partition: Partition,
+        inputs: ArrayLike,
+        y: ArrayLike,
+        *,
+        segments: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Tally labels 0 and 1, or -1 and 1, over the regions of `partition`."""
+        from calibrant.params.labels import classes_of, encode_labels, name_classes
+
+        check_partition(partition)
+        classes = classes_of(y, name_classes((0, 1), pos_label=1))
+        codes, _ = encode_labels(y, classes=classes, pos_label=1, score_columns=1)
+        prepared = partition.prepare(inputs, segments)
+        check_same_length(prepared, codes)
+        weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
+        return cls.of_codes(partition, prepared, codes, weights=weights)
+
+    @classmethod
+    def of_codes(
+        cls,
+        partition: Partition,
+        prepared: Any,
+        codes: CodeArray,
+        *,
+        weights: FloatArray | None = None,
+        repeats: IntArray | None = None,
+        groups: tuple[IntArray, Keys, RandomSource] | None = None,
+        threads: int = 1,
+    ) -> Self:
+        """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for.
+
+        `groups` are the number of each row's group, the keys of the groups, and what puts groups into blocks.
+        """
+        if groups is not None:
+            regions = partition.membership(prepared, threads=threads)
+            table = GroupCounts.of(regions, codes, *groups)
+            totals = table.totals(partition.n_regions)
+            return cls(*totals, int(np.count_nonzero(regions < 0)), partition.fingerprint, groups=table)
+        if partition.has_absorbed:
+            bins = partition.as_bins()
+            cells = cls.of_codes(bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads)
+            return cells.regrouped(bins.count_regions, bins)  # type: ignore[return-value]
+        fingerprint = partition.fingerprint
+        if weights is None and repeats is None:
+            return cls(*partition.count(prepared, codes, threads=threads), fingerprint)
+        regions = partition.membership(prepared, threads=threads)
+        inside = regions >= 0
+        times = np.ones(len(codes), dtype=np.int64) if repeats is None else repeats
+        counts, positives = np.zeros((2, partition.n_regions), dtype=np.int64)
+        np.add.at(counts, regions[inside], times[inside])
+        np.add.at(positives, regions[inside], (times * codes)[inside])
+        sums = None
+        if weights is not None:
+            sums = WeightSums.of(weights[inside], regions[inside], codes[inside], partition.n_regions)
+        return cls(counts, positives, int(times[~inside].sum()), fingerprint, sums)
+
+    def regrouped(self, regions: IndexArray, partition: Partition) -> "Tally":
+        """The tally over a partition whose regions are made of these; rows of those sent to -1 are uncounted."""
+        inside = regions >= 0
+        counts, positives = np.zeros((2, partition.n_regions), dtype=np.int64)
+        np.add.at(counts, regions[inside], self.counts[inside])
+        np.add.at(positives, regions[inside], self.positives[inside])
+        weights = None if self.weights is None else self.weights.regrouped(regions, partition.n_regions)
+        uncounted, absorbed = self.uncounted + int(self.counts[~inside].sum()), None
+        if partition.has_absorbed:
+            cells = partition.as_bins().absorbed_cells
+            absorbed = Tally(self.counts[cells], self.positives[cells])
+        groups = None if self.groups is None else self.groups.regrouped(regions)
+        return Tally(counts, positives, uncounted, partition.fingerprint, weights, absorbed, groups)
+
+    def part(self, regions: slice) -> "Tally":
+        """Some of the regions, as a tally of no partition in particular."""
+        weights = None if self.weights is None else self.weights.part(regions)
+        groups = None if self.groups is None else self.groups.part(regions, self.n_regions)
+        return Tally(self.counts[regions], self.positives[regions], weights=weights, groups=groups)
+
+    @property
+    def n_regions(self) -> int:
+        """How many regions there are."""
+        return len(self.counts)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were seen, in regions or in none."""
+        return sum(map(int, self.counts)) + self.uncounted
+
+    @property
+    def rates(self) -> FloatArray:
+        """Share of positives in each region; NaN where no row was seen."""
+        rates = np.full(self.n_regions, np.nan)
+        np.divide(self.positives, self.counts, out=rates, where=self.counts > 0)
+        return rates
+
+    def __add__(self, other: object) -> "Tally":
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if self.partition != other.partition or self.n_regions != other.n_regions:
+            got = f"different ones, of {self.n_regions} and {other.n_regions} regions"
+            advice = "fit the second with the first's partition_"
+            raise InvalidValueError("tallies", "be taken over one partition to be added", got=got, advice=advice)
+        if (self.weights is None) != (other.weights is None):
+            rule = "both have importance weights, or neither, to be added"
+            raise InvalidValueError("tallies", rule, got="one with weights")
+        if (self.groups is None) != (other.groups is None):
+            raise InvalidValueError("tallies", "both have groups, or neither, to be added", got="one with groups")
+        return Tally(
+            self.counts + other.counts,
+            self.positives + other.positives,
+            self.uncounted + other.uncounted,
+            self.partition,
+            None if self.weights is None or other.weights is None else self.weights + other.weights,
+            None if self.absorbed is None or other.absorbed is None else self.absorbed + other.absorbed,
+            None if self.groups is None or other.groups is None else self.groups + other.groups,
+        )
+
+    def __radd__(self, other: object) -> "Tally":
+        return self if other == 0 else NotImplemented  # so that sum() works
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, Tally) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"Tally(counts={self.counts.tolist()}, positives={self.positives.tolist()})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tally as plain JSON values; `from_dict` reads it back."""
+        return {
+            "schema": _SCHEMA,
+            "counts": self.counts.tolist(),
+            "positives": self.positives.tolist(),
+            "uncounted": self.uncounted,
+            "partition": self.partition,
+            "weights": None if self.weights is None else self.weights.to_dict(),
+            **({} if self.absorbed is None else {"absorbed": self.absorbed.to_dict()}),
+            **({} if self.groups is None else {"groups": self.groups.to_dict()}),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_schema(state, _SCHEMA, ("counts", "positives", "uncounted", "partition", "weights"))
+        weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
+        if state["partition"] is not None and not isinstance(state["partition"], str):
+            raise InvalidTypeError("partition", "be a fingerprint, or None", got=type(state["partition"]).__name__)
+        absorbed = None if state.get("absorbed") is None else Tally.from_dict(state["absorbed"])
+        groups = None if state.get("groups") is None else GroupCounts.from_dict(state["groups"])
+        sums = weights, absorbed, groups
+        tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], *sums)
+        if weights is not None and (np.isinf(weights.smallest) & (tally.counts > 0)).any():
+            raise InvalidValueError("weights", "have a smallest weight in every region with rows")
+        return tally
+
+    def to_frame(self) -> Frame:
+        """Return the tally as a pandas frame, one row per region."""
+        return pandas().DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
+
+
+def _extremes(low: FloatArray, high: FloatArray, regions: IndexArray, n_regions: int) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest number of each region; infinities for regions without any."""
+    smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
+    np.minimum.at(smallest, regions, low)
+    np.maximum.at(largest, regions, high)
+    return smallest, largest
+
+
+def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
+    """Return numbers >= 0; `absent` for None, in regions without rows."""
+    if not isinstance(values, list | tuple):
+        raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
+    rule = Number("a finite number >= 0, or None if no row was seen", 0.0)
+    return np.array([absent if value is None else rule.check(f"{name} weight", value) for value in values], dtype=float)

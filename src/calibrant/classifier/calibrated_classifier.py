@@ -1,0 +1,423 @@
+"""A classifier and a calibrator as one scikit-learn estimator."""
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, Predictor, ScoreMap, Splitter
+from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
+from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.classifier.arguments import FitSettings, read_task
+from calibrant.classifier.bag import mean_probability
+from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
+from calibrant.classifier.fitted_parts import Fitting
+from calibrant.classifier.folds import parts
+from calibrant.classifier.responses import RESPONSE_METHODS, response_of
+from calibrant.classifier.task import Task, is_sorted_by_label
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.params.frames import FrameOutput, framed
+from calibrant.params.rules import (
+    SIZE_OF_HOLD_OUT,
+    CheckedParameters,
+    Choice,
+    Having,
+    Integer,
+    Only,
+    Optional,
+    RandomSeed,
+    Threads,
+)
+from calibrant.text.sentences import Setting, Text, shown
+
+_SORTED = (
+    'holdout="last" takes the order of the rows for time, and equal labels come in one long run: if rows are sorted by '
+    'label, give their time to fit, or use holdout="random"'
+)
+
+
+_N_MODELS = 5
+_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
+_SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and prove
+_CV = Integer(2) | Only("auto") | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")
+
+
+def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
+    return lambda classifier: classifier.calibration_size != 0 and hasattr(classifier._calibrator(), method)
+
+
+def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
+    return hasattr(classifier._calibrator(), "predict_multiprobability") and not classifier._merges_folds()
+
+
+def _n_splits(count: Callable[..., int]) -> int | None:
+    """How many splits a splitter makes; None where that depends on the rows."""
+    try:
+        return count()
+    except (TypeError, ValueError):
+        return None
+
+
+@dataclass(eq=False, repr=False)
+class CalibratedClassifier(
+    FrameOutput,
+    CheckedParameters,
+    ClassifierMixin,  # type: ignore[misc]
+    MetaEstimatorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    takes_device_arrays=True,
+):
+    """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
+
+    By default most rows train and calibrate, and few prove: `cv` models are trained, each without one part of the
+    training rows, one curve is fitted to the scores that they give the rows that they were not trained on, and their
+    probabilities are averaged. The rows that are held out prove how far the result can be off. See the notes.
+
+    Parameters
+    ----------
+    estimator : classifier, fitted booster or function
+        A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on parts of the rows. Pass a
+        model that is fitted already as `FrozenEstimator(model)`; then all rows calibrate it. So they do for an object
+        without `fit`: a booster of LightGBM or XGBoost, whose `predict` gives scores, or a function from rows to
+        scores, such as ``itemgetter("score")`` for a column. High scores mean the positive class.
+    calibrator : calibrator, default=None
+        None calibrates by a curve that is fitted to out-of-fold scores, as above; one model (`cv=None`, or one that is
+        fitted already) by an `AnchoredCalibrator`. A calibrator that is given is fitted to the rows held out.
+    cv : "auto", None, int, splitter or list of splits, default="auto"
+        Without a calibrator: how many models are trained, 5 by default, or a splitter that divides the training rows;
+        None trains one model on all rows that are not held out. With a calibrator, "auto" and None train one model; a
+        number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores and the model to
+        all rows. Those scores are not the final model's, so nothing is proved; `guarantee_` says so. With a
+        `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and calibrator, and their
+        predictions are merged (see `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows,
+        calibration rows), is a hold-out of your own. The `groups` of `fit` stay whole.
+    calibration_size : "auto", float or int, default="auto"
+        Fraction or number of rows to hold out; of groups, where `fit` is given groups. "auto" is a tenth and at least
+        100, more for about 20 rows of a rare class, but at most a quarter; where one model is trained, a quarter. 0
+        holds out none, so that nothing is proved. Rows are drawn at random, and never stratified: held-out rows must be
+        i.i.d. for the guarantee.
+    holdout : {"random", "last"}, default="random"
+        Which rows are held out. "last" takes the most recent ones: by the `time` of `fit`, or the last rows, with a
+        warning if these are sorted by label. The guarantee is then about rows drawn like the recent ones. Rows of one
+        time stay together. With `groups`, a group is as recent as its last row, so groups with many rows are more often
+        among the recent ones: the guarantee is about such groups, and not about all new groups.
+    response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+        Where scores come from; "auto" takes the first of the two that the estimator has.
+    pos_label : object, default=None
+        The positive class, which intervals and the guarantee are about; None is the second of the sorted classes.
+    n_jobs : int or None, default=None
+        How many models are trained at the same time, as in scikit-learn.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the rows that are held out, and the folds. The draw depends on the rows, too, so that rows may be sorted
+        in any way, and the same rows with the same seed give the same result. None draws afresh each time.
+
+    Attributes
+    ----------
+    estimators_ : tuple of classifiers
+        The fitted models, where several are averaged.
+    curve_ : object
+        Their curve, with `knots` and `values`: from the score of a model to a probability.
+    estimator_ : classifier
+        The fitted model, where there is one; for cross Venn-Abers the tuple of the folds' models.
+    calibrator_ : calibrator or None
+        The fitted calibrator; None if no row was held out.
+    guarantee_ : Guarantee or NoGuarantee
+        What is guaranteed, or why nothing is.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+
+    Notes
+    -----
+    The models and their curve are fixed before a row that is held out is seen. So these rows need no curve of their own
+    and pay no price for one: bets on label less probability bound the average error in each bin of the probability.
+    They may move the probabilities a little, in order, so that the bound is smaller. With `segments` or weights for the
+    calibrator, an `AnchoredCalibrator` is fitted to the rows that are held out instead.
+
+    Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all others to the
+    model's `fit`. `sample_weight` trains the model, and `calibration_weight` calibrates it: by itself, the calibrator
+    measures the rates of the population as it is. Rows of `sample_weight` 0 take part in nothing. With scikit-learn's
+    metadata routing switched on, requests decide instead. Arguments with one entry per row are split with the rows.
+
+    In a `Pipeline`, put the classifier outside: ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has
+    `predict_interval`, `predict_set` and `guarantee_`, which a `Pipeline` does not pass on from its last step.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from calibrant import CalibratedClassifier
+    >>> X, y = make_classification(n_samples=4000, random_state=0)
+    >>> model = CalibratedClassifier(LogisticRegression()).fit(X, y)
+    >>> model.predict_proba(X[:2]).shape, model.predict_interval(X[:2]).shape
+    ((2, 2), (2, 2))
+    """
+
+    estimator: Annotated[
+        Predictor | Callable[[Any], ArrayLike],
+        Having(("fit",), "a classifier, such as LogisticRegression()")
+        | Having(("predict",), "a fitted model with predict")
+        | Having(("__call__",), "a function from rows to scores"),
+    ]
+    calibrator: Annotated[
+        ScoreMap | None,
+        Optional(Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")),
+    ] = None
+    _: KW_ONLY
+    cv: Annotated[
+        int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None,
+        Optional(_CV),
+    ] = "auto"
+    calibration_size: Annotated[float | str, SIZE_OF_HOLD_OUT] = "auto"
+    holdout: Annotated[str, Choice(("random", "last"))] = "random"
+    response_method: Annotated[str, Choice(RESPONSE_METHODS)] = "auto"
+    pos_label: Hashable = None
+    n_jobs: Threads = None
+    random_state: RandomSeed = 0
+
+    _replaced: ClassVar[Mapping[str, str]] = {
+        **CheckedParameters._replaced,
+        "method": "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
+        "ensemble": "without a calibrator, several models are averaged; with one, or cv=None, there is one model",
+        "base_estimator": "use estimator",
+    }
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; ``calibrator__n_bins=5`` works for the default calibrator too."""
+        nested = any(name.startswith("calibrator__") for name in params)
+        if nested and params.get("calibrator", self.calibrator) is None:
+            params = {**params, "calibrator": self._calibrator()}
+        super().set_params(**params)
+        return self
+
+    def fit(
+        self,
+        X: FeatureRows,
+        y: ArrayLike,
+        *,
+        X_target: FeatureRows | None = None,
+        calibration_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
+        """Fit the model on one part of the rows, and calibrate it on the other.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Passed to the estimator as it is.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        X_target : array-like or frame of shape (n_target, n_features), optional
+            Unlabelled rows of the population that predictions are for, where it is another one; for calibrators that
+            correct the difference, such as `ShiftCalibrator(ratio=ULSIF())`.
+        calibration_weight : array-like of shape (n,), optional
+            The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
+        groups : array-like of shape (n,), optional
+            The group of each row, such as its customer or patient, where several rows belong together: whole numbers,
+            dates or text. Groups stay whole: hold-out and folds draw groups in place of rows, and `calibration_size` is
+            a share or a number of groups. The calibrator's `fit` gets them too, where it takes groups.
+        time : array-like of shape (n,), optional
+            For ``holdout="last"``: the time of each row, as numbers, dates, or text of ISO 8601 dates. Without it, rows
+            are in order.
+        **params : dict
+            Further arguments for the estimator's or the calibrator's `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if X_target is not None and not {"X_target", "target_scores"} & self._fit_arguments():
+            rule = "be None for a calibrator that does not correct for another population"
+            advice = "use ShiftCalibrator or LabelShiftCalibrator"
+            raise InvalidTypeError("X_target", rule, got=f"rows and {shown(self.calibrator)}", advice=advice)
+        if time is not None and self.holdout != "last":
+            last: Text = ("set ", Setting("holdout", "last"))
+            raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=last)
+        given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
+        task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
+        if self.holdout == "last" and time is None and is_sorted_by_label(task.labels == task.classes[1]):
+            warn_caller(_SORTED)
+        fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, [])
+        learned = self._learned(fitting, X_target)
+        validate_data(self, task.X, skip_check_array=True)
+        for name in _PARTS:
+            if hasattr(self, name):  # of an earlier fit, perhaps of another kind
+                delattr(self, name)
+        for name, part in learned.items():
+            setattr(self, name, part)
+        self.classes_ = task.classes
+        self.positive_class_ = task.positive
+        return self
+
+    def _learned(self, fitting: Fitting, X_target: FeatureRows | None) -> dict[str, Any]:
+        """What `fit` learns, by name."""
+        if self._bags():
+            n_models = _N_MODELS if isinstance(self.cv, str) else self.cv
+            bag, calibrator = fit_bag(fitting, n_models, self.calibration_size, self.n_jobs)
+            return {"estimators_": bag.members, "curve_": bag.curve, "calibrator_": calibrator}
+        if not self._is_frozen():
+            cv = None if isinstance(self.cv, str) else self.cv
+            size = _SHARE_OF_ONE_MODEL if isinstance(self.calibration_size, str) else self.calibration_size
+            fitting = replace(fitting, folds=parts(fitting.task, cv, size))
+        if self._merges_folds():
+            estimator, calibrator = fitting.folds_merged()
+        else:
+            estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
+        return {"estimator_": estimator, "calibrator_": calibrator}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not {"classes", "pos_label"} <= set(self._calibrator().get_params(deep=False)):
+            raise InvalidTypeError("calibrator", "have the parameters classes and pos_label", shown(self.calibrator))
+        if isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self.estimator)
+        if isinstance(self.cv, str) and self.cv != "auto":
+            advice = "use FrozenEstimator(model), from sklearn.frozen" if self.cv == "prefit" else None
+            raise InvalidValueError("cv", f"be {_CV.words}", got=shown(self.cv), advice=advice)
+        given = None if isinstance(self.cv, str) else self.cv
+        divides = given is not None and not self._bags()
+        if self.holdout == "last" and (self._is_frozen() or divides):
+            rule = "be 'random' where no rows are held out"
+            got = "a frozen estimator" if self._is_frozen() else f"cv={shown(self.cv)}"
+            raise InvalidValueError("holdout", rule, got=got, advice="pass the rows to calibrate on yourself")
+        if self._is_frozen() and given is not None:
+            rule = "be None for a frozen estimator, which is not fitted again"
+            raise InvalidValueError("cv", rule, got=shown(self.cv))
+        if self.calibration_size == 0 and not self._bags():
+            rule = "be more than 0 where one model is calibrated on rows that are held out"
+            raise InvalidValueError("calibration_size", rule, got="0")
+
+    def _is_frozen(self) -> bool:
+        """Whether the estimator stays as it is."""
+        return isinstance(self.estimator, FrozenEstimator) or not hasattr(self.estimator, "fit")
+
+    def _bags(self) -> bool:
+        """Whether several models are averaged."""
+        if self.calibrator is not None or self._is_frozen() or self.cv is None:
+            return False
+        splits = getattr(self.cv, "get_n_splits", None)
+        if hasattr(self.cv, "split") and not isinstance(self.cv, str):
+            return splits is None or _n_splits(splits) != 1
+        return isinstance(self.cv, str | int | np.integer)
+
+    def _calibrator(self) -> Any:
+        return AnchoredCalibrator() if self.calibrator is None else self.calibrator
+
+    def _fit_arguments(self) -> set[str]:
+        """What the calibrator's `fit` takes."""
+        return set(inspect.signature(self._calibrator().fit).parameters)
+
+    def _merges_folds(self) -> bool:
+        """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
+        return self.cv not in (None, "auto") and isinstance(self.calibrator, VennAbersCalibrator)
+
+    def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
+        """Check the arguments of `fit`; rows of weight zero are left out."""
+        settings = FitSettings(
+            estimator=self.estimator if self._is_frozen() else None,
+            calibrator=self._calibrator(),
+            calibrator_takes=self._fit_arguments(),
+            last=self.holdout == "last",
+            pos_label=self.pos_label,
+            random_state=self.random_state,
+        )
+        return read_task(X, y, params, settings, self._routed)
+
+    def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arguments for the model's `fit`, and for the calibrator's."""
+        from sklearn import get_config
+
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **params)
+            return dict(routed.estimator.fit), dict(routed.calibrator.fit)
+        names = self._fit_arguments() - {"sample_weight"}
+        to_calibrator = {name: value for name, value in params.items() if name in names}
+        return {name: value for name, value in params.items() if name not in names}, to_calibrator
+
+    @property
+    def guarantee_(self) -> Guarantee | NoGuarantee:
+        """What is guaranteed of the calibrated probabilities."""
+        check_is_fitted(self, "calibrator_")
+        if self.calibrator_ is None:
+            return no_guarantee()
+        guarantee: Guarantee | NoGuarantee = self.calibrator_.guarantee_
+        return guarantee
+
+    def _calibrated(self, method: str, X: FeatureRows, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
+            advice = "Reshape your data using X.reshape(1, -1) for one row, or X.reshape(-1, 1) for one feature"
+            raise InvalidValueError("X", "have two dimensions", got="a 1D array", advice=advice)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        if segments is not None:
+            options["segments"] = segments
+        classes = self.classes_ if self.positive_class_ == self.classes_[1] else self.classes_[::-1]
+        if hasattr(self, "estimators_"):
+            scores = mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)
+        else:
+            scores = response_of(self.estimator_, X, classes, self.response_method)
+        if self.calibrator_ is None:
+            return np.column_stack([1.0 - scores, scores])[:, :: 1 if classes is self.classes_ else -1]
+        return np.asarray(getattr(self.calibrator_, method)(scores, **options))
+
+    def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
+        return self._calibrated("predict_proba", X, segments)
+
+    def predict(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the more probable class, shape (n,)."""
+        chosen = self._calibrated("predict_proba", X, segments).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
+    @framed
+    def predict_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return what the calibrator's `predict_interval` gives for `classes_[1]`, shape (n, 2)."""
+        return self._calibrated("predict_interval", X, segments)
+
+    @available_if(_calibrator_has("predict_rate_interval"))  # type: ignore[untyped-decorator]
+    @framed
+    def predict_rate_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
+        return self._calibrated("predict_rate_interval", X, segments)
+
+    @available_if(_calibrator_has("predict_set"))  # type: ignore[untyped-decorator]
+    @framed
+    def predict_set(self, X: FeatureRows, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
+        """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`."""
+        return self._calibrated("predict_set", X, segments, coverage=coverage)
+
+    @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
+    @framed
+    def predict_multiprobability(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence interval."""
+        return self._calibrated("predict_multiprobability", X, segments)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which further arguments go where, when scikit-learn's metadata routing is switched on."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(calibrator=self._calibrator(), method_mapping=to_fit)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        if hasattr(self.estimator, "fit"):
+            inner = get_tags(self.estimator)
+            tags.input_tags.sparse = inner.input_tags.sparse
+            tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags

@@ -1,0 +1,1 @@
+"""Figures and reports: they receive numbers and draw them; they compute nothing."""

@@ -1,0 +1,147 @@
+"""The parts of a reliability diagram, drawn on axes of matplotlib."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant._optional import needed
+from calibrant._typing import BoolArray, FloatArray
+from calibrant.assess.metrics.reliability import ReliabilityTable
+from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.draw.axes import STRIP
+from calibrant.draw.style import BAND, OBSERVED, PROMISED, QUIET, decided, named_cuts, style_of
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.text.numbers import counted, nearest, percent, rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+_SPANS: dict[str, Any] = {
+    "selected": {"color": "0.5", "alpha": 0.12},
+    "referred to a person": {"facecolor": "none", "edgecolor": "0.8", "hatch": "///"},
+}
+
+
+class Display:
+    """A plot: its axes, and their figure."""
+
+    ax_: "Axes"
+    figure_: "Figure | SubFigure | None"
+
+    def _begin(self, ax: "Axes | None", width: float, height: float) -> "Axes":
+        """Draw on these axes, or on those of a new figure."""
+        self.ax_ = new_axes(width, height) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+
+def new_axes(width: float, height: float) -> "Axes":
+    """Axes in a new figure of pyplot, or an error that says how to install matplotlib."""
+    plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
+    axes: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return axes
+
+
+def without_frame(ax: "Axes") -> None:
+    """Leave only the axes at the left and at the bottom."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def draw_diagonal(ax: "Axes", left: float, right: float, scale: str) -> None:
+    """The line on which rate and score agree, where scores are probabilities."""
+    if left >= 0.0 and right <= 1.0:
+        ends = [left, right] if scale == "logit" else [0, 1]
+        ax.plot(ends, ends, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="rate = score")
+
+
+def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> None:
+    """Lines at thresholds, named in the legend. Of a Threshold also what happens to the rows on both sides."""
+    marks = dict(thresholds) if isinstance(thresholds, Mapping) else named_cuts(thresholds.cuts)
+    left, right = ax.get_xlim()
+    for number, (name, cut) in enumerate(marks.items()):
+        dash = style_of(number).dash
+        ax.axvline(cut, color="0.15", linewidth=1.2, linestyle=dash, zorder=2.5, label=f"{name}: {nearest(cut)}")
+    if isinstance(thresholds, Threshold):
+        for name, span in decided(thresholds, left, right).items():
+            ax.axvspan(*span, **_SPANS[name], linewidth=0, zorder=0, label=name)
+    ax.set_xlim(left, right)
+
+
+def draw_model(ax: "Axes", table: ReliabilityTable, name: str, number: int, floor: float | None, shift: float) -> None:
+    """The rates of one of several models: a line of its own, with its own markers, and whiskers beside each other."""
+    style, seen = style_of(number), table.counts > 0
+    order = np.argsort(table.mean_score[seen])
+    score, rate = table.mean_score[seen][order] + shift, table.rate[seen][order]
+    whiskers = _whiskers(table, seen, floor)[:, order]
+    ax.errorbar(score, rate, yerr=whiskers, color=style.color, linestyle=style.dash, linewidth=1.3, marker=style.marker,
+                markersize=4.5, elinewidth=0.9, label=name, zorder=3)  # fmt: skip
+
+
+def _whiskers(table: ReliabilityTable, seen: BoolArray, floor: float | None) -> FloatArray:
+    """From each rate to its lower and to its upper limit; on the logit scale limits of 0 and 1 are cut off."""
+    low, high = table.lower[seen], table.upper[seen]
+    if floor is not None:
+        low, high = np.maximum(low, floor / 10), np.minimum(high, 1.0 - floor / 10)
+    rate = table.rate[seen]
+    return np.maximum(np.stack([rate - low, high - rate]), 0.0)
+
+
+def draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None:
+    """Limits at every score: a knot counts for its own score, so that both sides of it are drawn."""
+    knots = np.clip(band.knots_, left, right)
+    scores = np.unique(np.concatenate([[left, right], knots, np.nextafter(knots, left), np.nextafter(knots, right)]))
+    lower, upper = band.predict_interval(scores).T
+    label = f"if the rate does not fall: limits at every score, {percent(band.confidence_level)}"
+    ax.fill_between(scores, lower, upper, color=BAND, alpha=0.18, linewidth=0, label=label)
+    for limit in (lower, upper):
+        ax.plot(scores, limit, color=BAND, linewidth=0.9, linestyle=(0, (1, 1)))
+
+
+def draw_promise(ax: "Axes", promised: Guarantee, bounds: FloatArray) -> None:
+    """Steps in bands; a region of a single score value, which has no width, becomes a whisker."""
+    low, high = bounds.T
+    wide = high > low
+    lower, value, upper = promised.lower, promised.value, promised.upper
+    label = f"guaranteed interval, {percent(promised.confidence_level)}, all bins at once"
+    band: dict[str, Any] = {"align": "edge", "color": PROMISED, "alpha": 0.22, "linewidth": 0, "label": label}
+    ax.bar(low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], **band)
+    steps: dict[str, Any] = {"color": PROMISED, "linewidth": 1.8, "label": "calibrated probability"}
+    ax.hlines(value[wide], low[wide], high[wide], **steps)
+    single = ~wide
+    if single.any():
+        ax.vlines(low[single], lower[single], upper[single], color=PROMISED, alpha=0.5, linewidth=2)
+        ax.plot(low[single], value[single], color=PROMISED, linestyle="none", marker="_", markersize=7)
+
+
+def draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None, floor: float | None) -> None:
+    """Points with whiskers, one for each bin that has rows."""
+    seen = observed.counts > 0
+    rate = observed.rate[seen]
+    prefix = "observed rate" if name is None else f"{name}: observed rate"
+    n_empty = int(np.count_nonzero(~seen))
+    left_out = f" ({n_empty} of {counted(seen.size, 'bin')} empty)" if n_empty else ""
+    ax.errorbar(
+        observed.mean_score[seen],
+        rate,
+        yerr=_whiskers(observed, seen, floor),
+        color=OBSERVED,
+        linestyle="none",
+        marker="o",
+        markersize=3.6,
+        elinewidth=1.1,
+        label=f"{prefix}, {percent(observed.confidence_level)}, all bins at once{left_out}",
+        zorder=3,
+    )
+
+
+def draw_strip(ax: "Axes", observed: ReliabilityTable, top: float) -> None:
+    """A histogram of the scores, below the line of rate 0 and on its own scale."""
+    heights = observed.histogram * (top * (STRIP - 0.06) / observed.histogram.max())
+    edges = observed.histogram_edges
+    ax.bar(edges[:-1], heights, np.diff(edges), -top * STRIP, align="edge", color="0.75", linewidth=0)
+    ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
+    note: dict[str, Any] = {"color": QUIET, "fontsize": "x-small", "ha": "right", "va": "top"}
+    ax.text(edges[-1], -top * 0.01, f"{rows(int(observed.counts.sum()))} by score", **note)

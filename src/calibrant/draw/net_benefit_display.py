@@ -1,0 +1,112 @@
+"""Decision curves of several models in one figure, with bands for all thresholds at once, drawn by matplotlib."""
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Self
+
+from calibrant._typing import ArrayLike
+from calibrant.assess.decide import NetBenefit, net_benefit
+from calibrant.draw.diagram import Display, without_frame
+from calibrant.draw.style import QUIET, style_of
+from calibrant.text.numbers import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class NetBenefitDisplay(Display):
+    """Decision curves: threshold probability on one axis, net benefit on the other, bands that hold all at once.
+
+    Make one with `from_predictions`; the constructor takes the numbers.
+
+    Parameters
+    ----------
+    curves : NetBenefit
+        What `calibrant.net_benefit` returns.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes of the plot.
+    figure_ : matplotlib Figure
+        The figure of the axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from calibrant import NetBenefitDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=2_000)
+    >>> y = rng.uniform(size=2_000) < scores
+    >>> models = {"sharp": scores, "blunt": 0.3 + 0.4 * scores}
+    >>> display = NetBenefitDisplay.from_predictions(y, models, ax=Figure().add_subplot())
+    >>> display.ax_.get_ylabel()
+    'net benefit'
+    """
+
+    def __init__(self, curves: NetBenefit) -> None:
+        self.curves = curves
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        thresholds: ArrayLike | None = None,
+        confidence_level: float = 0.9,
+        pos_label: Hashable = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw the decision curves of one or more models.
+
+        Parameters
+        ----------
+        y, scores, thresholds, confidence_level, pos_label
+            As in `calibrant.net_benefit`.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        Returns
+        -------
+        NetBenefitDisplay
+        """
+        curves = net_benefit(y, scores, thresholds=thresholds, confidence_level=confidence_level, pos_label=pos_label)
+        return cls(curves).plot(ax)
+
+    def plot(self, ax: "Axes | None" = None, *, bands: bool = True, legend: bool = True) -> Self:
+        """Draw the numbers.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        bands, legend : bool, default=True
+            Whether to draw the bands, and the legend.
+
+        Returns
+        -------
+        NetBenefitDisplay
+            The display itself.
+        """
+        found, ax = self.curves, self._begin(ax, 6.4, 4.6)
+        at = found.thresholds
+        ax.axhline(0.0, color=QUIET, linewidth=1, label="act on none")
+        ax.plot(at, found.act_on_all, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="act on all")
+        for number, name in enumerate(found.models):
+            style = style_of(number)
+            ax.plot(at, found.value[number], linewidth=1.8, label=name, color=style.color, linestyle=style.dash)
+            if bands:
+                ax.fill_between(at, found.lower[number], found.upper[number], color=style.color, alpha=0.16, lw=0)
+        top = max(float(found.upper.max()), float(found.act_on_all.max()), 0.0) or 0.1
+        ax.set_ylim(-0.25 * top, 1.05 * top)
+        ax.set_xlim(min(0.0, float(at[0])), float(at[-1]))
+        ax.set_xlabel("threshold probability")
+        ax.set_ylabel("net benefit")
+        if bands:
+            said = f"bands: {percent(found.confidence_level)}, all thresholds and models at once"
+            ax.set_title(said, fontsize="small", color=QUIET, loc="left")
+        without_frame(ax)
+        if legend:
+            ax.legend(loc="best", frameon=False, fontsize="small")
+        return self

@@ -1,0 +1,374 @@
+"""Reliability diagrams with simultaneous intervals, drawn by matplotlib."""
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._optional import needed
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.assess.metrics.reliability import ReliabilityTable, reliability_table, reliability_tables, shared_level
+from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.calibrators.regions.region_calibrator import score_bins
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.segmented_partition import segment_kinds
+from calibrant.draw.axes import has_marks_at_upper_left, highest_rate, logit_limits, score_limits, set_limits
+from calibrant.draw.diagram import (
+    Display,
+    draw_band,
+    draw_diagonal,
+    draw_model,
+    draw_observed,
+    draw_promise,
+    draw_strip,
+    draw_thresholds,
+    without_frame,
+)
+from calibrant.draw.style import QUIET, SCALES
+from calibrant.errors import InvalidTypeError
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.params.rules import Choice
+from calibrant.text.numbers import percent, rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from calibrant.classifier.calibrated_classifier import CalibratedClassifier
+
+
+class ReliabilityDisplay(Display):
+    """A reliability diagram: scores on one axis, rates on the other, and intervals that hold for all bins at once.
+
+    Make one with `from_predictions`, which shows how far scores are from observed rates, or with `from_calibrator`,
+    which shows what a fitted calibrator predicts and guarantees. The constructor takes the numbers.
+
+    Parameters
+    ----------
+    observed : ReliabilityTable or mapping of names to them, default=None
+        Observed rates, drawn as points with their intervals as whiskers, above a histogram of the scores. Of several
+        models the points are joined by lines, and there is no histogram.
+    promised : Guarantee, default=None
+        Predicted values and guaranteed intervals, drawn as steps in bands.
+    bounds : float array of shape (n_regions, 2), default=None
+        Where each region of `promised` begins and ends.
+    name : str, default=None
+        Name of the model, for the legend.
+    band : MonotoneBand, default=None
+        Fitted; its limits for the rate at every score are drawn as a band.
+    confidence_level : float, default=None
+        With several models, at which the intervals of all of them hold at once.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes of the plot.
+    figure_ : matplotlib Figure
+        The figure of the axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from calibrant import BinningCalibrator, ReliabilityDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=2_000)
+    >>> y = rng.uniform(size=2_000) < scores**2
+    >>> calibrator = BinningCalibrator(n_bins=8).fit(scores[:1_000], y[:1_000])
+    >>> ax = Figure().add_subplot()
+    >>> display = ReliabilityDisplay.from_calibrator(calibrator, y[1_000:], scores[1_000:], ax=ax)
+    >>> display.ax_.get_ylabel()
+    'rate of class True'
+    """
+
+    def __init__(
+        self,
+        observed: ReliabilityTable | Mapping[str, ReliabilityTable] | None = None,
+        promised: Guarantee | None = None,
+        bounds: FloatArray | None = None,
+        *,
+        name: str | None = None,
+        band: MonotoneBand | None = None,
+        confidence_level: float | None = None,
+    ) -> None:
+        if observed is None and promised is None:
+            raise InvalidTypeError("ReliabilityDisplay", "get observed, promised with bounds, or both", got="neither")
+        if (promised is None) != (bounds is None):
+            raise InvalidTypeError("promised and bounds", "be given together", got="only one of them")
+        self.models = dict(observed) if isinstance(observed, Mapping) else {}
+        self.observed = observed if isinstance(observed, ReliabilityTable) else None
+        self.promised = promised
+        self.bounds = bounds
+        self.name = name
+        self.band = band
+        self.confidence_level = confidence_level
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        n_bins: int | str = "auto",
+        strategy: str = "quantile",
+        confidence_level: float = 0.9,
+        interval: str = "clopper-pearson",
+        importance_weight: ArrayLike | None = None,
+        weight_bound: float | None = None,
+        groups: ArrayLike | None = None,
+        max_group_size: int | None = None,
+        pos_label: Hashable | None = None,
+        monotone: bool = False,
+        name: str | None = None,
+        scale: str = "linear",
+        thresholds: Threshold | Mapping[str, float] | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw how far scores are from observed rates.
+
+        Parameters
+        ----------
+        y, n_bins, strategy, confidence_level, interval, pos_label
+            As in `calibrant.metrics.reliability_table`.
+        scores : array-like of shape (n,), or mapping of names to such arrays
+            Scores; of several models for one diagram. Their intervals then hold for all bins of all models at once.
+        importance_weight, weight_bound, groups, max_group_size
+            As there, for rows that count differently or belong together; not with `monotone`.
+        monotone : bool, default=False
+            Whether to draw the `MonotoneBand` of the same rows too: limits at every score, which assume that the rate
+            does not fall. They hold at `confidence_level` by themselves. A band that the data refute is not drawn.
+        name : str, default=None
+            Name of the model, for the legend.
+        scale, thresholds
+            As in `plot`.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        settings: dict[str, Any] = {
+            "n_bins": n_bins,
+            "strategy": strategy,
+            "interval": interval,
+            "importance_weight": importance_weight,
+            "weight_bound": weight_bound,
+            "groups": groups,
+            "max_group_size": max_group_size,
+            "pos_label": pos_label,
+        }
+        if isinstance(scores, Mapping):
+            if monotone or not scores:
+                rule = "be False with several models" if monotone else "name at least one model"
+                raise InvalidTypeError("monotone" if monotone else "scores", rule, got="True" if monotone else "none")
+            models = reliability_tables(y, scores, confidence_level, **settings)
+            return cls(models, confidence_level=float(confidence_level)).plot(ax, scale=scale, thresholds=thresholds)
+        table = reliability_table(y, scores, confidence_level=confidence_level, **settings)
+        band = None
+        if monotone:
+            if importance_weight is not None or groups is not None:
+                raise InvalidTypeError("monotone", "be False with importance weights or groups", got="True")
+            band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(scores, y)
+        return cls(table, name=name, band=band).plot(ax, scale=scale, thresholds=thresholds)
+
+    @classmethod
+    def by_segment(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike,
+        segments: ArrayLike,
+        *,
+        n_bins: int | str = "auto",
+        confidence_level: float = 0.9,
+        pos_label: Hashable | None = None,
+        scale: str = "linear",
+        n_columns: int = 3,
+    ) -> "list[ReliabilityDisplay]":
+        """Draw a small diagram for each segment, on one scale. All intervals of all segments hold at once.
+
+        Parameters
+        ----------
+        y, scores, n_bins, confidence_level, pos_label
+            As in `from_predictions`.
+        segments : array-like of shape (n,)
+            The segment of each row.
+        scale : {"linear", "logit"}, default="linear"
+            As in `plot`.
+        n_columns : int, default=3
+            Diagrams side by side.
+
+        Returns
+        -------
+        list of ReliabilityDisplay
+            One for each segment, in the order of their names; all have the same `figure_`.
+        """
+        names, number = segment_kinds(segments)
+        labels, values = np.asarray(y), np.asarray(scores)
+        if not labels.shape[:1] == values.shape[:1] == number.shape:
+            rule = f"have one entry per row, {labels.shape[0]}"
+            raise InvalidTypeError("segments", rule, got=f"{number.size} entries")
+        classes = np.unique(labels)
+        settings: dict[str, Any] = {
+            "n_bins": n_bins,
+            "confidence_level": shared_level(confidence_level, len(names)),
+            "pos_label": pos_label,
+            "classes": classes,
+        }
+        order = sorted(range(len(names)), key=lambda place: str(names[place]))
+        shown = [
+            cls(reliability_table(labels[number == place], values[number == place], **settings)) for place in order
+        ]
+        plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
+        columns = min(n_columns, len(shown))
+        n_lines = -(-len(shown) // columns)
+        size = 3.1 * columns, 3.1 * n_lines + 0.4
+        figure, axes = plt.subplots(n_lines, columns, figsize=size, squeeze=False, layout="constrained")
+        tables = [table for one in shown for table in one._observed]
+        limits = *score_limits(tables, None), highest_rate(tables)
+        for place, ax in enumerate(axes.flat):
+            if place >= len(shown):
+                ax.set_visible(False)
+                continue
+            one = shown[place]
+            one.plot(ax, scale=scale, legend=False, histogram=False, limits=limits)
+            ax.set_title(str(names[order[place]]), fontsize="medium", loc="left")
+            ax.set_title(rows(int(tables[place].counts.sum())), fontsize="small", loc="right", color=QUIET)
+            if place % columns:
+                ax.set_ylabel("")
+            if place + columns < len(shown):
+                ax.set_xlabel("")
+        said = f"intervals: {percent(confidence_level)}, all bins and segments at once; dashed: rate = score"
+        figure.suptitle(said, fontsize="small", color=QUIET)
+        return shown
+
+    @classmethod
+    def from_calibrator(
+        cls,
+        calibrator: "ScoreCalibrator | CalibratedClassifier",
+        y: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        max_group_size: int | None = None,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw what a fitted calibrator predicts and guarantees and, if given, the rates of other rows.
+
+        Parameters
+        ----------
+        calibrator : calibrator or CalibratedClassifier
+            Fitted, on bins of one score.
+        y, scores : array-like of shape (n,), default=None
+            Rows that the calibrator was not fitted on, of the same population. Their rates are drawn with exact
+            intervals of their own, at the calibrator's confidence level: held-out rates are noisy too.
+        groups, max_group_size : array-like of shape (n,), int, default=None
+            Which of those rows belong together, as in `calibrant.metrics.reliability_table`.
+        name : str, default=None
+            Name of those rows, for the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        if (y is None) != (scores is None):
+            raise InvalidTypeError("y and scores", "be given together", got="only one of them")
+        check_is_fitted(calibrator)
+        fitted: Any = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
+        guarantee, partition = fitted.guarantee_, score_bins(fitted)
+        if partition is None or not isinstance(guarantee, Guarantee):
+            raise InvalidTypeError(
+                "calibrator",
+                "have bins of the score itself, without segments",
+                got=type(fitted).__name__,
+                advice="draw from_predictions(y, calibrator.predict(scores)), with segments one segment at a time",
+            )
+        observed = None
+        if y is not None and scores is not None:
+            observed = reliability_table(
+                y,
+                scores,
+                confidence_level=guarantee.confidence_level,
+                pos_label=guarantee.positive_label,
+                classes=fitted.classes_,
+                groups=groups,
+                max_group_size=max_group_size,
+                partition=partition,
+            )
+        return cls(observed, guarantee, partition.bounds, name=name).plot(ax)
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        histogram: bool = True,
+        legend: bool = True,
+        scale: str = "linear",
+        thresholds: Threshold | Mapping[str, float] | None = None,
+        limits: tuple[float, float, float] | None = None,
+    ) -> Self:
+        """Draw the numbers.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure. pyplot is used only for a new figure.
+        histogram : bool, default=True
+            Whether to draw the histogram of the scores.
+        legend : bool, default=True
+            Whether to draw the legend.
+        scale : {"linear", "logit"}, default="linear"
+            Of both axes. "logit" shows rare events, with rates of 0.001 and of 0.01 apart; it has no histogram.
+        thresholds : Threshold, or mapping of names to scores, default=None
+            Marked by lines; those of a `Threshold` with what happens to the rows between them.
+        limits : (float, float, float), default=None
+            The ends of the axis of scores, and the highest rate; None takes those of the data.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display itself.
+        """
+        Choice(SCALES).check("scale", scale)
+        self._begin(ax, 5.6, 5.6 if thresholds is None else 6.9)
+        tables, logit = self._observed, scale == "logit"
+        every: list[ReliabilityTable | Guarantee] = [*tables, *([] if self.promised is None else [self.promised])]
+        left, right, top = limits or (*score_limits(tables, self.bounds), highest_rate(every))
+        if logit:
+            left, right, top, histogram = *logit_limits(tables, self.promised), 1.0, False
+        draw_diagonal(self.ax_, left, right, scale)
+        if self.band is not None and not self.band.is_refuted_:
+            draw_band(self.ax_, self.band, left, right)
+        if self.promised is not None and self.bounds is not None:
+            draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
+        floor = left if logit else None
+        if self.observed is not None:
+            draw_observed(self.ax_, self.observed, self.name, floor)
+            if histogram:
+                draw_strip(self.ax_, self.observed, top)
+        for number, (name, table) in enumerate(self.models.items()):
+            shift = (number - (len(self.models) - 1) / 2) * 0.006 * (right - left)
+            draw_model(self.ax_, table, name, number, floor, shift if floor is None else 0.0)
+        set_limits(self.ax_, left, right, top, strip=histogram and self.observed is not None, logit=logit)
+        if self.models and self.confidence_level is not None:
+            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
+            self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
+        self.ax_.set_xlabel("score")
+        self.ax_.set_ylabel(f"rate of class {every[0].positive_label!r}")
+        without_frame(self.ax_)
+        if thresholds is not None:
+            draw_thresholds(self.ax_, thresholds)
+        if legend:
+            place: dict[str, Any] = {"loc": "best"}
+            if thresholds is not None or top < 1.0 or has_marks_at_upper_left(tables, left, right):
+                place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
+            self.ax_.legend(frameon=False, fontsize="small", **place)
+        return self
+
+    @property
+    def _observed(self) -> list[ReliabilityTable]:
+        return [table for table in (*self.models.values(), self.observed) if table is not None]

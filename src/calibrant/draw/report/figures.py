@@ -1,0 +1,323 @@
+"""Where everything in a reliability diagram stands; the template draws it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IndexArray
+from calibrant.assess.audit.findings import Audit, AuditTable
+from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.cells.tally import Tally
+from calibrant.draw.report.histogram import Bar, region_bars, score_bars
+from calibrant.draw.report.names import FINDINGS, region_name
+from calibrant.draw.report.scales import (
+    LARGE,
+    SMALL,
+    Axis,
+    Frame,
+    Limits,
+    MarkLine,
+    Span,
+    Thresholds,
+    Tick,
+    axes_in,
+    common_limits,
+    limits_of,
+    threshold_marks,
+)
+from calibrant.draw.style import logit_ends
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.text.numbers import counted, lower, nearest, rows, upper
+
+_MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn
+_LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are drawn at its end."
+_TITLES = 250  # marks that get a title; more would make the file heavy, and the table has the numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One region: a point, the limits around it, and its numbers as text."""
+
+    x: float
+    y: float
+    top: float
+    bottom: float
+    kind: str
+    data: dict[str, str]
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line, or points with limits, or both, in the style with this number."""
+
+    name: str
+    number: int
+    path: str = ""
+    whiskers: str = ""
+    points: tuple[tuple[float, float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure, ready to be drawn."""
+
+    identifier: str
+    name: str
+    description: str
+    frame: Frame
+    axes: tuple[Axis, Axis]
+    x_label: str
+    y_label: str
+    has_diagonal: bool = True
+    series: tuple[Series, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    checks: tuple[Mark, ...] = ()
+    band: str = ""
+    rates: str = ""
+    bars: tuple[Bar, ...] = ()
+    notes: tuple[str, ...] = ()
+    rules: tuple[MarkLine, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def ticks(self) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]:
+        """The numbers at both axes; none upwards where that axis has no label."""
+        x_ticks, y_ticks = (axis.ticks(self.frame.n_ticks) for axis in self.axes)
+        return x_ticks, y_ticks if self.y_label else ()
+
+    @property
+    def diagonal(self) -> str:
+        """The line on which rate and score agree, where that is in sight."""
+        ends = max(axis.low for axis in self.axes), min(axis.high for axis in self.axes)
+        return path_of(ends, ends, self.axes) if self.has_diagonal else ""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is one of many, without labels and a histogram."""
+        return self.frame is SMALL
+
+    @property
+    def density(self) -> str:
+        """How close the marks are, which decides how large they are."""
+        marks = len(self.marks) + len(self.checks)
+        crowd = marks * (1 if self.frame is LARGE else 2)
+        return "few" if crowd <= 40 else "many" if crowd <= 130 else "crowd"
+
+    @property
+    def has_titles(self) -> bool:
+        """Whether each mark gets a title."""
+        return self.frame is LARGE and len(self.marks) <= _TITLES
+
+    def with_notes(self, *notes: str) -> "Figure":
+        """The same figure, with more remarks below it."""
+        return replace(self, notes=(*self.notes, *notes))
+
+
+def audit_figure(
+    identifier: str,
+    name: str,
+    audit: Audit,
+    chosen: IndexArray,
+    *,
+    frame: Frame = LARGE,
+    histogram: Tally | None = None,
+    bar_rows: IndexArray | None = None,
+    limits: tuple[Limits, Limits] | None = None,
+    x_label: str = "score",
+    promised: FloatArray | None = None,
+    scale: str = "linear",
+    thresholds: Thresholds = None,
+) -> Figure:
+    """Draw the chosen regions of an audit: mean score across, observed rate and its band upwards.
+
+    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn. `promised` has the first and the
+    last score of each region of a model, and its limits: they are a strip behind the marks.
+    """
+    table = audit.table
+    if limits is None:
+        limits = audit_limits(table, chosen, scale)
+    axes = x_axis, y_axis = axes_in(frame, *limits, logit=scale == "logit")
+    marks = _audit_marks(table, chosen, x_axis, y_axis)
+    bars: tuple[Bar, ...] = ()
+    notes: list[str] = []
+    if frame is LARGE:
+        notes = [] if limits[0] == limits[1] else ["The two axes have different scales."]
+        notes += [_LOGIT_NOTE] if x_axis.logit else []
+        histogram = None if x_axis.logit else histogram
+        bars, beyond = score_bars(table, chosen if bar_rows is None else bar_rows, histogram, x_axis)
+        if beyond:
+            notes.append(f"The histogram leaves out {rows(beyond)} with scores beyond the axis.")
+    rules, spans = threshold_marks(thresholds, axes, *(() if frame is LARGE else (table.segment[chosen[0]], None)))
+    return Figure(
+        identifier,
+        name,
+        _described(marks),
+        frame,
+        axes,
+        x_label,
+        "observed rate",
+        marks=marks,
+        bars=bars,
+        notes=tuple(notes),
+        band="" if promised is None else _steps(promised, x_axis, y_axis),
+        rates=_rates(audit.monotone, x_axis, y_axis) if frame is LARGE else "",
+        rules=rules,
+        spans=spans,
+    )
+
+
+def promise_figure(
+    identifier: str,
+    name: str,
+    guarantee: Guarantee,
+    chosen: IndexArray,
+    checked: tuple[AuditTable, IndexArray] | None,
+    scale: str = "linear",
+) -> Figure:
+    """Draw the chosen regions of a guarantee: calibrated probability across, interval upwards; and an audit over it."""
+    seen: list[FloatArray] = [guarantee.value[chosen], guarantee.lower[chosen], guarantee.upper[chosen]]
+    if checked is not None:
+        table, at = checked
+        seen += [table.mean_score[at], table.lower[at], table.upper[at]]
+    logit = scale == "logit"
+    both = logit_ends(guarantee.value[chosen]) if logit else limits_of(np.concatenate(seen).tolist())
+    axes = x_axis, y_axis = axes_in(LARGE, both, both, logit=logit)
+    marks = _promise_marks(guarantee, chosen, x_axis, y_axis)
+    checks = () if checked is None else _audit_marks(*checked, x_axis, y_axis)
+    epsilon = guarantee.stated.epsilon
+    names = [mark.data["region"] for mark in marks]
+    description = (
+        f"{counted(len(marks), 'region')}, each with its calibrated probability across and its guaranteed interval "
+        f"upwards, around the diagonal. The strip reaches {upper(epsilon)} to both sides."
+    )
+    labels = ("calibrated probability", "true rate, guaranteed interval")
+    bars = region_bars([mark.x for mark in marks], names, guarantee.counts[chosen], guarantee.positives[chosen])
+    parts: dict[str, Any] = {"marks": marks, "checks": checks, "band": _band(x_axis, y_axis, epsilon), "bars": bars}
+    return Figure(identifier, name, description, LARGE, axes, *labels, **parts)
+
+
+def path_of(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> str:
+    """A line through points."""
+    return "M" + "L".join(f"{axes[0](one)} {axes[1](other)}" for one, other in zip(x, y, strict=True))
+
+
+def audit_limits(table: AuditTable, chosen: IndexArray, scale: str) -> tuple[Limits, Limits]:
+    """Return the ends of both axes for some regions of an audit."""
+    if scale == "logit":
+        both = logit_ends(np.concatenate([table.mean_score[chosen], table.rate[chosen]]))
+        return both, both
+    bands = np.concatenate([table.lower[chosen], table.upper[chosen]])
+    return common_limits(table.mean_score[chosen].tolist(), bands.tolist())
+
+
+def rows_at(table: AuditTable, at: IndexArray) -> AuditTable:
+    """Some rows of a table."""
+    return replace(table, **{column.name: getattr(table, column.name)[at] for column in fields(table)})
+
+
+def audit_texts(part: AuditTable) -> list[dict[str, str]]:
+    """The numbers of each region as text, the same in figures and tables."""
+    return [
+        {
+            "verdict": verdict,
+            "low": nearest(part.low[row]),
+            "high": nearest(part.high[row]),
+            "count": f"{part.counts[row]:,}",
+            "mean": nearest(part.mean_score[row]),
+            "rate": nearest(part.rate[row]),
+            "lower": lower(part.lower[row]),
+            "upper": upper(part.upper[row]),
+            "error": lower(part.error[row]),
+        }
+        for row, verdict in enumerate(part.verdict)
+    ]
+
+
+def promise_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
+    """The numbers of each region as text, the same in figures and tables."""
+    radius = guarantee.radius
+    return [
+        {
+            "region": region_name(guarantee.regions[row]),
+            "count": f"{guarantee.counts[row]:,}",
+            "positives": f"{guarantee.positives[row]:,}",
+            "value": nearest(guarantee.value[row]),
+            "lower": lower(guarantee.lower[row]),
+            "upper": upper(guarantee.upper[row]),
+            "radius": upper(radius[row]),
+        }
+        for row in at.tolist()
+    ]
+
+
+def _audit_marks(table: AuditTable, at: IndexArray, x_axis: Axis, y_axis: Axis) -> tuple[Mark, ...]:
+    part, marks = rows_at(table, at), []
+    for row, data in enumerate(audit_texts(part)):
+        kind, _ = FINDINGS[data["verdict"]]
+        title = (
+            f"{data['verdict']}: mean score {data['mean']}, observed rate {data['rate']}, band {data['lower']} to "
+            f"{data['upper']}, {rows(int(part.counts[row]))}"
+        )
+        y, top, bottom = (y_axis(float(column[row])) for column in (part.rate, part.upper, part.lower))
+        marks.append(Mark(x_axis(float(part.mean_score[row])), y, top, bottom, kind, data, title))
+    return tuple(sorted(marks, key=lambda mark: mark.kind != "none"))  # findings are drawn over the others
+
+
+def _promise_marks(guarantee: Guarantee, at: IndexArray, x_axis: Axis, y_axis: Axis) -> tuple[Mark, ...]:
+    marks = []
+    for row, data in zip(at.tolist(), promise_texts(guarantee, at), strict=True):
+        title = (
+            f"region {data['region']}: calibrated probability {data['value']}, guaranteed interval {data['lower']} to "
+            f"{data['upper']}, {rows(int(guarantee.counts[row]))}"
+        )
+        y, top, bottom = (y_axis(float(column[row])) for column in (guarantee.value, guarantee.upper, guarantee.lower))
+        marks.append(Mark(x_axis(float(guarantee.value[row])), y, top, bottom, "promise", data, title))
+    return tuple(marks)
+
+
+def _described(marks: Sequence[Mark]) -> str:
+    kinds = [mark.kind for mark in marks]
+    words = {"high": "proved too high", "low": "proved too low", "none": "without evidence"}
+    parts = [f"{kinds.count(kind)} {said}" for kind, said in words.items() if kind in kinds]
+    regions = counted(len(kinds), "region")
+    return f"{regions} of scores: {', '.join(parts)}. Mean score across, observed rate upwards, each with its band."
+
+
+def _steps(promised: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
+    """The corners of the strip between lower and upper limits, cut off at the ends of the axes."""
+    begin, end = np.clip(promised[:, :2], x_axis.low, x_axis.high).T
+    seen = begin < end
+    low, high = np.clip(promised[:, 2:], y_axis.low, y_axis.high)[seen].T
+    across = np.column_stack([begin[seen], end[seen]]).ravel()
+    corners = [*zip(across, np.repeat(low, 2), strict=True), *zip(across[::-1], np.repeat(high, 2)[::-1], strict=True)]
+    return " ".join(f"{x_axis(float(x)):g},{y_axis(float(y)):g}" for x, y in corners)
+
+
+def _rates(band: MonotoneBand | None, x_axis: Axis, y_axis: Axis) -> str:
+    """The corners of the limits at every score, if the rate does not fall; none where that is refuted."""
+    if band is None or band.is_refuted_:
+        return ""
+    knots = band.knots_[(band.knots_ > x_axis.low) & (band.knots_ < x_axis.high)]
+    if knots.size > _MOST_KNOTS:
+        knots = knots[np.linspace(0, knots.size - 1, _MOST_KNOTS).astype(np.intp)]
+    at = np.unique([x_axis.low, *knots, x_axis.high])
+    low = band.predict_interval(np.nextafter(at[:-1], np.inf))[:, 0]  # neither limit falls as the score rises
+    high = band.predict_interval(np.nextafter(at[1:], -np.inf))[:, 1]
+    return _steps(np.column_stack([at[:-1], at[1:], low, high]), x_axis, y_axis)
+
+
+def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:
+    """The corners of all places within epsilon of the diagonal, cut off at the ends of the axes."""
+    left, right, low, high = x_axis.low, x_axis.high, y_axis.low, y_axis.high
+
+    def edge(shift: float) -> list[tuple[float, float]]:
+        turns = {left, right} | {end - shift for end in (low, high) if left < end - shift < right}
+        if x_axis.logit:  # curved there
+            turns |= {*np.linspace(left, right, 200).tolist(), *np.geomspace(left, right, 100).tolist()}
+        return [(x_axis(value), y_axis(min(max(value + shift, low), high))) for value in sorted(turns)]
+
+    corners = [*edge(-epsilon), *reversed(edge(epsilon))]
+    return " ".join(f"{x:g},{y:g}" for x, y in corners)

@@ -1,0 +1,65 @@
+"""From a template and results to the text of one HTML page, which loads nothing from other places."""
+
+import base64
+import hashlib
+import platform
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant._optional import needed
+from calibrant._version import __version__
+from calibrant.draw.report.names import FINDINGS, name_of, region_name
+from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
+from calibrant.text.sentences import sentence
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_FILTERS = {
+    "at_least": lower,
+    "at_most": upper,
+    "nearest": nearest,
+    "percent": percent,
+    "counted": counted,
+    "sentence": sentence,
+    "name": name_of,
+}
+
+
+def rendered_page(name: str, **parts: Any) -> str:
+    """The text of a page, with the style of all reports and what made them."""
+    template = _environment(needed("jinja2", "report", "reports are made")).get_template(f"{name}.html.jinja")
+    return template.render(**parts)
+
+
+@cache
+def _environment(jinja2: Any) -> "Environment":
+    """Return the environment, which compiles each template once."""
+    environment: Environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    script = _asset("hover.js")
+    environment.filters |= _FILTERS
+    environment.globals |= {
+        "findings": FINDINGS,
+        "limits": limits,
+        "name_of": name_of,
+        "region_name": region_name,
+        "style": _asset("style.css"),
+        "script": script,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "version": __version__,
+        "versions": f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
+    }
+    return environment
+
+
+def _asset(name: str) -> str:
+    return resources.files("calibrant.draw.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,201 @@
+"""The report: one HTML file with what is proved about a score and its calibration, and what cannot be known."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._file import write_file
+from calibrant.assess.audit.findings import Audit
+from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.assess.validation.validation_table import Validation
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
+from calibrant.draw.report.content import Guaranteed, Inputs, MostShown, collect
+from calibrant.draw.report.html import rendered_page
+from calibrant.draw.report.scales import Thresholds
+from calibrant.draw.style import SCALES
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.params.rules import Choice, Number
+
+_MOST_BYTES = 1_000_000
+# Tried in turn until the file is small enough; the first fits nearly always.
+_SIZES = (
+    MostShown(marks=1000, table_rows=1000, segments=1000, small_figures=12),
+    MostShown(marks=1000, table_rows=600, segments=1000, small_figures=12),
+    MostShown(marks=500, table_rows=300, segments=1000, small_figures=12),
+    MostShown(marks=250, table_rows=150, segments=1000, small_figures=12),
+    MostShown(marks=150, table_rows=100, segments=400, small_figures=8),
+    MostShown(marks=60, table_rows=60, segments=100, small_figures=4),
+)
+
+
+def render_report(
+    audit: Audit,
+    calibrator: Guaranteed | None = None,
+    *,
+    title: str | None = None,
+    source: Mapping[str, Any] | None = None,
+    histogram: Tally | None = None,
+    audit_after: Audit | None = None,
+    validation: Validation | None = None,
+    period: str | None = None,
+    scale: str = "linear",
+    thresholds: Thresholds = None,
+    warnings: Sequence[str] = (),
+) -> str:
+    """Return the report as the text of one HTML page, which loads nothing from other places.
+
+    Every number comes from `audit` or from the calibrator's `guarantee_`; nothing is computed here. Lower limits are
+    rounded down and upper limits up, so that every statement stays true. The same results give the same text. It has
+    less than a megabyte: of very many regions or segments those with the largest errors are shown, and the page says
+    how many are left out.
+
+    Parameters
+    ----------
+    audit : Audit
+        From `calibrant.audit`, of the scores as they are.
+    calibrator : fitted calibrator or classifier, default=None
+        Its guarantee is shown beside the audit. None makes a report of the audit alone.
+    title : str, default=None
+        Title of the page.
+    source : mapping, default=None
+        Facts about the data, shown as they are: file names, columns, fingerprint, date.
+    histogram : Tally, default=None
+        Counts of the scores over `Partition.fixed_width(k)`. None draws the regions of the audit as densities.
+    audit_after : Audit, default=None
+        Audit of the calibrated scores, on rows that the calibrator was not fitted on.
+    validation : Validation, default=None
+        The table of validators, from `calibrant.validate`.
+    period : str, default=None
+        What the segments of the audit are, such as "month", where they are periods of time: they are shown in order.
+    scale : {"linear", "logit"}, default="linear"
+        Of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit" is for rare events.
+    thresholds : Threshold, or mapping of names to scores, default=None
+        Marked in the diagram of the scores; those of a `Threshold` with what happens to the rows between them.
+    warnings : sequence of str, default=()
+        Shown first, above the verdict, such as what `find_groups` found.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import BinningCalibrator, audit, render_report
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=4_000)
+    >>> y = rng.uniform(size=4_000) < scores**2
+    >>> page = render_report(audit(y, scores), BinningCalibrator(10).fit(scores, y), title="Late flights")
+    >>> "Proved miscalibrated by at least 0.17" in page
+    True
+    """
+    inputs = Inputs(
+        audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds, warnings
+    )
+    _check(inputs)
+    page = ""
+    for sizes in _SIZES:
+        page = rendered_page("audit", **collect(inputs, sizes))
+        if len(page.encode()) < _MOST_BYTES:
+            break
+    return page
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    audit: Audit,
+    calibrator: Guaranteed | None = None,
+    *,
+    title: str | None = None,
+    source: Mapping[str, Any] | None = None,
+    histogram: Tally | None = None,
+    audit_after: Audit | None = None,
+    validation: Validation | None = None,
+    period: str | None = None,
+    scale: str = "linear",
+    thresholds: Thresholds = None,
+    warnings: Sequence[str] = (),
+) -> Path:
+    """Write the report to a file, completely or not at all, and return its path; see `render_report`.
+
+    Parameters
+    ----------
+    path : path
+        Where to write the HTML file; an existing file is replaced.
+    audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds, warnings
+        As in `render_report`.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calibrant import audit, write_report
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=1_000)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_report(f"{folder}/report.html", audit(rng.uniform(size=1_000) < scores, scores))
+    ...     path.name, path.stat().st_size < 100_000
+    ('report.html', True)
+    """
+    page = render_report(
+        audit,
+        calibrator,
+        title=title,
+        source=source,
+        histogram=histogram,
+        audit_after=audit_after,
+        validation=validation,
+        period=period,
+        scale=scale,
+        thresholds=thresholds,
+        warnings=warnings,
+    )
+    write_file(page.encode(), path, overwrite=True)
+    return Path(path)
+
+
+_KINDS: dict[str, tuple[Any, str]] = {
+    "audit_after": (Audit, "be an Audit, from calibrant.audit, or None"),
+    "title": (str, "be text, or None"),
+    "period": (str, "be text, such as 'month', or None"),
+    "source": (Mapping, "be a mapping from names to facts, or None"),
+    "histogram": (Tally, "be a Tally, or None"),
+    "validation": (Validation, "be a Validation, from calibrant.validate, or None"),
+    "thresholds": (Threshold | Mapping, "be a Threshold, a mapping from names to scores, or None"),
+    "warnings": (list | tuple, "be a list of texts"),
+}
+
+
+def _check(inputs: Inputs) -> None:
+    for name, (kind, rule) in _KINDS.items():
+        value = getattr(inputs, name)
+        if value is not None and not isinstance(value, kind):
+            raise InvalidTypeError(name, rule, got=type(value).__name__)
+    Choice(SCALES).check("scale", inputs.scale)
+    for cut in inputs.thresholds.values() if isinstance(inputs.thresholds, Mapping) else ():
+        Number().check("thresholds", cut)
+    audit, calibrator, histogram = inputs.audit, inputs.calibrator, inputs.histogram
+    if not isinstance(audit, Audit):
+        raise InvalidTypeError("audit", "be an Audit, from calibrant.audit", got=type(audit).__name__)
+    if calibrator is not None:
+        if hasattr(calibrator, "get_params"):
+            check_is_fitted(calibrator)
+        if not isinstance(getattr(calibrator, "guarantee_", None), Guarantee | NoGuarantee):
+            rule = "be a fitted calibrator with a guarantee_, or None"
+            raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__)
+    if histogram is not None and histogram.partition not in (
+        None,
+        Partition.fixed_width(histogram.n_regions).fingerprint,
+    ):
+        rule = f"be a Tally over Partition.fixed_width({histogram.n_regions})"
+        raise InvalidValueError("histogram", rule, got="one over other regions")

@@ -1,0 +1,182 @@
+"""From numbers to places on the page: axes with round ticks."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.draw.style import decided, logit, logit_ticks, named_cuts
+from calibrant.text.numbers import edge
+
+Limits: TypeAlias = tuple[float, float]
+"""The numbers at both ends of an axis."""
+Thresholds: TypeAlias = Threshold | Mapping[str, float] | None
+"""Thresholds to be marked in a figure."""
+
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_WHOLE = 0.4  # data that spans more of [0, 1] than this is shown on all of it
+_SMALLEST = 1e-6  # a span below this is that of one value
+_ALIKE = 3.0  # spans that differ by less than this factor share one scale
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis and the number that stands there."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A map from [low, high] to the places [start, end]; on the page, rates grow upwards and places down.
+
+    It is linear, or linear in the logit; then numbers beyond its ends are drawn at its ends.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logit: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Return the place of `value`."""
+        low, high = self.low, self.high
+        if self.logit:
+            low, value, high = (logit(number) for number in (low, min(max(value, low), high), high))
+        share = (value - low) / (high - low)
+        return round(self.start + share * (self.end - self.start), 2)
+
+    def ticks(self, wanted: int = 5) -> tuple[Tick, ...]:
+        """Return round numbers within the axis, about the wanted number of them."""
+        if self.logit:
+            return tuple(Tick(self(value), f"{value:g}") for value in logit_ticks(self.low, self.high, 2 * wanted))
+        step = _round_step((self.high - self.low) / wanted)
+        decimals = max(0, *(_decimals(step * multiple) for multiple in (1, 2)))
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        values = (number * step for number in range(first, last + 1))
+        return tuple(Tick(self(value), f"{value:.{decimals}f}" if value else "0") for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The places of a figure's parts. The axes end at a margin from its sides, so that no mark is cut."""
+
+    width: float
+    height: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    histogram_top: float = 0.0
+    histogram_bottom: float = 0.0
+    margin: float = 7.0
+    n_ticks: int = 5
+
+
+LARGE = Frame(440, 524, 50, 428, 34, 412, 426, 480)
+SMALL = Frame(220, 214, 34, 212, 12, 190, margin=3.5, n_ticks=2)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLine:
+    """A line across the figure, such as a threshold, with its name."""
+
+    name: str
+    path: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A shaded range of the axis across."""
+
+    name: str
+    kind: str
+    x: float
+    width: float
+
+
+def axes_in(frame: Frame, x: Limits, y: Limits, *, logit: bool = False) -> tuple[Axis, Axis]:
+    """Return both axes of a frame."""
+    return (
+        Axis(*x, frame.left + frame.margin, frame.right - frame.margin, logit),
+        Axis(*y, frame.bottom - frame.margin, frame.top + frame.margin, logit),
+    )
+
+
+def threshold_marks(
+    thresholds: Thresholds, axes: tuple[Axis, Axis], *segments: object
+) -> tuple[tuple[MarkLine, ...], tuple[Span, ...]]:
+    """Return lines at thresholds, and which scores a `Threshold` selects or refers; only of `segments`, if given."""
+    x_axis, y_axis = axes
+    spans = []
+    if isinstance(thresholds, Threshold):
+        found = replace(
+            thresholds, cuts=tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments)
+        )
+        named = named_cuts(found.cuts)
+        for name, ends in decided(found, x_axis.low, x_axis.high).items():
+            left, right = map(x_axis, ends)
+            spans.append(Span(name, "chosen" if name == "selected" else "refer", left, round(right - left, 2)))
+    else:
+        named = dict(thresholds or {})
+    rules = []
+    for number, (name, cut) in enumerate(named.items()):
+        path = f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}" if x_axis.low <= cut <= x_axis.high else ""
+        rules.append(MarkLine(f"{name}: {edge(cut)}", path, number))
+    return tuple(rules), tuple(spans)
+
+
+def limits_of(values: Iterable[float]) -> Limits:
+    """Return round limits within [0, 1] that hold all values: all of it, or a part where that would be mostly empty.
+
+    >>> limits_of([0.05, 0.93])
+    (0.0, 1.0)
+    >>> limits_of([0.0012, 0.0087])
+    (0.0, 0.01)
+    """
+    seen = [min(max(value, 0.0), 1.0) for value in values]
+    if not seen:
+        return 0.0, 1.0
+    low, high = min(seen), max(seen)
+    span = high - low
+    if span > _WHOLE:
+        return 0.0, 1.0
+    if span < _SMALLEST:
+        span = max(0.05, low / 2)
+        low, high = max(0.0, low - span), min(1.0, high + span)
+    # a part that nearly touches an end of [0, 1] is shown up to it
+    low = 0.0 if low < 1.5 * span else low
+    high = 1.0 if 1.0 - high < 0.5 * span else high
+    step = _round_step((high - low) / 5)
+    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return max(0.0, round(low, 12)), min(1.0, round(high, 12))
+
+
+def common_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Limits]:
+    """Limits for both axes: the same, so that the diagonal rises at 45 degrees, where that leaves enough to see.
+
+    Two scales are used only where one would leave the figure nearly empty, and they always overlap, so that some of
+    the diagonal is in sight.
+    """
+    x, y = limits_of(across), limits_of(upwards)
+    spans = x[1] - x[0], y[1] - y[0]
+    if max(spans) < _ALIKE * min(spans) or max(x[0], y[0]) >= min(x[1], y[1]):
+        both = limits_of([*across, *upwards])
+        return both, both
+    return x, y
+
+
+def _round_step(step: float) -> float:
+    scale = 10.0 ** math.floor(math.log10(step))
+    return next(factor * scale for factor in _STEPS if factor * scale >= step * (1 - 1e-9))
+
+
+def _decimals(step: float) -> int:
+    """Digits after the point that a multiple of `step` needs."""
+    exponent = math.floor(math.log10(step) + 1e-12)
+    leading = step / 10.0**exponent
+    return max(0, -exponent + (0 if abs(leading - round(leading)) < 1e-6 else 1))

@@ -1,0 +1,387 @@
+"""What is proved: limits for every region, the confidence that they hold, and the epsilon that follows."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._optional import pandas
+from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
+from calibrant.cells.partition import Partition, check_partition
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee import words as said
+from calibrant.guarantee.absorbed import region_limits
+from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Claim, Edges, Statement
+from calibrant.guarantee.values import region_values
+from calibrant.limits.interval import Interval
+from calibrant.limits.mass import MassLimits, budgets, mass_limits
+from calibrant.limits.methods import get_method
+from calibrant.params.rules import Number, error_budget
+from calibrant.sample.facts import RowFacts
+from calibrant.text.sentences import PlainText, Text, in_python, render, words
+
+_SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
+_LITTLE = 0.25  # from this epsilon on a guarantee says little
+_SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialGuarantee:
+    """A guarantee for the regions that are kept, which hold at least `mass` of the population.
+
+    Attributes
+    ----------
+    mass : float
+        Certified share of the population in the kept regions. Rows in no region do not count: those of segments that
+        were never seen, and those whose score equals an edge that was seen once. NaN if nothing is proved about it.
+    epsilon : float
+        Largest distance between value and true rate in the kept regions.
+    kept : bool array of shape (n_regions,)
+        Which regions the guarantee is about.
+    """
+
+    mass: float
+    epsilon: float
+    kept: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarantee:
+    """What is proved of a calibrator, with which confidence.
+
+    With probability at least `confidence_level` over the calibration data, *in every region at once*, the true rate
+    of the positive class lies in [lower, upper], and so within `epsilon` of the predicted value; and every limit of
+    `mass_limits` holds, where there are such limits.
+
+    Attributes
+    ----------
+    confidence_level : float
+        1 - alpha.
+    method : str
+        Name of the interval.
+    regions : tuple of str
+        Name of each region.
+    counts, positives : int arrays of shape (n_regions,)
+        Rows and positive rows seen.
+    value, lower, upper : float arrays of shape (n_regions,)
+        Predicted probability and confidence limits.
+    positive_label : object
+        The label of the positive class.
+    statement : Statement
+        The facts that the sentence, the assumptions and the remarks are made of.
+    mass_limits : MassLimits or None
+        Limits on the mass of each region and of what lies in no region; None if nothing is proved about mass.
+    margin : float array of shape (n_regions,), or None
+        Where predictions vary within a region: `value` is their average over the calibration rows of the region, and
+        their average over the population is at most this far from it.
+    errors : Interval or None
+        Then also: limits on the rate less the average prediction, in each region.
+    read : tuple of str
+        What was read from a saved state and not recomputed from the rows, such as "counts"; empty after `fit`. Only
+        `calibrant verify`, with the rows, shows that it is true.
+
+    Notes
+    -----
+    Everything that is said comes from one event: all limits on rates hold, which fails with probability at most 95 %
+    of alpha, and all limits on mass hold, which fails with at most 5 % of alpha. On this event every statement about
+    some of the regions is true at once, so any of them may be chosen after looking. Without limits on mass (streams,
+    shifted populations) the limits on rates have all of alpha.
+
+    epsilon is the *maximum over regions* of max(upper - value, value - lower). `cor:calibration-fixed-partition`
+    takes the region with the fewest rows instead; variances differ, so the largest half-width may sit elsewhere, and
+    the corollary as printed can cover with probability 0.063 where 0.9 was promised.
+    """
+
+    confidence_level: float
+    method: str
+    regions: tuple[str, ...]
+    counts: IntArray
+    positives: IntArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    positive_label: Hashable = 1
+    statement: Statement = field(default_factory=Statement)
+    mass_limits: MassLimits | None = field(default=None, repr=False)
+    margin: FloatArray | None = field(default=None, repr=False)
+    errors: Interval | None = field(default=None, repr=False)
+    read: tuple[str, ...] = ()
+
+    @classmethod
+    def from_tally(
+        cls,
+        partition: Partition,
+        tally: Tally,
+        *,
+        interval: str = "clopper-pearson",
+        confidence_level: float = 0.9,
+        value: str = "mean",
+        positive_label: Hashable = 1,
+        split: bool = False,
+        n_bins: int | None = None,
+    ) -> Self:
+        """Derive the guarantee from a tally.
+
+        `split` says that the edges were cut from other rows of the same sample, `n_bins` how many bins were asked for.
+        """
+        check_tally(partition, tally)
+        if tally.groups is not None:
+            advice = "use BinningCalibrator.from_tally with max_group_size"
+            raise InvalidValueError("tally", "be of independent rows", got="one of groups", advice=advice)
+        method = get_method(interval)
+        for_rates, for_mass = budgets(error_budget(confidence_level))
+        limits = region_limits(partition, tally, method, for_rates)
+        said = Statement.about(partition, split=split, n_bins=n_bins, theorem=method.theorem)
+        guarantee = cls.from_limits(
+            partition, tally, limits, confidence_level, method.name, said, value, positive_label
+        )
+        return replace(guarantee, mass_limits=mass_limits(partition, tally, for_mass))
+
+    @classmethod
+    def from_limits(
+        cls,
+        partition: Partition,
+        tally: Tally,
+        limits: Interval,
+        confidence_level: float,
+        method: str,
+        statement: Statement,
+        value: str | FloatArray = "mean",
+        positive_label: Hashable = 1,
+    ) -> Self:
+        """Derive the guarantee from limits that hold for all regions at once, whatever method made them.
+
+        `value` may also be the predicted values themselves, one per region.
+        """
+        check_tally(partition, tally)
+        values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
+        level, regions, ends = float(confidence_level), partition.describe(), (limits.lower, limits.upper)
+        return cls(level, method, regions, tally.counts, tally.positives, values, *ends, positive_label, statement)
+
+    @property
+    def interval(self) -> Interval:
+        """The limits of all regions."""
+        return Interval(self.lower, self.upper)
+
+    @property
+    def radius(self) -> FloatArray:
+        """Per region, the largest distance between the predicted value and a rate that is not ruled out."""
+        if self.errors is not None:
+            return np.minimum(np.maximum(self.errors.upper, -self.errors.lower), 1.0)
+        return np.maximum(self.upper - self.value, self.value - self.lower)
+
+    @property
+    def epsilon(self) -> float:
+        """Largest radius: how far, at most, a predicted value is from the true rate, in any region."""
+        return float(self.radius.max())
+
+    @property
+    def average_epsilon(self) -> float:
+        """Limit on the average radius over the population, with as much mass as possible where the radius is largest.
+
+        It holds together with everything else. Without limits on mass it is `epsilon`.
+        """
+        if self.mass_limits is None:
+            return self.epsilon
+        outside = min(self.mass_limits.outside, 1.0)
+        order = np.argsort(-self.radius, kind="stable")
+        filled = np.minimum(outside + np.cumsum(self.mass_limits.regions[order]), 1.0)
+        return min(outside + float(np.diff(filled, prepend=outside) @ self.radius[order]), 1.0)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were counted in the regions."""
+        return int(self.counts.sum())
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the guarantee follows from the stated assumptions alone."""
+        return not self.statement.caveats
+
+    @property
+    def predictions_vary(self) -> bool:
+        """Whether predictions vary within a region, so that what is said is about their average."""
+        return self.statement.claim is Claim.AVERAGE
+
+    @property
+    def design_effect(self) -> float | None:
+        """How many times larger variances were than those of as many independent rows; None without groups."""
+        return None if self.statement.groups is None else self.statement.groups.design_effect
+
+    @property
+    def draws_rows(self) -> bool:
+        """Whether rows were drawn at random that count in no region."""
+        return self.statement.edges is Edges.OTHER_ROWS or self.statement.looked > 0
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether the guarantee is no better than predicting 1/2 without any data."""
+        return self.epsilon >= 0.5
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether what the sentence says is little: an epsilon of 0.25 or more, or as good as nothing."""
+        return self.stated.epsilon >= _LITTLE
+
+    def with_caveat(self, reason: Text, *, supposition: Text = NO_DIFFERENCE) -> "Guarantee":
+        """Return the same numbers, no longer proved for the stated reason; earlier caveats are kept."""
+        return self.with_facts(caveats=(*self.statement.caveats, Caveat(reason, supposition)))
+
+    def with_facts(self, **facts: Any) -> "Guarantee":
+        """Return the same numbers with other fields of the statement."""
+        return replace(self, statement=replace(self.statement, **facts))
+
+    def of_rows(self, facts: RowFacts) -> "Guarantee":
+        """Return the same numbers, with what is to be said of how the rows were read."""
+        said = self.statement
+        return self.with_facts(
+            assumed=tuple(dict.fromkeys((*said.assumed, *facts.assumed))),
+            notes=tuple(dict.fromkeys((*said.notes, *facts.notes))),
+            edges=Edges.OTHER_ROWS if facts.cutting and said.edges is Edges.FIXED else said.edges,
+            looked=facts.looked,
+            drawn_by_seed=not facts.keyed,
+            of_groups=facts.said_of_groups,
+            cutting=facts.cutting,
+        )
+
+    def epsilon_for(self, mass: float) -> float:
+        """Return the epsilon that holds on regions with at least the share `mass` of the population.
+
+        One nearly empty region need not spoil the whole guarantee. See `restricted_to`.
+        """
+        return self.restricted_to(mass).epsilon
+
+    def restricted_to(self, mass: float) -> PartialGuarantee:
+        """Leave out the regions of largest radius, as long as `mass` of the population is certainly kept.
+
+        The statement, that the kept regions hold at least the returned `mass` of the population and that in each of
+        them the true rate is within `epsilon` of the value, holds as a whole, for every `mass` at once, with
+        probability `confidence_level` (see the notes above). Where `mass` cannot be certified, because too much may
+        lie in no region, all regions are kept, and the returned mass is what can be.
+        """
+        mass = Number("a number in (0, 1]").check("mass", mass)
+        if not 0.0 < mass <= 1.0:
+            raise InvalidValueError("mass", "be a number in (0, 1]", got=repr(mass))
+        radius, limits = self.radius, self.mass_limits
+        kept = np.ones(radius.size, dtype=bool)
+        if limits is None:
+            everywhere = not self.statement.n_segments and not self.statement.n_uncounted
+            return PartialGuarantee(1.0 if everywhere else np.nan, self.epsilon, kept)
+        order = np.argsort(-radius, kind="stable")
+        certified = 1.0 - limits.outside - np.cumsum(limits.regions[order])
+        n_left_out = min(int(np.count_nonzero(certified >= mass)), radius.size - 1)
+        epsilon = float(radius[order[n_left_out]])
+        kept[radius > epsilon] = False  # a region no worse than those kept costs nothing to keep
+        return PartialGuarantee(max(0.0, 1.0 - limits.outside - float(limits.regions[~kept].sum())), epsilon, kept)
+
+    @property
+    def stated(self) -> PartialGuarantee:
+        """What the sentence says: of all regions, or without the poorest few where that says much more.
+
+        Where regions are left out, `mass` is the share that the sentence names, 0.99, 0.95 or 0.9.
+        """
+        for mass in _SENTENCE_MASSES if self.is_vacuous else _SENTENCE_MASSES[:1]:
+            partial = self.restricted_to(mass)
+            if partial.epsilon <= _SENTENCE_GAIN * self.epsilon:
+                return replace(partial, mass=mass)
+        return self.restricted_to(1.0)
+
+    # How it is said. Texts are str in the words of Python users; `calibrant.text.sentences.render` says them in other
+    # words.
+
+    @property
+    def theorem(self) -> str:
+        """What the guarantee rests on."""
+        return self.statement.theorem
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for it to hold."""
+        return tuple(map(words, said.assumptions(self.statement)))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know besides."""
+        return tuple(map(words, said.remarks(self)))
+
+    @property
+    def caveat(self) -> str | None:
+        """Why nothing is proved, or None; the numbers are those without the caveat."""
+        return words(said.caveat(self.statement)) or None
+
+    @property
+    def supposition(self) -> str | None:
+        """What would have to be true for the numbers to hold in spite of the caveat."""
+        return words(said.supposition(self.statement)) or None
+
+    @property
+    def advice(self) -> str:
+        """What to do about a region with too few rows."""
+        return words(said.advice(self))
+
+    @property
+    def weakness(self) -> str | None:
+        """How little is said, why, and what to do about it; None if enough is said."""
+        return words(said.weakness(self)) if self.is_weak else None
+
+    def sentence(self, setting: PlainText = in_python) -> str:
+        """What is proved, without the assumptions; `setting` says how a parameter and its value are written."""
+        return render(said.full_sentence(self), setting)
+
+    def __str__(self) -> str:
+        return f"{self.sentence()}\nAssumptions: {'; '.join(self.assumptions)}."
+
+    def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
+        """Return what is proved and what is said, as plain JSON values.
+
+        `stated_epsilon` holds for `stated_mass` of the population: what the sentence says. `epsilon` holds in all
+        regions. The keys are listed in the documentation, under "The command line".
+
+        >>> from calibrant import BinningCalibrator
+        >>> scores = [number / 400 for number in range(400)]
+        >>> found = BinningCalibrator(2, split=None).fit(scores, [score > 0.5 for score in scores]).guarantee_.to_dict()
+        >>> found["positive_label"], found["rows"], round(found["epsilon"], 3)
+        (True, 399, 0.016)
+        >>> found["regions"][0]["region"], found["regions"][0]["rows"]
+        ('(-inf, 0.5)', 200)
+        """
+        stated, label = self.stated, self.positive_label
+        names = ("region", "rows", "positives", "calibrated", "lower", "upper", "epsilon")
+        found = (self.counts, self.positives, self.value, self.lower, self.upper, self.radius)
+        columns = (array.tolist() for array in found)
+        return {
+            "sentence": self.sentence(setting),
+            "remarks": [render(text, setting) for text in self.remarks],
+            "proved": self.is_proved,
+            "read": list(self.read),
+            "epsilon": self.epsilon,
+            "average_epsilon": self.average_epsilon,
+            "stated_epsilon": stated.epsilon,
+            "stated_mass": stated.mass,
+            "positive_label": label.item() if isinstance(label, np.generic) else label,
+            "rows": self.n_rows,
+            "confidence_level": self.confidence_level,
+            "interval": self.method,
+            "theorem": self.theorem,
+            "assumptions": [render(text, setting) for text in self.assumptions],
+            "regions": [dict(zip(names, row, strict=True)) for row in zip(self.regions, *columns, strict=True)],
+        }
+
+    def to_frame(self) -> Frame:
+        """Return the regions as a pandas frame: count, value and limits, one row each."""
+        columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
+        return pandas().DataFrame({"region": self.regions, **columns})
+
+
+def check_tally(partition: Partition, tally: Tally) -> None:
+    """Check that a tally was taken over this partition."""
+    check_partition(partition)
+    if not isinstance(tally, Tally):
+        raise InvalidTypeError("tally", "be a Tally", got=type(tally).__name__)
+    if tally.n_regions != partition.n_regions:
+        rule = f"have one entry per region, {partition.n_regions}"
+        raise InvalidValueError("tally", rule, got=str(tally.n_regions))
+    if tally.partition is not None and tally.partition != partition.fingerprint:
+        raise InvalidValueError("tally", "have been taken over this partition", got="one taken over another")

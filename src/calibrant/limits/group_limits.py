@@ -1,0 +1,290 @@
+"""Limits on rates where rows belong together: bets on the sums of whole groups.
+
+Groups are independent draws from one distribution; rows of one group may depend on each other in any way. How groups
+count, and so which rate is covered, is said in `calibrant.limits.group_sums`.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtri_exp
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.cells.group_counts import N_BLOCKS
+from calibrant.cells.tally import Tally
+from calibrant.limits.bets import ROUNDING, Bets
+from calibrant.limits.bounded_mean import lower_mean
+from calibrant.limits.group_sums import GroupDesign, GroupSums
+from calibrant.limits.interval import Interval
+from calibrant.params.rules import OPEN_UNIT
+
+_POINTS, _CENTRES = np.geomspace(0.02, 4.0, 160), np.geomspace(0.01, 1.0, 60)  # of bounds that are tried
+_FOR_SHARE = 0.1  # of the level of a distance: for the limit on how much of their bound weights reach in the mean
+_MOST_STAKED = 0.9  # no bet can lose more of the capital
+_BEGIN = 0.05  # of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
+_PER_WIDTH = 40.0  # steps of the grid for each 1 / sqrt(rows), if no group has more than `_MOST_ROWS`
+_MOST_ROWS = 10
+_AT_ONCE = 32  # rates of the grid that are bet against together
+_TURNS = np.argsort([*range(0, N_BLOCKS, 2), *range(N_BLOCKS - 1, 0, -2)])  # the blocks grow, and then shrink
+
+
+def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
+    """Limits for the rate of every region at once: the rates against which no bet has won enough.
+
+    Parameters
+    ----------
+    tally : Tally
+        Counts of whole groups, which are independent draws from one distribution.
+    design : GroupDesign
+        How groups count.
+    alpha : float in (0, 1)
+        The probability with which some region's interval may miss.
+
+    Returns
+    -------
+    Interval
+        Within [0, 1]; [0, 1] for a region without rows.
+
+    Notes
+    -----
+    Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M]; how rows of a group
+    depend on each other does not matter, and sizes may depend on labels. The groups with rows in a region are
+    independent draws, in any order that does not depend on their rows. Bets are made on 48 blocks of groups one after
+    another. A block has the same bet for all of its groups, so that equal groups are one entry: the work grows with the
+    table, not with the rows. Which block a group falls into is decided by a hash of its label, and not by its place in
+    a sorted table: with N = 100 groups and a rate of 0.05, bets in the order that one fixed hash gives to sorted groups
+    miss with probability 0.26 at alpha = 0.1.
+
+    First, with 5 % of delta, the bets of `calibrant.limits.shift.betting`: the stake in a block,
+    sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and no bet can lose more
+    than 0.9 of the capital. What is kept is an interval.
+
+    Then, with 95 % of delta, bets that depend on what has been won. If the capital K is a share p of the goal and n
+    groups are left, the stake is phi(Phi^-1(p)) / (p s sqrt(n)): in a game of many small steps that is how one reaches
+    the goal exactly if the normal test at this level rejects. Such bets are made against the rates of a grid, which is
+    fixed given the number of groups. The lower limit moves up from one rate to the next as long as that one is ruled
+    out. It passes the true rate only if the first rate of the grid that is not below it is ruled out, by bets that the
+    rate is larger, which it is not. So nothing is paid for the size of the grid.
+
+    Groups with rows in several regions make the regions dependent: delta is alpha over the number of regions
+    (Bonferroni). Regions must be fixed before the counted groups are seen. Those of segments that no group set aside
+    has are not, and have the limits 0 and 1, which cost nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.cells.group_counts import GroupCounts
+    >>> rng = np.random.default_rng(0)
+    >>> groups = np.repeat(np.arange(1000), 10)
+    >>> codes = (rng.uniform(size=10_000) < rng.beta(2, 2, size=1000)[groups]).astype(int)
+    >>> table = GroupCounts.of(np.zeros(10_000, int), codes, groups)
+    >>> tally = Tally(*table.totals(1), groups=table)
+    >>> group_limits(tally, GroupDesign(max_size=10), 0.1).radius.round(3)
+    array([0.014])
+    """
+    return shared_limits(GroupSums.of(tally, design), design, OPEN_UNIT.check("alpha", alpha))
+
+
+def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interval:
+    """Limits for the rate of every region at once, from sums of groups; see `group_limits`."""
+    n_proved = max(sums.n_regions - len(design.unproved), 1)
+    found = limits_of_sums(sums, design.max_size, alpha / n_proved)
+    found.lower[[*design.unproved]], found.upper[[*design.unproved]] = 0.0, 1.0
+    return found
+
+
+def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
+    """Limits for the rate of each region; each misses with probability at most `delta`.
+
+    A group has at most about `most_rows` rows in a region; the step of the grid depends on it, and nothing else.
+    """
+    lower, upper = np.zeros(sums.n_regions), np.ones(sums.n_regions)
+    if not sums.number.size:
+        return Interval(lower, upper)
+    game, goal = _Game.of(sums), float(np.log(2.0 / delta))
+    begin, n_groups, seen = goal - float(np.log(_BEGIN)), game.n_groups, game.regions[game.first]
+    stake = np.sqrt(2.0 * begin / (n_groups[game.regions] * game.variance))
+    bets = Bets(game.weight, game.rate, stake, game.first, _MOST_STAKED, game.starts, game.number)
+    width = 1.0 / np.sqrt(n_groups[seen])
+    lower[seen], upper[seen] = bets.limits(sums.rates[seen], width, width, begin)
+    return _sharpened(game, lower, upper, most_rows, goal - float(np.log1p(-_BEGIN)))
+
+
+def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -> BoolArray:
+    """Whether the rate of each region is proved to be above `rate`, by a one-sided bet of its own at `alpha`.
+
+    A region whose rate is `rate` or lower passes with probability at most alpha. Regions may overlap: nothing is said
+    of several at once.
+    """
+    sums = GroupSums.of(tally, design)
+    if not sums.number.size:
+        return np.zeros(sums.n_regions, dtype=bool)
+    return _Game.of(sums).hedged(np.full((sums.n_regions, 1), rate), np.ones(1), float(-np.log(alpha)))[:, 0]
+
+
+def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArray:
+    """Limits on the Kolmogorov distance between the rows of each region and the population, all at once.
+
+    With probability at least 1 - alpha, in no region does the share of rows below any score, each row counting the
+    same, differ by more from the share in the population, each row counting by the target. At most 1.
+
+    Notes
+    -----
+    Pick a row of each of the N groups of a region, each with probability w / (S M), and none with what is left. The K
+    picks are independent draws from the population, and K is binomial with q = E[w] / M. By the inequality of
+    Dvoretzky, Kiefer, Wolfowitz and Massart, T = K sup |F_K - F| exceeds t with probability at most 2 exp(-2 t^2 / K).
+    Given the groups, the mean of the picks below a score less K F is W / M times the distance there between the
+    weighted share of all rows and F, W the sum of weights. So by Jensen's inequality that distance is at most M / W
+    times the mean of T given the groups, and by Markov's the latter exceeds s with probability at most
+
+        E (T - a)+ / (s - a) <= E[K exp(-2 a^2 / K)] / (2 a (s - a))
+                             <= exp(-4 a^2 / k) N q e^v (1 - q + q e^v)^(N - 1) / (2 a (s - a)),    v = 2 a^2 / k^2,
+
+    for any a and k: 1 / K >= 2 / k - K / k^2. The smallest s over fixed grids of a and k rises with q, for which
+    Chernoff's limit is taken at a tenth of the level. What is left is the difference between rows that count the same
+    and rows that count by their weight, at most their distance in total variation, which the table gives.
+    """
+    sums = GroupSums.of(tally, design)
+    distance = picked_distance(sums, design, alpha)
+    rows, total = sums.weight / sums.row_weight, sums.sums(sums.weight)
+    n_rows = np.maximum(sums.sums(rows), 1.0)
+    uneven = np.abs(1.0 / n_rows[sums.region] - sums.row_weight / total[sums.region])
+    return np.minimum(distance + sums.sums(rows * uneven) / 2.0, 1.0)
+
+
+def picked_distance(sums: GroupSums, design: GroupDesign, alpha: float) -> FloatArray:
+    """The same for the share of rows where each row counts by its weight; see `group_distance`."""
+    n_groups, total = sums.n_groups, sums.sums(sums.weight)
+    level = alpha / sums.n_regions
+    distance = np.ones(sums.n_regions)
+    for region in np.flatnonzero(n_groups):
+        n, share = int(n_groups[region]), total[region] / (sums.bound * n_groups[region])
+        most = 1.0 - lower_mean(max(1.0 - share, 0.0), n, _FOR_SHARE * level)
+        distance[region] = _picked(n, most, (1.0 - _FOR_SHARE) * level) / (share * n)
+    distance[[*design.unproved]] = 1.0
+    return np.minimum(distance, 1.0)
+
+
+def _picked(n: int, share: float, level: float) -> float:
+    """What the mean of K sup |F_K - F| exceeds with probability at most `level`, K binomial with `n` and `share`."""
+    points, centres = np.sqrt(n) * _POINTS[:, None], n * _CENTRES
+    tilt = 2.0 * (points / centres) ** 2
+    with np.errstate(over="ignore"):
+        moment = np.log(n * share) + tilt + (n - 1) * np.log1p(share * np.expm1(tilt))
+        excess = np.exp(moment - 4.0 * points**2 / centres) / (2.0 * points * level)
+    return float((points + excess).min())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Game:
+    """Groups by region and block, equal ones as one entry.
+
+    Attributes
+    ----------
+    weight, rate, number : arrays
+        Of each entry: weight over its bound, share of positives, groups.
+    starts, length : int arrays
+        Where each block of a region begins among the entries, and how many entries it has.
+    regions, turn : int arrays
+        The region of each block, and its place in the order of the bets.
+    first : int array
+        The first block of each region that has any.
+    variance, left : float arrays
+        What is known of the variance before a block, and the groups that are left, the block's own among them.
+    n_groups : int array
+        Groups of each region.
+    """
+
+    weight: FloatArray
+    rate: FloatArray
+    number: IntArray
+    starts: IndexArray
+    length: IntArray
+    regions: IndexArray
+    turn: IntArray
+    first: IndexArray
+    variance: FloatArray
+    left: FloatArray
+    n_groups: IntArray
+
+    @classmethod
+    def of(cls, sums: GroupSums) -> Self:
+        turn = _TURNS[sums.block]
+        order = np.lexsort((turn, sums.region))
+        region, turn, number = sums.region[order], turn[order], sums.number[order]
+        weight, rate = sums.weight[order] / sums.bound, sums.rate[order]
+        starts = np.flatnonzero(np.diff(region * N_BLOCKS + turn, prepend=-1))
+        regions = region[starts]
+        first = np.flatnonzero(np.diff(regions, prepend=-1))
+        length = np.diff(starts, append=order.size)
+
+        def before(values: FloatArray) -> FloatArray:
+            """Sums over the groups of earlier blocks of the same region."""
+            inside = np.add.reduceat(number * values, starts)
+            running = np.cumsum(inside) - inside
+            earlier: FloatArray = running - np.repeat(running[first], np.diff(first, append=starts.size))
+            return np.maximum(earlier, 0.0)
+
+        # a rate of 1/2 and its variance, as if one group of the largest weight so far had been seen
+        apart = 2.0 * np.cumsum(np.diff(regions, prepend=-1) != 0)
+        largest = np.maximum.accumulate(np.maximum.reduceat(weight, starts) + apart) - apart
+        largest = np.concatenate([[1.0], largest[:-1]])
+        largest[first] = 1.0
+        mean = (0.5 * largest + before(weight * rate)) / (largest + before(weight))
+        squares = [before(np.square(weight) * values) for values in (np.ones(rate.size), rate, rate * rate)]
+        variance = np.maximum(squares[2] - 2.0 * mean * squares[1] + mean * mean * squares[0], 0.0)
+        seen = before(np.ones(rate.size))
+        variance = (0.25 * np.square(largest) + variance) / (1.0 + seen)
+        left = sums.n_groups[regions] - seen
+        return cls(weight, rate, number, starts, length, regions, turn[starts], first, variance, left, sums.n_groups)
+
+    def hedged(self, rates: FloatArray, side: FloatArray, goal: float, among: BoolArray | bool = True) -> BoolArray:
+        """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns).
+
+        They are made in the regions `among` all.
+        """
+        of_these = np.broadcast_to(among, self.n_groups.shape)[self.regions]
+        capital = np.zeros(rates.shape)
+        best = np.zeros(rates.shape)
+        room = _MOST_STAKED / np.maximum(np.where(side > 0, rates, 1.0 - rates), np.finfo(np.float64).tiny)
+        for turn in range(N_BLOCKS):
+            blocks = np.flatnonzero((self.turn == turn) & of_these)
+            if not blocks.size:
+                continue
+            here, length = self.regions[blocks], self.length[blocks]
+            ends = np.cumsum(length)
+            rows = np.repeat(self.starts[blocks] - ends + length, length) + np.arange(ends[-1])
+            log_share = np.minimum(capital[here] - goal, -ROUNDING)
+            d = ndtri_exp(log_share)
+            stake = np.exp(-0.5 * d * d - log_share) / np.sqrt(2.0 * np.pi * self.variance * self.left)[blocks, None]
+            stake = side * np.where(best[here] >= goal + ROUNDING, 0.0, np.minimum(stake, room[here]))
+            entry = np.repeat(np.arange(blocks.size), length)
+            gain = self.weight[rows, None] * (self.rate[rows, None] - rates[here][entry])
+            growth = self.number[rows, None] * np.log1p(stake[entry] * gain)
+            capital[here] += np.add.reduceat(growth, ends - length)
+            best[here] = np.maximum(best[here], capital[here])
+        return np.asarray(best >= goal + ROUNDING)
+
+
+def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: float, goal: float) -> Interval:
+    """Move limits inwards over a fixed grid of rates, as long as hedged bets rule the next rate out."""
+    # the square root of a rate is the sine of an angle: half-widths are about as large at every angle
+    step = 1.0 / (_PER_WIDTH * np.sqrt(np.maximum(game.n_groups, 1) * min(most_rows, _MOST_ROWS)))
+    place = [np.ceil(np.arcsin(np.sqrt(end)) / step) for end in (lower, 1.0 - upper)]
+    ends = [lower.copy(), 1.0 - upper]
+    going = np.stack([game.n_groups > 0, game.n_groups > 0])
+    side = np.repeat([1.0, -1.0], _AT_ONCE)
+    while going.any():
+        angles = [np.minimum((start[:, None] + np.arange(_AT_ONCE)) * step[:, None], np.pi / 2) for start in place]
+        shares = [np.square(np.sin(angle)) for angle in angles]
+        rates = np.concatenate([shares[0], 1.0 - shares[1]], axis=1)
+        lost = game.hedged(rates, side, goal, going[0] | going[1])
+        for number, found in enumerate((lost[:, :_AT_ONCE], lost[:, _AT_ONCE:])):
+            count = np.where(found.all(axis=1), _AT_ONCE, np.argmin(found, axis=1))
+            moved = going[number] & (count > 0)
+            last = shares[number][np.arange(count.size), np.maximum(count - 1, 0)]
+            ends[number] = np.where(moved, np.maximum(last, ends[number]), ends[number])
+            going[number] &= (count == _AT_ONCE) & (last < 1.0)
+            place[number] += _AT_ONCE
+    return Interval(ends[0], 1.0 - ends[1])

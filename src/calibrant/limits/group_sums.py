@@ -1,0 +1,216 @@
+"""How groups count, rows that belong together: their weights and rates in each region.
+
+In a region a group has S rows, T of them positive. It counts there by a weight w, and what is covered is
+E[w T / S] / E[w] over the groups with rows in the region:
+
+- "rows": w = min(S, M), the rate among rows, where a group counts as at most M rows in a region;
+- "groups": w = S over the rows of the group in all, the rate of a row drawn at random from a group drawn at random.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray, Keys
+from calibrant.cells.group_counts import block_of
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidTypeError
+from calibrant.params.random import RandomSource
+from calibrant.params.rules import Choice, Flag, Integer, check_state
+from calibrant.params.saved_state import read_count, read_counts
+
+TARGETS = ("rows", "groups")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDesign:
+    """How groups count.
+
+    Attributes
+    ----------
+    max_size : int
+        M: a group counts as at most this many rows in a region. Fixed before the counted groups were seen.
+    target : {"rows", "groups"}
+        Whether every row or every group counts the same.
+    aside : int
+        Groups that were set aside, and are not counted.
+    unproved : tuple of int
+        Regions for which nothing is proved: no group that was set aside has rows in their segment.
+    max_weight : float or None
+        If rows have importance weights: the largest weight of a group in a region. Not saved, because limits are.
+    fixed : bool
+        Whether the regions were given, so that groups set aside did not cut them.
+    """
+
+    max_size: int
+    target: str = "rows"
+    aside: int = 0
+    unproved: tuple[int, ...] = ()
+    max_weight: float | None = None
+    fixed: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        unproved = {"unproved": list(self.unproved)} if self.unproved else {}
+        fixed = {"fixed": True} if self.fixed else {}
+        return {"max_size": self.max_size, "target": self.target, "aside": self.aside, **unproved, **fixed}
+
+    @classmethod
+    def from_dict(cls, state: Any) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, ("max_size", "target", "aside"))
+        largest = Integer(1).check("max_size", state["max_size"])
+        target = Choice(TARGETS).check("target", state["target"])
+        unproved = read_counts(state.get("unproved", []), "unproved").tolist()
+        fixed = Flag().check("fixed", state.get("fixed", False))
+        return cls(largest, target, read_count(state, "aside"), tuple(unproved), fixed=fixed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupSums:
+    """Weights and rates of groups in regions, from a tally; equal ones are one entry.
+
+    Attributes
+    ----------
+    region : int array
+        Region of each entry.
+    weight : float array
+        Weight of each of its groups, at most `bound`.
+    rate : float array
+        Share of positives of each of its groups.
+    block : int array
+        Block of its groups. Bets are made in the order of the blocks.
+    number : int array
+        Groups.
+    row_weight : float array
+        Weight of each row of its groups.
+    n_regions : int
+        How many regions there are.
+    bound : float
+        What no weight exceeds.
+    uncapped : float array
+        What the weight of each of its groups would be without the cap.
+    """
+
+    region: IndexArray
+    weight: FloatArray
+    rate: FloatArray
+    block: IntArray
+    number: IntArray
+    row_weight: FloatArray
+    n_regions: int
+    bound: float
+    uncapped: FloatArray
+
+    @classmethod
+    def of(cls, tally: Tally, design: GroupDesign) -> Self:
+        """The weights that the target asks for."""
+        table = tally.groups
+        if table is None:
+            raise InvalidTypeError("tally", "count groups", got="rows only")
+        rows = table.rows.astype(np.float64)
+        if design.target == "rows":
+            uncapped, bound = rows, float(design.max_size)
+        elif not table.size.all():
+            raise InvalidTypeError("tally", "know the sizes of groups", got="rows and positives only")
+        else:
+            uncapped, bound = rows / table.size, 1.0
+        weight, rate = np.minimum(uncapped, bound), table.positives / rows
+        counted = (table.block, table.number, weight / rows, tally.n_regions)
+        return cls(table.region, weight, rate, *counted, bound, uncapped)
+
+    @classmethod
+    def of_rows(
+        cls,
+        regions: IndexArray,
+        weights: FloatArray,
+        codes: CodeArray,
+        groups: tuple[IndexArray, Keys],
+        n_regions: int,
+        design: GroupDesign,
+        blocks: RandomSource,
+    ) -> tuple[Self, FloatArray]:
+        """Sums of importance weights: a group counts by those of its rows in a region, at most `design.max_weight`.
+
+        With the target "groups" it counts by the share of its weight that lies in the region. `groups` are the number
+        of each row's group, and the key of each group; `blocks` puts groups into blocks. The second result is the
+        weight by which each row counts.
+        """
+        of_row, keys = groups
+        whole = np.bincount(of_row, weights, minlength=len(keys))
+        inside = (regions >= 0) & (weights > 0.0)
+        pairs, entry = np.unique(of_row[inside] * n_regions + regions[inside], return_inverse=True)
+        group, region = np.divmod(pairs, n_regions)
+        total = np.bincount(entry, weights[inside], minlength=pairs.size)
+        rate = np.minimum(np.bincount(entry, weights[inside] * codes[inside], minlength=pairs.size) / total, 1.0)
+        if design.target == "groups":
+            uncapped, bound = total / whole[group], 1.0
+        else:
+            bound = float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
+            uncapped = np.asarray(total, dtype=np.float64)
+        weight = np.minimum(uncapped, bound)
+        block, number = block_of(keys, blocks)[group], np.ones(pairs.size, dtype=np.int64)
+        rows, own = np.bincount(entry, minlength=pairs.size), np.zeros(weights.size)
+        own[inside] = weights[inside] * (weight / total)[entry]
+        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound, uncapped), own
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the groups of each region."""
+        return np.bincount(self.region, self.number * values, minlength=self.n_regions).astype(np.float64)
+
+    @property
+    def above_cap(self) -> float:
+        """The share of rows, or of their importance weight, by which groups exceed what they count as."""
+        whole = float((self.number * self.uncapped).sum())
+        return 1.0 - float((self.number * self.weight).sum()) / whole if whole > 0.0 else 0.0
+
+    @property
+    def uncapped_rates(self) -> FloatArray:
+        """The rate of each region if every group counted in full; NaN where no row was seen."""
+        total, rates = self.sums(self.uncapped), np.full(self.n_regions, np.nan)
+        np.divide(self.sums(self.uncapped * self.rate), total, out=rates, where=total > 0.0)
+        return rates
+
+    @property
+    def n_groups(self) -> IntArray:
+        """Groups with rows in each region."""
+        return np.bincount(self.region, self.number, minlength=self.n_regions).astype(np.int64)
+
+    @property
+    def rates(self) -> FloatArray:
+        """The weighted rate of each region; NaN where no row was seen."""
+        total, rates = self.sums(self.weight), np.full(self.n_regions, np.nan)
+        np.divide(self.sums(self.weight * self.rate), total, out=rates, where=total > 0.0)
+        return rates
+
+    @property
+    def _variances(self) -> FloatArray:
+        """Sums of w² (y - rate)² over groups: what the variance of a region's weighted sum is estimated by."""
+        return self.sums(np.square(self.weight * (self.rate - self.rates[self.region])))
+
+    @property
+    def _rows(self) -> FloatArray:
+        """Rows that count as much as those of each region."""
+        return self.sums(self.weight * self.row_weight)
+
+    @property
+    def design_effect(self) -> float:
+        """How many times larger variances are than with the same number of independent rows; NaN without rows.
+
+        Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N rows that count as
+        much as these.
+        """
+        rates = np.nan_to_num(self.rates)
+        alone = float((self._rows * rates * (1.0 - rates)).sum())
+        return float(self._variances.sum()) / alone if alone > 0.0 else float("nan")
+
+    @property
+    def telling(self) -> tuple[FloatArray, FloatArray]:
+        """The number of independent rows that would give each rate the same precision, and of positives among them."""
+        total, rates = self.sums(self.weight), np.nan_to_num(self.rates)
+        rows, variances = self._rows, self._variances
+        alike = np.divide(total**2, rows, out=np.zeros(self.n_regions), where=rows > 0.0)
+        told = np.divide(total**2 * rates * (1.0 - rates), variances, out=alike.copy(), where=variances > 0.0)
+        effective = np.minimum(told, alike)  # at most the number of rows
+        return effective, effective * rates

@@ -1,0 +1,102 @@
+"""What every interval method returns, and what the registry knows about it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """Confidence limits for the mean of each region, valid for all regions at once.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float64, one entry per region
+        0 <= lower <= upper <= 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> interval = Interval(np.array([0.25]), np.array([0.75]))
+    >>> interval.midpoint, interval.radius
+    (array([0.5]), array([0.25]))
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def midpoint(self) -> FloatArray:
+        """The centre of each interval."""
+        return self.lower + (self.upper - self.lower) / 2
+
+    @property
+    def radius(self) -> FloatArray:
+        """Half of each interval's width."""
+        return (self.upper - self.lower) / 2
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interval):
+            return NotImplemented
+        return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way from a tally to simultaneous intervals, and what it rests on.
+
+    Parameters
+    ----------
+    name : str
+        What the parameter ``interval`` calls it.
+    function : callable
+        ``function(tally, alpha)`` returns the `Interval` of all regions, which holds with probability at least
+        1 - alpha.
+    theorem : str
+        One line: the result that the method rests on.
+    largest_radius : callable or None
+        ``largest_radius(rows, most, alpha, n_regions)`` bounds how far a limit can be from the values "mean" and
+        "jeffreys" of its region, if that has at least `rows` rows and at most `most` positives. `plan` offers
+        the methods that have it.
+    exact : bool
+        Whether the limits invert the binomial distribution itself, rather than a bound on it.
+    takes_partition : bool
+        Whether the function takes the partition too, as a third argument.
+
+    Examples
+    --------
+    >>> from calibrant.intervals import get_method
+    >>> from calibrant import Tally
+    >>> get_method("hoeffding")(Tally.from_counts([100], [50]), alpha=0.1).radius.round(4)
+    array([0.1224])
+    """
+
+    name: str
+    function: Callable[..., Interval]
+    theorem: str
+    largest_radius: Callable[[int, int, float, int], float] | None = None
+    exact: bool = False
+    takes_partition: bool = False
+
+    def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
+        """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
+        return self.function(tally, alpha, partition) if self.takes_partition else self.function(tally, alpha)
+
+
+def around(center: FloatArray, radius: FloatArray) -> Interval:
+    """Return [center - radius, center + radius] within [0, 1]; [0, 1] where one of the two is NaN: nothing was seen."""
+    unknown = np.isnan(center) | np.isnan(radius)
+    center, radius = np.where(unknown, 0.5, center), np.where(unknown, 1.0, radius)
+    return outwards(center - radius, center + radius)
+
+
+def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
+    """Round limits away from each other, so that rounding cannot make an interval narrower than its formula."""
+    with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
+        lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
+    return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))

@@ -1,0 +1,186 @@
+"""What every confidence sequence does: take labels region by region, and give limits that hold at every moment."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.kernels import Implementation
+from calibrant.limits.interval import Interval, around
+from calibrant.params.rules import OPEN_UNIT, check_state
+from calibrant.params.saved_state import read_counts, read_numbers
+from calibrant.text.sentences import shown
+
+NUMBA_LABELS = 300_000  # from which on loading numba, once compiled, is repaid
+
+
+class Sequence(ABC):
+    """Limits for the rate of each of `n_regions` regions, valid for all regions and all moments at once.
+
+    Claimed: with probability at least 1 - alpha the limits hold after every label, in every region, whatever rule
+    decides from past labels when to look, when to stop, and which region's label is asked for next. Assumed: within a
+    region the labels are independent draws with one rate. A rule that chooses rows within a region, or labels that
+    arrive later if they are of one class, break that assumption.
+
+    Parameters
+    ----------
+    n_regions : int
+        Number of regions B, among which alpha is shared equally.
+    alpha : float in (0, 1)
+        Probability with which any limit may ever miss.
+    """
+
+    name: ClassVar[str]
+    theorem: ClassVar[str]
+    order_free: ClassVar[bool]
+    """Whether the limits depend on the counts alone, so that two streams can be merged."""
+    why_not_mergeable: ClassVar[str] = ""
+    most_regions: ClassVar[int | None] = None
+    """Regions of a saved stream, at most, where memory for each of them is large."""
+
+    counts: IntArray
+    positives: IntArray
+
+    def __init__(self, n_regions: int, alpha: float) -> None:
+        self.alpha = OPEN_UNIT.check("alpha", alpha)
+        self.n_regions = n_regions
+        self.counts, self.positives = np.zeros((2, n_regions), dtype=np.int64)
+
+    @property
+    def log_share(self) -> float:
+        """Return log(B / alpha), what it takes to rule a rate out in one region."""
+        return float(np.log(self.n_regions) - np.log(self.alpha))
+
+    def update(self, regions: IndexArray, codes: CodeArray) -> None:
+        """Take labels (0 or 1) in the order in which they came; `regions` says where each one belongs."""
+        for region, labels in by_region(regions, codes):
+            self._append(region, labels)
+            self.counts[region] += labels.size
+            self.positives[region] += int(np.count_nonzero(labels))
+
+    def add_counts(self, counts: IntArray, positives: IntArray) -> None:
+        """Take labels that are only known by their counts."""
+        if not self.order_free:
+            got = f"{self.name!r}: {self.why_not_mergeable}"
+            raise InvalidTypeError("sequence", "depend on counts only to take counts", got=got)
+        self.counts += counts
+        self.positives += positives
+
+    @abstractmethod
+    def _append(self, region: int, labels: CodeArray) -> None:
+        """Take the labels of one region, before they are added to its counts."""
+
+    @abstractmethod
+    def limits(self) -> Interval:
+        """Return the limits of every region now."""
+
+    @classmethod
+    @abstractmethod
+    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+        """Return the limits after each label of a single stream: what a look after every label would have shown."""
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that is remembered, as plain JSON values."""
+        return {"counts": self.counts.tolist(), "positives": self.positives.tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave."""
+        check_state(state, tuple(self.state()))
+        counts, positives = (read_counts(state[name], name, size=self.n_regions) for name in ("counts", "positives"))
+        if (positives > counts).any():
+            raise InvalidValueError("positives", "be at most counts in every region", got=shown(state["positives"]))
+        self.counts, self.positives = counts, positives
+
+
+class CountSequence(Sequence):
+    """A sequence whose limits depend on the counts alone: order does not matter, and streams can be merged."""
+
+    order_free = True
+
+    @staticmethod
+    @abstractmethod
+    def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
+        """Return the limits for given counts and log(B / alpha)."""
+
+    def _append(self, region: int, labels: CodeArray) -> None:
+        """Nothing besides the counts is remembered."""
+
+    def limits(self) -> Interval:
+        """Return the limits of every region now."""
+        return self.limits_of(self.counts, self.positives, self.log_share)
+
+    @classmethod
+    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+        """Return the limits after each label of a single stream."""
+        hits = np.cumsum(labels, dtype=np.int64)
+        return cls.limits_of(np.arange(1, labels.size + 1), hits, cls(1, alpha).log_share)
+
+
+class HalfWidthSequence(Sequence):
+    """A sequence whose limits are the rate plus and minus a half-width that depends on the summed squared surprises.
+
+    It remembers V = sum over i of (Y_i - mean of the labels before i)², the mean before the first being 1/2.
+    """
+
+    order_free = False
+    why_not_mergeable = "its width depends on how well earlier labels predict each label, so on their order"
+
+    def __init__(self, n_regions: int, alpha: float) -> None:
+        super().__init__(n_regions, alpha)
+        self.surprise = np.zeros(n_regions)
+
+    @staticmethod
+    @abstractmethod
+    def half_width(counts: FloatArray, surprise: FloatArray, log_share: float) -> FloatArray:
+        """Return the half-width for given counts, V = max(1, surprise), and log(B / alpha)."""
+
+    def _append(self, region: int, labels: CodeArray) -> None:
+        terms = squared_surprises(labels, int(self.counts[region]), int(self.positives[region]))
+        # one by one from what was there, so that no batch size changes a bit of the sum
+        self.surprise[region] = np.cumsum(np.concatenate([self.surprise[region : region + 1], terms]))[-1]
+
+    def limits(self) -> Interval:
+        """Return the limits of every region now."""
+        return self._around(self.counts, self.positives, self.surprise, self.log_share)
+
+    @classmethod
+    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+        """Return the limits after each label of a single stream."""
+        counts, hits = np.arange(1, labels.size + 1), np.cumsum(labels, dtype=np.int64)
+        return cls._around(counts, hits, np.cumsum(squared_surprises(labels, 0, 0)), cls(1, alpha).log_share)
+
+    @classmethod
+    def _around(cls, counts: IntArray, positives: IntArray, surprise: FloatArray, log_share: float) -> Interval:
+        n = np.maximum(counts, 1).astype(np.float64)
+        rate = np.where(counts > 0, positives / n, np.nan)
+        return around(rate, cls.half_width(n, np.maximum(surprise, 1.0), log_share))
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that is remembered, as plain JSON values."""
+        return {**super().state(), "surprise": self.surprise.tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave."""
+        super().restore(state)
+        self.surprise = read_numbers(state["surprise"], "surprise", size=self.n_regions, low=0.0)
+
+
+def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatArray:
+    """Return (Y_i - mean of the labels before i)² for labels that follow `n_before` with `k_before` positives."""
+    seen = n_before + np.arange(labels.size)
+    hits = k_before + np.concatenate([[0], np.cumsum(labels[:-1], dtype=np.int64)]) if labels.size else np.empty(0)
+    mean = np.where(seen > 0, hits / np.maximum(seen, 1), 0.5)
+    return np.asarray(np.square(labels - mean))
+
+
+def by_region(regions: IndexArray, codes: CodeArray) -> Iterator[tuple[int, CodeArray]]:
+    """Yield each region with its labels, in the order in which they came; -1 means no region."""
+    order = np.argsort(regions, kind="stable")
+    ordered = regions[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-2))
+    for piece in np.split(order, starts[1:]):
+        if piece.size and regions[piece[0]] >= 0:
+            yield int(regions[piece[0]]), codes[piece]

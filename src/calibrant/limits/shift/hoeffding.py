@@ -1,0 +1,54 @@
+"""Hoeffding's bound on the self-normalised weighted rate: one line, from the sums of w and wy."""
+
+import numpy as np
+
+from calibrant.limits.interval import Interval, around
+from calibrant.limits.shift.evidence import Evidence, weighted_rates
+from calibrant.params.rules import OPEN_UNIT
+
+
+def hoeffding(evidence: Evidence, alpha: float) -> Interval:
+    """Hoeffding's limits for the target rate of every region at once, fully empirical.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        A tally with importance weights, and their bound U; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
+    alpha : float in (0, 1)
+        The probability with which some region's interval may miss its target rate.
+
+    Returns
+    -------
+    Interval
+        pi-check +- radius, within [0, 1]; [0, 1] for a region without weight.
+
+    Notes
+    -----
+    The radius is (U / r) sqrt(ln(2B/alpha) / (2N)), r the mean weight of the region's rows. Proof: Z = w (y - theta)
+    has mean zero and lies in [-U theta, U (1 - theta)], a range of U, so Hoeffding bounds the mean of Z, which equals
+    r (pi-check - theta). Unlike `thm:weighted_cov_shift_estimator` this asks for no lower bound on the weights and no
+    least number of rows, and every term is observed.
+
+    References
+    ----------
+    Hoeffding (1963), "Probability inequalities for sums of bounded random variables", JASA 58, 13-30.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import Partition, Tally
+    >>> from calibrant.shift import Evidence
+    >>> bins = Partition.fixed_width(1)
+    >>> tally = Tally.from_data(bins, np.full(100, 0.5), np.arange(100) % 2, importance_weight=np.ones(100))
+    >>> hoeffding(Evidence(tally, weight_bound=1.0), 0.1).radius.round(4)
+    array([0.1224])
+    """
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    tally, bound = evidence.tally, evidence.weight_bound
+    log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
+    mean = evidence.mean_weights
+    deviation = bound * np.sqrt(log_term / (2.0 * np.maximum(tally.counts, 1)))
+    radius = np.full(tally.n_regions, np.nan)
+    np.divide(deviation, mean, out=radius, where=mean > deviation)  # a larger radius says nothing, and may overflow
+    return around(weighted_rates(tally), radius)

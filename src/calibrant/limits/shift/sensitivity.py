@@ -1,0 +1,69 @@
+"""How wrong the weights may be: intervals that stay valid for weights known up to a relative error."""
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+from calibrant.limits.interval import Interval
+from calibrant.params.rules import OPEN_UNIT
+
+
+def widened(interval: Interval, weight_error: float) -> Interval:
+    """Widen limits for weights that are right up to a relative error.
+
+    Parameters
+    ----------
+    interval : Interval
+        Limits that hold if the weights used, w_hat, were exact.
+    weight_error : float in [0, 1)
+        rho: the true weights w satisfy |w - w_hat| <= rho w_hat, everywhere.
+
+    Returns
+    -------
+    Interval
+        Limits that hold, with the same confidence, for the true weights.
+
+    Notes
+    -----
+    Given that w_hat is a fixed function, the limits given cover E[w_hat Y] / E[w_hat], whose odds are E[w_hat Y] /
+    E[w_hat (1 - Y)]. Replacing w_hat by w changes numerator and denominator by a factor in [1 - rho, 1 + rho] each, so
+    the odds change by at most k = (1 + rho) / (1 - rho): lower becomes lower / (lower + k (1 - lower)), upper becomes
+    k upper / (k upper + 1 - upper). No smaller widening would do: a w that is w_hat (1 + rho) where Y = 1 and
+    w_hat (1 - rho) where Y = 0 attains it, if labels are a function of inputs.
+
+    Examples
+    --------
+    >>> widened(Interval(np.array([0.4]), np.array([0.6])), 0.1)
+    Interval(lower=array([0.35294118]), upper=array([0.64705882]))
+    """
+    factor = (1.0 + weight_error) / (1.0 - weight_error)
+    lower, upper = interval.lower, interval.upper
+    return Interval(lower / (lower + factor * (1.0 - lower)), factor * upper / (factor * upper + (1.0 - upper)))
+
+
+def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
+    """Return how wrong the weights may be, relatively, before an interval reaches `threshold`; 0 where it does already.
+
+    Parameters
+    ----------
+    interval : Interval
+        Limits that hold if the weights used were exact.
+    threshold : float in (0, 1)
+        A rate that matters, say the rate above which one acts.
+
+    Returns
+    -------
+    float array of shape (n_regions,)
+        The largest rho for which `widened(interval, rho)` still lies on one side of the threshold.
+
+    Examples
+    --------
+    >>> tolerated_error(Interval(np.array([0.4, 0.6]), np.array([0.5, 0.7])), 0.55).round(3)
+    array([0.1  , 0.102])
+    """
+    threshold = OPEN_UNIT.check("threshold", threshold)
+    odds = threshold / (1.0 - threshold)
+    lower, upper = interval.lower, interval.upper
+    # the factor on the odds that takes the nearer end to the threshold, k, and rho = (k - 1) / (k + 1)
+    above = (lower - odds * (1.0 - lower)) / (lower + odds * (1.0 - lower))
+    below = (odds * (1.0 - upper) - upper) / (odds * (1.0 - upper) + upper)
+    return np.asarray(np.maximum(np.maximum(above, below), 0.0))

@@ -1,0 +1,182 @@
+"""What both reductions share: checks of the columns and the labels, and the parameters of the bins."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, FloatArray, IndexArray
+from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.regions.parameters import Bins, Method, Value, WeightAndGroupParameters
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import FIX_ROWS, MissingValuesError, as_array, as_column, check_rows, check_same_length
+from calibrant.params.frames import FrameOutput
+from calibrant.params.labels import of_one_kind
+from calibrant.params.rules import Choice, ConfidenceLevel, check_state
+from calibrant.params.saved_state import check_schema, read_labels
+from calibrant.sample.scored_data import ScoredData
+from calibrant.text.sentences import Setting, shown
+
+OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator
+"""The calibrator of one class against the rest."""
+
+_SCHEMA = "calibrant.multiclass/1"
+
+
+@dataclass(eq=False, repr=False)
+class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  # type: ignore[misc]
+    """A calibrator of scores with one column per class."""
+
+    _key: ClassVar[str]  # of what was learned, in a saved state
+
+    n_bins: Bins = "auto"
+    _: KW_ONLY
+    method: Annotated[str, Choice(("anchored", "binning"))] = "anchored"
+    confidence_level: ConfidenceLevel = 0.9
+    interval: Method = "clopper-pearson"
+    value: Value = "jeffreys"
+    classes: ArrayLike | None = None
+
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Calibrate the scores of each class against the labels.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, L)
+            One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        importance_weight : array-like of shape (n,), optional
+            How much each row counts, as in `AnchoredCalibrator.fit`; set `weight_bound` too.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, as in `AnchoredCalibrator.fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._fit(*self._checked(scores, y), importance_weight=importance_weight, groups=groups)
+        return self
+
+    @abstractmethod
+    def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
+        """Calibrate checked scores, given each row's class as the number of its column."""
+
+    def _calibrator(self, confidence_level: float) -> OneClass:
+        """The calibrator of one class, whose labels are 0 and 1."""
+        names = ("n_bins", "interval", "weight_bound", "max_group_size", "group_target")
+        given: dict[str, Any] = {**{name: getattr(self, name) for name in names}, "classes": (0, 1)}
+        if self.method == "anchored":
+            return AnchoredCalibrator(confidence_level=confidence_level, **given)
+        return BinningCalibrator(confidence_level=confidence_level, value=self.value, **given)
+
+    def _checked(self, scores: ArrayLike, y: ArrayLike | None) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
+        """Scores as columns, each row's class as its column, and the classes."""
+        columns = _as_columns(scores)
+        labels = _as_labels(y)
+        check_same_length(columns, labels)
+        if not len(columns):
+            raise InvalidValueError("y", "have at least one row", got="an empty array")
+        known = np.unique(labels) if self.classes is None else as_array(self.classes, "classes")
+        if known.shape != (columns.shape[1],) or np.unique(known).size != known.size:
+            rule = f"have one label for each of the {columns.shape[1]} columns of scores, in their order"
+            advice = ("pass ", Setting("classes", python="classes=model.classes_"))
+            raise InvalidValueError("classes", rule, got=shown(known.tolist()), advice=advice)
+        order = np.argsort(known)
+        place = np.clip(np.searchsorted(known[order], labels), 0, known.size - 1)
+        strange = np.flatnonzero(known[order][place] != labels)
+        if strange.size:
+            rule = f"hold only labels of classes {shown(known.tolist())}"
+            raise InvalidValueError("y", rule, shown(labels[strange[0]]))
+        return columns, order[place], known
+
+    def _columns(self, scores: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        columns = _as_columns(scores)
+        if columns.shape[1] != self.classes_.size:
+            raise InvalidValueError("scores", f"have {self.classes_.size} columns", got=f"{columns.shape[1]}")
+        return columns
+
+    @abstractmethod
+    def _state(self) -> Any:
+        """What was learned, as plain JSON values."""
+
+    @abstractmethod
+    def _restore(self, saved: Any) -> None:
+        """Set what was learned from what `_state` returned; raise where it breaks a rule."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
+        check_is_fitted(self)
+        return {
+            "schema": _SCHEMA,
+            "type": type(self).__name__,
+            "parameters": {name: getattr(self, name) for name in self._parameter_rules()},
+            "classes": self.classes_.tolist(),
+            self._key: self._state(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_schema(state, _SCHEMA, ("type", "parameters", "classes", cls._key))
+        if state["type"] != cls.__name__:
+            raise InvalidValueError("type of the state", f"be {cls.__name__!r}", got=shown(state["type"]))
+        check_state(state["parameters"])
+        added = {"method": "binning", "weight_bound": None, "max_group_size": None, "group_target": "rows"}
+        parameters = {**added, **state["parameters"]}  # what was not there at first
+        known = cls._parameter_rules()
+        check_state(parameters, known)
+        if unknown := [name for name in parameters if name not in known]:
+            raise InvalidValueError("parameters", f"be {', '.join(known)}", got=shown(unknown[0]))
+        calibrator = cls(**parameters)
+        calibrator._check_parameters()
+        classes = read_labels(state["classes"])
+        if len(classes) < 2:
+            raise InvalidValueError("classes", "be at least two labels", got=shown(classes))
+        calibrator._set_classes(np.array(classes))
+        calibrator._restore(state[cls._key])
+        return calibrator
+
+    def _set_classes(self, classes: NDArray[Any]) -> None:
+        self.classes_ = classes
+        self.n_features_in_ = int(classes.size)
+
+
+def _as_labels(y: ArrayLike | None) -> NDArray[Any]:
+    try:
+        return of_one_kind(as_column(y, "y"), "y")
+    except MissingValuesError as error:
+        error.advice = FIX_ROWS  # not to use `scored`, which has one score
+        raise
+
+
+def _as_columns(scores: ArrayLike) -> FloatArray:
+    """Finite scores with at least two columns."""
+    if isinstance(scores, ScoredData):
+        advice = "pass an array of their columns"
+        raise InvalidTypeError(
+            "scores", "have one column per class", got="scored(...) data, which have one", advice=advice
+        )
+    columns = as_array(scores, "scores")
+    if columns.ndim != 2 or columns.shape[1] < 2:
+        raise InvalidValueError("scores", "have shape (n, L), one column per class", got=f"shape {columns.shape}")
+    if columns.dtype.kind not in "biuf":
+        raise InvalidTypeError("scores", "be real numbers", got=f"dtype {columns.dtype}")
+    columns = columns.astype(np.float64)
+    check_rows(~np.isfinite(columns).all(axis=1), columns, "scores", "be finite")
+    return columns

@@ -1,0 +1,89 @@
+"""Predictions in the library of the caller: numpy, torch or CuPy; or as frames of pandas or Polars."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from importlib import import_module
+from types import FunctionType
+from typing import Any, Self
+
+from calibrant.kernels.libraries import in_own_library
+from calibrant.params.rules import Choice
+
+_COLUMNS = {"predict_multiprobability": ("p0", "p1")} | dict.fromkeys(
+    ("predict_interval", "predict_rate_interval"), ("lower", "upper")
+)
+_inside: ContextVar[bool] = ContextVar("inside a prediction", default=False)
+
+
+class FrameOutput:
+    """An estimator whose methods that predict can return frames; see `set_output`."""
+
+    _frames_out = "default"
+
+    def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:
+        """Wrap the methods that the class defines and whose names begin with "predict".
+
+        They take and return arrays of torch and CuPy too, unless the class takes these itself.
+        """
+        super().__init_subclass__(**kwargs)
+        for name, method in list(vars(cls).items()):
+            if name.startswith("predict") and isinstance(method, FunctionType):
+                setattr(cls, name, framed(method) if takes_device_arrays else in_own_library(framed(method)))
+
+    def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
+        """Set the library in which predictions are returned.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            As in scikit-learn: numpy arrays, or pandas or Polars for rows of any kind. It applies to predictions, as
+            there is no method `transform`. None changes nothing.
+        predict : {"default", "input"}, optional
+            "default": always numpy arrays. "input": pandas in, pandas out, with the same index; Polars in,
+            Polars out; arrays for all other rows. Columns of probabilities and sets are named by the classes, those of
+            intervals "lower" and "upper". None changes nothing. A clone starts with "default".
+
+        Returns
+        -------
+        self
+        """
+        if transform is not None:
+            self._frames_out = Choice(("default", "pandas", "polars")).check("transform", transform)
+        if predict is not None:
+            self._frames_out = Choice(("default", "input")).check("predict", predict)
+        return self
+
+
+def framed(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that predicts for rows return what `set_output` says."""
+
+    @wraps(method)
+    def wrapped(self: Any, rows: Any, *args: Any, **named: Any) -> Any:
+        if self._frames_out == "default" or _inside.get():
+            return method(self, rows, *args, **named)
+        token = _inside.set(True)  # methods that are called from within give arrays
+        try:
+            found = method(self, rows, *args, **named)
+        finally:
+            _inside.reset(token)
+        return _frame(rows, found, method.__name__, self.classes_, self._frames_out)
+
+    return wrapped
+
+
+def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> Any:
+    given = type(rows).__module__.partition(".")[0]
+    name = given if wanted == "input" else wanted
+    if name not in ("pandas", "polars") or values.ndim > 2:
+        return values
+    library = import_module(name)
+    columns = _COLUMNS.get(method) or classes.tolist()
+    if name == "polars":
+        if values.ndim == 1:
+            return library.Series(method, values)
+        return library.DataFrame(values, schema=[str(column) for column in columns], orient="row")
+    index = getattr(rows, "index", None) if given == "pandas" else None  # an Index of pandas has none
+    if values.ndim == 1:
+        return library.Series(values, index=index, name=method)
+    return library.DataFrame(values, index=index, columns=list(columns))

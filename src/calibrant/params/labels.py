@@ -1,0 +1,215 @@
+"""Labels of two classes, coded as 0 and 1; the positive class is never guessed."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._typing import ArrayLike, CodeArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_array, as_column, is_missing, missing_entry
+from calibrant.text.numbers import counted
+from calibrant.text.sentences import Setting, Text, shown
+
+_UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
+
+
+class UnexpectedLabelsError(InvalidValueError):
+    """The data hold other labels than the two that were expected."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """The two classes, sorted, and which of them is positive."""
+
+    labels: NDArray[Any]
+    positive_index: Literal[0, 1]
+
+    @property
+    def positive(self) -> Any:
+        """The positive label, as a plain Python value."""
+        return self.labels[self.positive_index : self.positive_index + 1].tolist()[0]
+
+    @property
+    def negative(self) -> Any:
+        """The negative label, as a plain Python value."""
+        return self.labels[1 - self.positive_index : 2 - self.positive_index].tolist()[0]
+
+
+CODED = Classes(np.array([0, 1]), 1)
+"""Classes that are coded as 0 and 1."""
+
+
+def encode_labels(
+    y: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Hashable, score_columns: int
+) -> tuple[CodeArray, Classes]:
+    """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
+
+    `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column belongs to the
+    second class, so a positive label need not be named.
+    """
+    labels = as_column(y, "y")
+    if labels.size == 0:
+        raise InvalidValueError("y", "have at least one row", "an empty array")
+    labels = of_one_kind(labels, "y")
+    seen, rows = _kinds(labels)
+    known = _two_classes(seen, classes, rows)
+    if labels.dtype.kind in "biuf" and known.dtype.kind in "biuf":
+        codes, bad = kernels.encode(labels, *known.tolist())
+        if bad >= 0:
+            raise _too_many(np.unique(labels), {})
+    else:
+        codes = np.asarray(labels == known[1]).astype(np.uint8)
+    positive = _positive_index(known, pos_label, score_columns)
+    return (codes if positive == 1 else 1 - codes), Classes(known, positive)
+
+
+def settle_classes(seen: Mapping[Hashable, int], *, classes: ArrayLike | None, pos_label: Hashable) -> Classes:
+    """Return the classes, from the kinds of label that were seen wherever the rows are, and how many rows have each."""
+    if not seen:
+        raise InvalidValueError("y", "have at least one row", "none")
+    mixed = len({isinstance(kind, str) + 2 * isinstance(kind, bytes) for kind in seen}) > 1
+    kinds = np.array(list(seen), dtype=object) if mixed else np.unique(np.array(list(seen)))
+    if len(kinds) > 2:
+        raise _too_many(kinds, seen)
+    kinds = of_one_kind(kinds, "y")
+    known = _two_classes(kinds, classes, seen)
+    return Classes(known, _positive_index(known, pos_label, score_columns=1))
+
+
+def name_classes(classes: ArrayLike, pos_label: Hashable) -> Classes:
+    """Return two named classes, without labels."""
+    known = _check_classes(classes)
+    return Classes(known, _positive_index(known, pos_label, score_columns=1))
+
+
+def classes_of(y: ArrayLike, known: Classes) -> NDArray[Any]:
+    """Return the two classes of a batch of labels: as known, or -1 and 1 where 0 and 1 are known and -1 is there."""
+    with_minus = (known.negative, known.positive) == (0, 1) and np.any(as_array(y, "y") == -1)
+    return np.array([-1, 1]) if with_minus else known.labels
+
+
+def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Hashable, int]]:
+    """Return the kinds seen, and how many rows have each text.
+
+    Of numbers, only the smallest and the largest are returned; the coding finds others.
+    """
+    if labels.dtype.kind in "biuf":
+        low, high = labels.min(), labels.max()
+        return np.array([low] if low == high else [low, high], dtype=labels.dtype), {}
+    kinds, counts = np.unique(labels, return_counts=True)
+    rows = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
+    if kinds.size > 2:
+        raise _too_many(kinds, rows)
+    return kinds, rows
+
+
+def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return labels, none missing, that can be compared with each other."""
+    if labels.dtype.kind == "f":
+        missing = np.flatnonzero(np.isnan(labels))
+        if missing.size:
+            raise missing_entry(name, int(missing[0]), missing.size, "NaN")
+    if labels.dtype.kind not in "biufOUST":
+        raise InvalidTypeError(name, "hold numbers, bools or text", f"dtype {labels.dtype}")
+    if labels.dtype.kind not in "OT":
+        return labels
+    missing = np.flatnonzero([is_missing(entry) for entry in labels])
+    if missing.size:
+        raise missing_entry(name, int(missing[0]), missing.size, repr(labels[missing[0]]))
+    if all(isinstance(entry, str) for entry in labels) or all(isinstance(entry, bytes) for entry in labels):
+        return labels
+    if all(isinstance(entry, bool | int | float | Decimal | np.number | np.bool_) for entry in labels):
+        numbers = np.array([plain_number(entry) for entry in labels.tolist()])
+        if numbers.dtype.kind == "O":
+            got = shown(next(entry for entry in labels.tolist() if not _fits(entry)))
+            raise InvalidValueError(name, "hold numbers that fit 64 bits", got=got)
+        return of_one_kind(numbers, name)
+    names = sorted({type(entry).__name__ for entry in labels})
+    raise InvalidTypeError(name, "hold one kind of entry, numbers, bools or text", ", ".join(names))
+
+
+def _fits(entry: Any) -> bool:
+    """Whether a number is one of numpy's own kinds."""
+    return np.array(plain_number(entry)).dtype.kind != "O"
+
+
+def plain_number(entry: Any) -> Any:
+    """Decimals, which databases give for large whole numbers, as plain numbers; anything else as it is."""
+    if not isinstance(entry, Decimal) or not entry.is_finite():
+        return entry
+    return int(entry) if entry == entry.to_integral_value() else float(entry)
+
+
+def _too_many(kinds: NDArray[Any], rows: Mapping[Hashable, int]) -> UnexpectedLabelsError:
+    """Return the error for more than two kinds of label; `rows` has the number of rows of each."""
+    few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
+    fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
+    advice: Text = (
+        ("labels between 0 and 1 are not outcomes; were ", Setting("scores"), " and ", Setting("y"), " swapped?")
+        if fractions
+        else _spelling(rows) or "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
+    )
+    return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice)
+
+
+def _spelling(rows: Mapping[Hashable, int]) -> str | None:
+    """What to say of labels that differ in spaces or case only, given how many rows have each; None without any.
+
+    >>> _spelling({"bad": 40, "good": 60, "BAD": 3})
+    "did you mean 'bad'? 3 rows have 'BAD'"
+    """
+    known: dict[str, str] = {}
+    wrong = []
+    for text in sorted((kind for kind in rows if isinstance(kind, str)), key=lambda kind: (-rows[kind], kind)):
+        usual = known.setdefault(" ".join(text.split()).casefold(), text)
+        if usual != text:
+            have = "has" if rows[text] == 1 else "have"
+            wrong.append(f"did you mean {usual!r}? {counted(rows[text], 'row')} {have} {text!r}")
+    return "; ".join(wrong[:3]) or None
+
+
+def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Hashable, int]) -> NDArray[Any]:
+    if classes is None:
+        if (spelling := _spelling(rows)) is not None:
+            got = " and ".join(map(repr, seen.tolist()))
+            raise UnexpectedLabelsError("y", "hold two classes", got, spelling)
+        if seen.size == 1:
+            only = seen.tolist()[0]
+            example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
+            name_both = ("name both where one of them is rare, as in ", example, "; the intervals are then one-sided")
+            raise UnexpectedLabelsError("y", "hold two classes", f"one class only, {only!r}", name_both)
+        return seen
+    known = _check_classes(classes)
+    strange = [label for label in seen.tolist() if label not in known.tolist()]
+    if strange:
+        rule = ("hold only the labels ", Setting("classes", known.tolist()))
+        named = dict.fromkeys(known.tolist(), sum(rows.values()))  # the spelling that was named is the usual one
+        advice = _spelling(named | {label: rows.get(label, 0) for label in strange})
+        raise UnexpectedLabelsError("y", rule, repr(strange[0]), advice)
+    return known
+
+
+def _check_classes(classes: ArrayLike) -> NDArray[Any]:
+    labels = as_array(classes, "classes")
+    if labels.shape != (2,) or (known := np.unique(of_one_kind(labels, "classes"))).size != 2:
+        raise InvalidValueError("classes", "be two different labels", shown(classes))
+    return known
+
+
+def _positive_index(known: NDArray[Any], pos_label: Hashable, score_columns: int) -> Literal[0, 1]:
+    labels, pos_label = known.tolist(), plain_number(pos_label)
+    if pos_label is not None:
+        # what is not a plain value, such as an array, may answer == with something that is neither true nor false
+        plain = isinstance(pos_label, str | bytes | bool | int | float | np.generic)
+        if not plain or pos_label not in labels:
+            raise InvalidValueError("pos_label", f"be one of the classes {labels}", shown(pos_label))
+        return cast(Literal[0, 1], labels.index(pos_label))
+    if score_columns == 1 and (known.dtype.kind not in "biuf" or set(labels) not in _UNAMBIGUOUS):
+        rule = f"name the positive class, one of {labels}, unless the classes are 0 and 1, or -1 and 1"
+        raise InvalidValueError("pos_label", rule, "none")
+    return 1

@@ -1,0 +1,377 @@
+"""What parameters must be: each rule is written once, with its words and its check.
+
+A field of an estimator carries its rule in its annotation, `cv: Annotated[int, Integer(2)] = 5`, and
+`CheckedParameters` checks it. Functions check one value with a rule, `Integer(1).check("cv", cv)`.
+"""
+
+import inspect
+import math
+import operator
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from numbers import Real
+from types import FunctionType
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+
+import numpy as np
+
+from calibrant._typing import Seed
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.text.sentences import did_you_mean, shown
+
+T = TypeVar("T", covariant=True)
+S = TypeVar("S")
+_GENERATORS = (np.random.Generator, np.random.RandomState, np.random.SeedSequence)
+_MOST_BINS = 10**7  # their edges take 80 MB
+_THREADS_PER_CORE = 8  # more would cost memory and gain nothing
+
+
+class Rule(ABC, Generic[T]):
+    """What a parameter must be.
+
+    A subclass sets `words`, what follows "must be", and implements `parse`. Rules combine: `Integer(1) | Only("auto")`.
+    """
+
+    words: str
+    choices: tuple[str, ...] = ()
+    """The words that it may be, where it is one of several words."""
+
+    @abstractmethod
+    def parse(self, value: Any) -> T:
+        """Return the value in its plain form; raise TypeError for a wrong kind and ValueError for a wrong value."""
+
+    def check(self, name: str, value: Any) -> T:
+        """Return the value in its plain form, or raise an error that names the parameter.
+
+        >>> (Integer(1) | Only("auto")).check("n_bins", "ten")
+        Traceback (most recent call last):
+        calibrant.errors.InvalidValueError: n_bins must be an int >= 1 or "auto"; got 'ten'
+        """
+        try:
+            return self.parse(value)
+        except TypeError:
+            raise InvalidTypeError(name, f"be {self.words}", got=shown(value)) from None
+        except ValueError:
+            raise InvalidValueError(name, f"be {self.words}", got=shown(value), advice=self.advice(value)) from None
+
+    def advice(self, value: Any) -> str | None:
+        """What was probably meant by a wrong value."""
+        return did_you_mean(value, self.choices) if isinstance(value, str) else None
+
+    def __or__(self, other: "Rule[S]") -> "Rule[T | S]":
+        return _AnyOf(self, other)
+
+
+class _AnyOf(Rule[Any]):
+    """One of several rules."""
+
+    def __init__(self, first: Rule[Any], last: Rule[Any]) -> None:
+        self._rules: tuple[Rule[Any], ...] = (*(first._rules if isinstance(first, _AnyOf) else (first,)), last)
+        self.words = f"{', '.join(rule.words for rule in self._rules[:-1])} or {last.words}"
+        self.choices = tuple(word for rule in self._rules for word in rule.choices)
+
+    def parse(self, value: Any) -> Any:
+        wrong_value = False
+        for rule in self._rules:
+            try:
+                return rule.parse(value)
+            except TypeError:
+                continue
+            except ValueError:
+                wrong_value = True
+        raise ValueError if wrong_value else TypeError
+
+
+class Integer(Rule[int]):
+    """A whole number of at least `minimum`."""
+
+    def __init__(self, minimum: int, words: str = "an int") -> None:
+        self.minimum = minimum
+        self.words = f"{words} >= {minimum}"
+
+    def parse(self, value: Any) -> int:
+        """Return a plain int."""
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)
+        if number < self.minimum:
+            raise ValueError
+        return number
+
+
+@dataclass(frozen=True)
+class Number(Rule[float]):
+    """A finite number; with `low` and `high` one between them, limits included unless `open_low` or `open_high`."""
+
+    words: str = "a finite number"
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+
+    def parse(self, value: Any) -> float:
+        """Return a plain float."""
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+            raise TypeError
+        try:
+            number = float(value)
+        except OverflowError:
+            raise ValueError from None
+        outside = not (math.isfinite(number) and self.low <= number <= self.high)
+        if outside or (self.open_low and number == self.low) or (self.open_high and number == self.high):
+            raise ValueError
+        return number
+
+    def advice(self, value: Any) -> str | None:
+        """A share that was given in percent.
+
+        >>> OPEN_UNIT.advice(80)
+        'write 0.8 for 80 %'
+        """
+        percentage = (self.low, self.high) == (0.0, 1.0) and 1.0 < value < 100.0
+        return f"write {value / 100:g} for {value:g} %" if percentage else None
+
+
+class Only(Rule[str]):
+    """One word, such as "auto"."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+        self.words = f'"{word}"'
+
+    def parse(self, value: Any) -> str:
+        """Return the word."""
+        if not isinstance(value, str):
+            raise TypeError
+        if value != self._word:
+            raise ValueError
+        return self._word
+
+
+class Choice(Rule[str]):
+    """One of several words."""
+
+    def __init__(self, choices: Collection[str]) -> None:
+        self.choices = tuple(choices)
+        self.words = f"one of {', '.join(map(repr, self.choices))}"
+
+    def parse(self, value: Any) -> str:
+        """Return the word."""
+        if not isinstance(value, str) or value not in self.choices:
+            raise ValueError
+        return value
+
+
+class Flag(Rule[bool]):
+    """True or False."""
+
+    words = "True or False"
+
+    def parse(self, value: Any) -> bool:
+        """Return a plain bool."""
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError
+        return bool(value)
+
+
+@dataclass(frozen=True)
+class _Passing(Rule[Any]):
+    """An object that passes a test."""
+
+    words: str
+    test: Callable[[Any], bool]
+
+    def parse(self, value: Any) -> Any:
+        """Return the object."""
+        if not self.test(value):
+            raise TypeError
+        return value
+
+
+class Instance(_Passing):
+    """An object of a type, or of one of several; `words` says which, with an example."""
+
+    def __init__(self, kind: type | tuple[type, ...], words: str) -> None:
+        super().__init__(words, lambda value: isinstance(value, kind))
+
+
+class Names(_Passing):
+    """A list of names, each a text or a number; `words` says of what, with an example."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words, _are_names)
+
+
+class Having(_Passing):
+    """An object, not a class, that has some methods; `words` says what it is, with an example."""
+
+    def __init__(self, methods: tuple[str, ...], words: str) -> None:
+        super().__init__(words, lambda value: not isinstance(value, type) and all(hasattr(value, m) for m in methods))
+
+
+class Optional(Rule[S | None]):
+    """None, or what another rule takes. The words do not mention None."""
+
+    def __init__(self, rule: Rule[S]) -> None:
+        self._rule = rule
+        self.words = rule.words
+
+    def parse(self, value: Any) -> S | None:
+        """Return None, or the value in its plain form."""
+        return None if value is None else self._rule.parse(value)
+
+
+@dataclass(frozen=True)
+class Pair(Rule[tuple[float, float]]):
+    """Two numbers that keep a rule; if `increasing`, in increasing order and a finite width apart."""
+
+    words: str
+    rule: Number
+    increasing: bool = False
+
+    def parse(self, value: Any) -> tuple[float, float]:
+        """Return two plain floats."""
+        if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or len(value) != 2:
+            raise TypeError
+        first, second = (self.rule.parse(number) for number in value)
+        if self.increasing and not 0.0 < second - first < math.inf:
+            raise ValueError
+        return first, second
+
+
+class RandomState(Rule[Any]):
+    """What seeds a random generator; nothing is drawn from it."""
+
+    words = "an int >= 0, a numpy generator or None"
+
+    def parse(self, value: Any) -> Any:
+        """Return it unchanged."""
+        return value if value is None or isinstance(value, _GENERATORS) else Integer(0).parse(value)
+
+
+class Jobs(Rule[int]):
+    """How many threads to use."""
+
+    words = "an int >= 1, -1 for every core or None for one thread"
+
+    def parse(self, value: Any) -> int:
+        """Return the number of threads."""
+        if value is None:
+            return 1
+        cores = os.cpu_count() or 1
+        if isinstance(value, int | np.integer) and value == -1:
+            return cores
+        return min(Integer(1).parse(value), _THREADS_PER_CORE * cores)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str | int | float | np.generic) for name in value)
+
+
+SCORE_RANGE = Pair("a pair (low, high) of numbers with low < high", Number(), increasing=True)
+OPEN_UNIT = Number("a number strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
+_FRACTION = Number("a fraction strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
+CLIP = Number("a number strictly between 0 and 0.5", 0.0, 0.5, open_low=True, open_high=True)
+TEXT = Instance(str, "text")
+FRACTION_OR_COUNT = _FRACTION | Integer(1, "a number of rows")
+"""Part of the rows: a fraction of them, or how many."""
+SIZE_OF_HOLD_OUT = _FRACTION | Integer(0, "a number of rows") | Only("auto")
+"""The same, or none, or a choice."""
+
+
+ConfidenceLevel: TypeAlias = Annotated[float, OPEN_UNIT]
+RandomSeed: TypeAlias = Annotated[Seed, RandomState()]
+Threads: TypeAlias = Annotated[int | None, Jobs()]
+
+_TAKEN_ELSEWHERE = {
+    "groups": "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group",
+    "segments": "use BinningCalibrator or AnchoredCalibrator, or fit one calibrator for each segment",
+    "importance_weight": "use BinningCalibrator or AnchoredCalibrator",
+    "sample_weight": "repeat the rows instead",
+}
+
+
+def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method raise an error, with advice, for arguments that only other calibrators take; keep its signature."""
+    takes = inspect.signature(method).parameters
+    refused = [name for name in _TAKEN_ELSEWHERE if name not in takes]
+    if not refused or any(part.kind is part.VAR_KEYWORD for part in takes.values()):
+        return method
+
+    @wraps(method)
+    def wrapped(self: Any, *args: Any, **named: Any) -> Any:
+        for name in refused:
+            if named.pop(name, None) is not None:
+                raise InvalidTypeError(name, f"be left out for {type(self).__name__}", advice=_TAKEN_ELSEWHERE[name])
+        return method(self, *args, **named)
+
+    return wrapped
+
+
+class CheckedParameters:
+    """A dataclass whose fields are parameters, and whose annotations carry what these must be.
+
+    `pos_label` and `classes` have no rule here: they are checked together with the labels.
+    """
+
+    _replaced: ClassVar[Mapping[str, str]] = {"alpha": "use confidence_level, which is 1 - alpha"}
+    """Parameters of other libraries, and what to do instead; they are in no signature."""
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Say what replaces a parameter that other libraries have; Python would only say that it is not expected."""
+        known = getattr(cls, "__dataclass_fields__", {})
+        for name, advice in cls._replaced.items():
+            if name in parameters and name not in known:
+                raise InvalidTypeError(name, "be left out", got=shown(parameters[name]), advice=advice)
+        instance: Self = super().__new__(cls)
+        return instance
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let the methods that learn say why they cannot take groups, segments or weights, if they cannot."""
+        super().__init_subclass__(**kwargs)
+        for name in ("fit", "partial_fit"):
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType):
+                setattr(cls, name, _refusing(method))
+
+    @classmethod
+    def _parameter_rules(cls) -> dict[str, Rule[object]]:
+        """The rule of each parameter."""
+        kinds = {name: field.type for name, field in getattr(cls, "__dataclass_fields__", {}).items()}
+        return {name: kind.__metadata__[0] for name, kind in kinds.items() if hasattr(kind, "__metadata__")}
+
+    def _check_parameters(self) -> None:
+        """Raise an error for the first parameter that breaks its rule."""
+        for name, rule in self._parameter_rules().items():
+            rule.check(name, getattr(self, name))
+
+
+def check_bins(value: Any) -> int:
+    """Return `value` as a number of bins whose edges fit into memory."""
+    number = Integer(1).check("n_bins", value)
+    if number > _MOST_BINS:
+        raise InvalidValueError("n_bins", f"be at most {_MOST_BINS:,}", got=f"{number:,}")
+    return number
+
+
+def error_budget(confidence_level: Any) -> float:
+    """Return alpha = 1 - confidence_level, never rounded up to 1: the largest double below it errs on the safe side."""
+    return min(1.0 - OPEN_UNIT.check("confidence_level", confidence_level), math.nextafter(1.0, 0.0))
+
+
+def check_state(state: Any, keys: Collection[str] = ()) -> None:
+    """Raise unless it is a mapping, as `to_dict` returns, with these keys."""
+    if not isinstance(state, Mapping):
+        raise InvalidTypeError("state", "be the dict that to_dict returned", got=type(state).__name__)
+    absent = [key for key in keys if key not in state]
+    if absent:
+        got = ", ".join(map(repr, list(state)[:20])) or "an empty one"
+        raise InvalidValueError("state", f"have the key {absent[0]!r}, as to_dict writes it", got=got)
+
+
+def thread_count(n_jobs: Any) -> int:
+    """Return the number of threads `n_jobs` asks for: None is 1, -1 is every core."""
+    return Jobs().check("n_jobs", n_jobs)

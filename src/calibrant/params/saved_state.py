@@ -1,0 +1,103 @@
+"""Reading saved states: every `from_dict` checks what it is given by these functions."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_numbers
+from calibrant.params.labels import Classes, name_classes
+from calibrant.params.rules import Flag, Integer, check_state
+from calibrant.text.sentences import shown
+
+_LARGEST_COUNT = 2**53
+
+
+def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:
+    """Raise for a state of another kind, of a newer release, or without all of its keys."""
+    check_state(state, ("schema",))
+    if state["schema"] != schema:
+        raise InvalidValueError("schema of the state", f"be {schema!r}", got=shown(state["schema"]))
+    check_state(state, keys)
+
+
+def read_flag(state: Mapping[str, Any], name: str) -> bool:
+    """A bool."""
+    return Flag().check(name, state[name])
+
+
+def read_count(state: Mapping[str, Any], name: str) -> int:
+    """A whole number from 0 to the largest that a double counts exactly."""
+    count = Integer(0).check(name, state[name])
+    if count > _LARGEST_COUNT:
+        raise InvalidValueError(name, f"be at most {_LARGEST_COUNT:,}", got=shown(count))
+    return count
+
+
+def read_numbers(
+    values: Any, name: str, *, size: int | None = None, low: float = -math.inf, high: float = math.inf
+) -> FloatArray:
+    """Finite numbers, from `low` to `high`; `size` of them where it is given."""
+    if not isinstance(values, list | tuple | np.ndarray):
+        raise InvalidTypeError(name, "be a list of numbers", got=type(values).__name__)
+    numbers = as_numbers(np.empty(0) if len(values) == 0 else values, name)
+    if size is not None and numbers.size != size:
+        raise InvalidValueError(name, f"have {size:,} entries", got=f"{numbers.size:,}")
+    outside = numbers[(numbers < low) | (numbers > high)]
+    if outside.size:
+        raise InvalidValueError(name, f"be numbers from {low:g} to {high:g}", got=f"{outside[0]:g}")
+    return numbers
+
+
+def read_counts(values: Any, name: str, *, size: int | None = None) -> IntArray:
+    """Whole numbers >= 0; `size` of them where it is given."""
+    numbers = read_numbers(values, name, size=size, low=0.0, high=_LARGEST_COUNT)
+    if (numbers != np.floor(numbers)).any():
+        raise InvalidValueError(name, "be whole numbers", got=shown(list(values)))
+    return numbers.astype(np.int64)
+
+
+def read_limits(lower: Any, upper: Any, n_regions: int) -> tuple[FloatArray, FloatArray]:
+    """Confidence limits of every region: 0 <= lower <= upper <= 1."""
+    low, high = (
+        read_numbers(values, name, size=n_regions, low=0.0, high=1.0)
+        for name, values in (("lower", lower), ("upper", upper))
+    )
+    if (low > high).any():
+        region = int(np.flatnonzero(low > high)[0])
+        raise InvalidValueError("lower", "be at most upper", got=f"{low[region]:g} and {high[region]:g}")
+    return low, high
+
+
+def read_labels(labels: Any) -> list[Any]:
+    """Different labels of one kind: text, bytes, bools, 64-bit integers or finite floats."""
+    kinds = {type(label) for label in labels} if isinstance(labels, list | tuple) else set()
+    if (
+        len(kinds) != 1
+        or not kinds <= {str, bytes, bool, int, float}
+        or (kinds == {int} and not all(-(2**63) <= label < 2**63 for label in labels))
+        or (kinds == {float} and not all(map(math.isfinite, labels)))
+        or len(set(labels)) != len(labels)
+    ):
+        rule = "be different labels of one kind: text, bools, 64-bit integers or finite floats"
+        raise InvalidValueError("classes", rule, got=shown(labels))
+    return list(labels)
+
+
+def read_classes(labels: Any, positive_index: Any) -> Classes:
+    """Two classes, sorted as `fit` leaves them."""
+    if type(positive_index) is not int or positive_index not in (0, 1):
+        raise InvalidValueError("positive_index", "be 0 or 1", got=shown(positive_index))
+    known = read_labels(labels)
+    if len(known) != 2 or not known[0] < known[1]:
+        raise InvalidValueError("classes", "be two labels in increasing order", got=shown(labels))
+    return name_classes(known, known[positive_index])
+
+
+def within(error: CalibrantError, place: str) -> CalibrantError:
+    """The same error, with the place where it was found."""
+    kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
+    return kind(None, f"{place} is not valid: {error}")

@@ -1,0 +1,384 @@
+"""Batches of Arrow data as plain arrays, checked once; faulty rows are reported and left out. And work on batches."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._optional import pa
+from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys
+from calibrant.cells.bins import OTHER
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import EXACT_INTEGERS, LARGEST_WEIGHT
+from calibrant.params.labels import plain_number
+from calibrant.sample.draw import Draw, id_keys, position_keys
+from calibrant.sample.faults import Fault, Faults, Place
+from calibrant.text.sentences import did_you_mean
+
+_NO_PARTS = ("pending", "kept")
+_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The names of the columns that are read; rows where the column `pending` has no entry are skipped.
+
+    Rows are drawn by group if there is one, else by id, else by position. Segments that are not in `kept` are read as
+    one, `OTHER`; None keeps all.
+    """
+
+    score: str
+    label: str | None = None
+    segment: str | None = None
+    weight: str | None = None
+    id: str | None = None
+    group: str | None = None
+    pending: str | None = None
+    kept: frozenset[Hashable] | None = None
+
+    @property
+    def named(self) -> dict[str, str]:
+        """From each role to the name of its column."""
+        pairs = ((part.name, getattr(self, part.name)) for part in fields(self) if part.name not in _NO_PARTS)
+        return {part: name for part, name in pairs if name is not None}
+
+    @property
+    def to_read(self) -> list[str]:
+        """The columns that must be read, each once."""
+        return list(dict.fromkeys(name for name in (*self.named.values(), self.pending) if name is not None))
+
+    @property
+    def keyed(self) -> bool:
+        """Whether rows are drawn by the entries of a column, not by position."""
+        return self.id is not None or self.group is not None
+
+    def only(self, *parts: str) -> "Columns":
+        """Keep the score and these roles; the same rows are skipped."""
+        chosen = {part: getattr(self, part) for part in parts}
+        return Columns(self.score, **chosen, pending=self.pending, kept=self.kept)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise an error for columns that the data do not have, and for a label that is also something else."""
+        for part, name in self.named.items():
+            if part != "label":
+                self.check_no_label(part, name)
+        if self.group is not None and self.group == self.score:
+            rule = "be another column than that of the score"
+            raise InvalidValueError("group", rule, got="the same", column=self.group)
+        if self.group is not None and self.id is not None:
+            rule, advice = "be None with a group", "whole groups are drawn, by the entries of their column"
+            raise InvalidValueError("id", rule, got=repr(self.id), advice=advice)
+        for part, name in self.named.items():
+            check_name(part, name, names)
+
+    def check_no_label(self, part: str, name: str) -> None:
+        """Raise an error if the column of another role is that of the label.
+
+        Rows that are picked, ordered or divided by their labels are no random sample, and nothing would be proved.
+        """
+        if self.label is not None and name == self.label:
+            rule = "be another column than that of the label"
+            raise InvalidValueError(part, rule, got="the same", column=name)
+
+
+def check_name(part: str, name: str, names: Sequence[str]) -> None:
+    """Raise an error unless the data have one column of this name."""
+    count = list(names).count(name)
+    if count > 1:
+        raise InvalidValueError(part, "appear once", got=f"{count} columns of that name", column=name)
+    if count == 0:
+        shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
+        advice = did_you_mean(name, names)
+        raise InvalidValueError(part, "be in the data", got=f"columns {shown}", advice=advice, column=name)
+
+
+def missing_column(role: str) -> InvalidValueError:
+    """The error where a column is needed that was not named."""
+    return InvalidValueError(role, f"name the column of {role}s", got="None", advice=f"use scored(..., {role}=...)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded:
+    """The distinct labels or segments of a batch, and for each row the number of its own."""
+
+    names: tuple[Any, ...]
+    number: IndexArray | CodeArray
+
+    def take(self, index: Any) -> "Coded":
+        """The rows at `index`."""
+        return Coded(self.names, self.number[index])
+
+    def pooled(self, kept: frozenset[Hashable] | None) -> "Coded":
+        """The same, with all entries that are not kept as one, `OTHER`, which is the last."""
+        if kept is None or kept.issuperset(self.names):
+            return self
+        names = (*(name for name in self.names if name in kept), OTHER)
+        codes = {name: code for code, name in enumerate(names)}
+        number = np.array([codes.get(name, len(names) - 1) for name in self.names], dtype=np.intp)
+        return Coded(names, number[self.number])
+
+    def rows(self) -> dict[Hashable, int]:
+        """Count the rows of each entry; entries without rows are left out."""
+        counts = np.bincount(self.number, minlength=len(self.names)).tolist()
+        return {name: rows for name, rows in zip(self.names, counts, strict=True) if rows}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchRows:
+    """The usable rows of a batch: finite scores, and what else was asked for."""
+
+    scores: NDArray[Any]
+    labels: Coded | None = None
+    segments: Coded | None = None
+    weights: FloatArray | None = None
+    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # empty unless asked for
+    origin: IndexArray | None = None  # positions of these rows in the batch; None if these are all of its rows
+    skipped: int = 0  # rows of the batch without a label
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def take(self, index: IndexArray | NDArray[np.bool_]) -> Self:
+        """The rows at `index`, or where a mask is true."""
+        place = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp, copy=False)
+        return replace(
+            self,
+            scores=self.scores[index],
+            labels=None if self.labels is None else self.labels.take(index),
+            segments=None if self.segments is None else self.segments.take(index),
+            weights=None if self.weights is None else self.weights[index],
+            keys=self.keys[index] if self.keys.size else self.keys,
+            origin=place if self.origin is None else self.origin[place],
+        )
+
+    def in_batch(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of rows of the batch, from a mask of these rows."""
+        whole = np.zeros(len(self) if self.origin is None else int(self.origin.max(initial=-1)) + 1, dtype=bool)
+        whole[slice(None) if self.origin is None else self.origin] = chosen
+        return whole
+
+    def first(self, chosen: NDArray[np.bool_], place: Place) -> Place | None:
+        """Return the place of the first chosen row, or None."""
+        if not chosen.any():
+            return None
+        row = int(chosen.argmax())
+        return place.after(row if self.origin is None else int(self.origin[row]))
+
+    def drawn_by(self, draw: Draw) -> NDArray[np.bool_]:
+        """Return whether each row is drawn."""
+        return draw.chosen(self.keys, self.by_segment()) if draw.limits else draw.chosen(self.keys)
+
+    def by_segment(self) -> list[tuple[Any, Any]]:
+        """Return each segment's name and rows; None and all rows if there are no segments."""
+        if self.segments is None:
+            return [(None, slice(None))]
+        names = self.segments.names
+        return list(zip(names, grouped(self.segments.number, len(names)), strict=True))
+
+
+def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
+    """Return the rows of each group, in order, given the number of each row's group."""
+    # numpy sorts short integers by their digits, not by comparing them
+    order = np.argsort(number.astype(np.uint16) if n_groups <= 2**16 else number, kind="stable")
+    ends = np.cumsum(np.bincount(number, minlength=n_groups)).tolist()
+    return [order[start:end] for start, end in pairwise([0, *ends])]
+
+
+def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> tuple[BatchRows, Faults]:
+    """Read the columns of a record batch; with `keys`, also make a key for each row."""
+    read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
+    scores, unfit = _scores(read["score"], columns.score)
+    for part, column in read.items():
+        if column.null_count:
+            unfit.append((Fault(part, columns.named[part], "have no missing values"), _nulls(column)))
+        nans = _nans(column) if part in ("label", "segment", "group") else None
+        if nans is not None:
+            unfit.append((Fault(part, columns.named[part], "hold no NaN"), nans))
+    weights = None
+    if columns.weight is not None:
+        weights = numbers(read["weight"], columns.weight, "weight").astype(np.float64)
+        unfit += _unfit_weights(weights, read["weight"], columns.weight)
+    skipped = None if columns.pending is None else absent_rows(plain_column(batch.column(columns.pending)))
+    faults, bad = Faults(), skipped
+    for fault, rows in unfit:
+        wrong = rows if skipped is None else rows & ~skipped
+        faults += Faults.of(fault, wrong, place)
+        bad = wrong if bad is None else bad | wrong
+    if bad is not None:  # faulty rows are left out; the caller raises the faults
+        good = np.flatnonzero(~bad)
+        read = {part: column.take(good) for part, column in read.items()}
+        scores, weights = scores[good], None if weights is None else weights[good]
+    row_keys = np.empty(0, dtype=np.uint64)
+    if keys and columns.group is not None:
+        row_keys = id_keys(read["group"], columns.group, "group")
+    elif keys and columns.id is not None:
+        row_keys = id_keys(read["id"], columns.id)
+    elif keys:
+        row_keys = position_keys(place.key, len(batch))[slice(None) if bad is None else good]
+    found = BatchRows(
+        scores,
+        _labels(read["label"], columns.label) if columns.label is not None else None,
+        None if columns.segment is None else _encoded(read["segment"], "segment", columns.segment).pooled(columns.kept),
+        weights,
+        row_keys,
+        None if bad is None else good,
+        0 if skipped is None else int(np.count_nonzero(skipped)),
+    )
+    return found, faults
+
+
+def plain_column(column: Any) -> Any:
+    """Return the column with a type whose rows Arrow can take and whose `null_count` counts all nulls."""
+    if isinstance(column, pa.ExtensionArray):
+        return plain_column(column.storage)
+    if str(column.type) in _VIEWS:
+        plain = pa.type_for_alias(_VIEWS[str(column.type)])
+        try:
+            return column.cast(plain)
+        except pa.ArrowNotImplementedError:  # pyarrow 17
+            return pa.array(column.to_pylist(), plain)
+    if pa.types.is_dictionary(column.type):
+        entries = plain_column(column.dictionary)
+        if entries is not column.dictionary:
+            column = pa.DictionaryArray.from_arrays(column.indices, entries)
+        return column.dictionary_decode() if entries.null_count else column
+    return column
+
+
+def _nans(column: Any) -> NDArray[np.bool_] | None:
+    """Return a mask of NaN entries, or None without NaN."""
+    if not pa.types.is_floating(column.type):
+        return None
+    values = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+    if values.dtype != np.float16 and kernels.first_nonfinite(values) < 0:
+        return None
+    nans = np.isnan(values)
+    return nans if nans.any() else None
+
+
+def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
+    """Return a numeric column as float64 or float32, with NaN for null."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return numbers(column.dictionary_decode(), name, part)
+    if kind in (pa.float64(), pa.float32()):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if pa.types.is_float16(kind):
+        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float32)
+    if pa.types.is_integer(kind):
+        whole = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
+        if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > EXACT_INTEGERS:
+            got = "whole numbers beyond 2**53"
+            raise InvalidValueError(part, "be numbers that float64 can tell apart", got=got, column=name)
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    text = next((value for value in column.to_pylist() if value is not None), None)
+    raise InvalidTypeError(part, "hold real numbers", got=f"{kind}, such as {text!r}", column=name)
+
+
+def _nulls(column: Any) -> NDArray[np.bool_]:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+
+
+def absent_rows(column: Any) -> NDArray[np.bool_] | None:
+    """Return a mask of missing labels, null or NaN, or None if no label is missing."""
+    nans = _nans(column)
+    if column.null_count == 0:
+        return nans
+    return _nulls(column) if nans is None else _nulls(column) | nans
+
+
+def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[tuple[Fault, NDArray[np.bool_]]]]:
+    """Return the scores, and for each rule a mask of the rows that break it."""
+    scores = numbers(column, name, "score")
+    if kernels.first_nonfinite(scores) < 0:
+        return scores, []
+    nans = np.isnan(scores) & ~_nulls(column)
+    return scores, [
+        (Fault("score", name, "hold no NaN"), nans),
+        (Fault("score", name, "hold no infinity"), np.isinf(scores)),
+    ]
+
+
+def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[tuple[Fault, NDArray[np.bool_]]]:
+    unfit = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT)) & ~_nulls(column)
+    return [(Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}"), unfit)] if unfit.any() else []
+
+
+def _labels(column: Any, name: str) -> Coded:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values = np.asarray(column.to_numpy(zero_copy_only=False))
+        codes, bad = kernels.encode(values, 0, 1)
+        if bad < 0:
+            return Coded((False, True) if pa.types.is_boolean(kind) else (0, 1), codes)
+        distinct, number = np.unique(values, return_inverse=True)
+        return Coded(tuple(distinct.tolist()), number)
+    return _encoded(column, "label", name)
+
+
+def _encoded(column: Any, role: str, name: str) -> Coded:
+    """Return the distinct entries of a column without nulls, and the number of each row's entry among them."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.intp)
+    rows = np.bincount(number, minlength=len(encoded.dictionary))
+    used = np.flatnonzero(rows)  # a dictionary may have entries without rows, and equal entries
+    kinds = [plain_number(entry) for entry in encoded.dictionary.take(used).to_pylist()]
+    names = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+    plain = str | int | float | bytes if role == "label" else str | int | float
+    strange = next((kind for kind in kinds if not isinstance(kind, plain)), None)
+    if strange is not None:
+        got = f"{column.type}, such as {strange!r}"
+        raise InvalidTypeError(role, "hold numbers, bools or text", got=got, column=name)
+    codes = np.zeros(rows.size, dtype=np.intp)
+    codes[used] = [names[kind] for kind in kinds]
+    return Coded(tuple(names), codes[number])
+
+
+class Addable(Protocol):
+    """Results of two batches add to the result of both."""
+
+    def __add__(self, other: Any) -> Any: ...
+
+
+Result = TypeVar("Result", bound=Addable)
+
+
+@dataclass(frozen=True, slots=True)
+class Work(ABC, Generic[Result]):
+    """A function of one batch. It is sent to where the data are, so it holds plain values only."""
+
+    data_columns: Columns
+    roles: ClassVar[tuple[str, ...]] = ()
+    """Roles of the columns that it reads, besides the score."""
+
+    @property
+    def columns(self) -> Columns:
+        """The columns it reads."""
+        return self.data_columns.only(*self.roles)
+
+    @property
+    def drawn(self) -> Draw | None:
+        """Its `draw`, where it has one. Without ids, a draw needs each row's position among all rows."""
+        found: Draw | None = getattr(self, "draw", None)
+        return found
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether the work needs each row's position among all rows."""
+        return self.drawn is not None
+
+    @abstractmethod
+    def __call__(self, batch: Any, place: Place) -> Result:
+        """The result of one record batch."""
+
+    @abstractmethod
+    def nothing(self) -> Result:
+        """The result of no rows."""

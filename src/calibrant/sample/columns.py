@@ -1,0 +1,97 @@
+"""A column of scored data that plays no part in a calibration, such as a time, brought into memory in row order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from calibrant._optional import pa
+from calibrant.errors import InvalidTypeError
+from calibrant.sample.batch import Columns, Work, absent_rows, check_name, plain_column
+from calibrant.sample.draw import Draw, position_keys
+from calibrant.sample.faults import Place
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.taken_rows import COLLECT_LIMIT
+
+if TYPE_CHECKING:
+    from calibrant.sample.sources.arrow import ArrowData
+
+
+@dataclass(frozen=True, slots=True)
+class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
+    """Take a column as it is, without rows whose label is skipped; with a draw, a random part of it."""
+
+    name: str = ""
+    draw: Draw | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """The column, under the name of a score."""
+        return Columns(self.name, pending=self.data_columns.pending)
+
+    def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
+        """Take one batch of it."""
+        column, pending = plain_column(batch.column(self.name)), self.data_columns.pending
+        absent = None if pending is None else absent_rows(plain_column(batch.column(pending)))
+        kept = None if absent is None else ~absent
+        if self.draw is not None:
+            drawn = self.draw.chosen(position_keys(place.key, len(column)))
+            kept = drawn if kept is None else drawn & kept
+        return ((place, column if kept is None else column.filter(pa.array(kept))),)
+
+    def nothing(self) -> tuple[tuple[Place, Any], ...]:
+        """No rows."""
+        return ()
+
+
+def column_of(data: ScoredData, name: str, part: str, draw: Draw | None = None) -> Any:
+    """A column, in the order of `collect`, as an Arrow array; `part` is what an error calls it.
+
+    With a draw, those of its rows that are drawn by their position.
+    """
+    check_name(part, name, data.names())
+    if part != "label":
+        data.columns.check_no_label(part, name)
+    pieces = data.fold(TakeColumn(data.columns, name, draw))
+    ordered = [column for _, column in sorted(pieces, key=lambda piece: piece[0])]
+    if sum(map(len, ordered)) > COLLECT_LIMIT:
+        raise InvalidTypeError("the data", f"have at most {COLLECT_LIMIT:,} rows here", got="more")
+    return pa.chunked_array(ordered)
+
+
+def drawn_rows(data: ScoredData, others: Mapping[str, str], draw: Draw) -> "ArrowData":
+    """The drawn rows in memory, in their order: columns that have a role, and `others`, by what errors call them."""
+    from calibrant.sample.sources.arrow import from_arrow
+
+    whole = data.with_columns(replace(data.columns, pending=None))
+    wanted = {**others, **whole.columns.named}
+    table = pa.table({name: column_of(whole, name, part, draw) for part, name in wanted.items()})
+    return from_arrow(table, data.columns, threads=1, progress=False)
+
+
+def first_rows_of(data: ScoredData, most: int) -> Any:
+    """The first rows as an Arrow table: scores, labels, and columns that can be ids; None without rows.
+
+    Floats, truth values and nested columns are left out, and rows that cannot be used are too. Not for streams, which
+    can be read only once.
+    """
+    named = [name for name in (data.columns.score, data.columns.label) if name is not None]
+    try:
+        wanted = [*named, *(name for name in data.first_names() if name not in named)]
+        batches = data.first_batches(wanted, most)
+    except NotImplementedError:  # rows that are elsewhere: on a cluster, or on a device
+        return None
+    table = pa.Table.from_batches(batches).slice(0, most) if batches else None
+    if table is None:
+        return None
+    for name in named:
+        absent = absent_rows(plain_column(table.column(name).combine_chunks()))
+        table = table if absent is None else table.filter(pa.array(~absent))
+    kept = [name for name in table.schema.names if name in named or _can_be_id(table.schema.field(name).type)]
+    return table.select(kept)
+
+
+def _can_be_id(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _can_be_id(kind.value_type)
+    kinds = ("integer", "string", "large_string", "date")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)

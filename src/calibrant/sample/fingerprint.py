@@ -1,0 +1,130 @@
+"""A fingerprint of scored rows, which does not depend on their order, format or engine; and the range of scores."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import Keys
+from calibrant.kernels.hash import mixed
+from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
+from calibrant.sample.faults import Faults, Place
+from calibrant.sample.reach import Reach
+from calibrant.sample.scored_data import ScoredData
+
+_WORD = 2**64
+_STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # digits of pi: two chains that share nothing but the rows
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """How many rows, and two sums over numbers that stand for them; those of two parts of the data add.
+
+    It detects rows that were changed, lost or doubled by accident. It does not detect changes that were made to hide.
+    """
+
+    rows: int = 0
+    first: int = 0
+    second: int = 0
+    ordered: int | None = field(default=None, compare=False)
+    reach: Reach = field(default_factory=Reach, compare=False)
+    faults: Faults = field(default_factory=Faults, compare=False)
+
+    def __add__(self, other: "Fingerprint") -> "Fingerprint":
+        first, second = (self.first + other.first) % _WORD, (self.second + other.second) % _WORD
+        ordered = None
+        if self.ordered is not None and other.ordered is not None:
+            ordered = (self.ordered + other.ordered) % _WORD
+        reach, faults = self.reach + other.reach, self.faults + other.faults
+        return Fingerprint(self.rows + other.rows, first, second, ordered, reach, faults)
+
+    def __str__(self) -> str:
+        return f"{self.first:016x}{self.second:016x}"
+
+    @property
+    def in_order(self) -> str | None:
+        """A fingerprint that depends on the order of the rows, too; None where rows are drawn in any order."""
+        return None if self.ordered is None else f"{self.ordered:016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFingerprint(Work[Fingerprint]):
+    """Sum up a number for each row, made of its score, label, segment, weight and group; not of its id."""
+
+    roles = ("label", "segment", "weight", "group")
+    in_order: bool = False
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether the order counts."""
+        return self.in_order
+
+    def __call__(self, batch: Any, place: Place) -> Fingerprint:
+        """The fingerprint of one batch."""
+        grouped = self.columns.group is not None
+        rows, faults = read_batch(batch, self.columns, place, keys=grouped or self.in_order)
+        chains = [_chain(rows, start, grouped=grouped) for start in _STARTS]
+        first, second = (int(chain.sum(dtype=np.uint64)) for chain in chains)
+        ordered = None
+        if self.in_order:
+            ordered = int(mixed(chains[0] ^ mixed(rows.keys)).sum(dtype=np.uint64))
+        return Fingerprint(len(rows), first, second, ordered, Reach.of(rows.scores), faults)
+
+    def nothing(self) -> Fingerprint:
+        """No rows."""
+        return Fingerprint(ordered=0 if self.in_order else None)
+
+
+def fingerprint(data: ScoredData, *, ordered: bool = False) -> Fingerprint:
+    """Read the data once; raise an error for rows that cannot be used.
+
+    If `ordered`, there is also a fingerprint of the rows in their order, unless rows are drawn by a column.
+
+    Scores and weights are taken as doubles; labels and segments as text, whole numbers and bools alike, so that a
+    label 1 read from CSV is the true of a Parquet file.
+
+    >>> import pyarrow as pa
+    >>> from calibrant import scored
+    >>> one = scored(pa.table({"p": [0.1, 0.9], "y": [0, 1]}), score="p", label="y")
+    >>> other = scored(pa.table({"q": [0.9, 0.1], "z": [True, False]}), score="q", label="z")
+    >>> str(fingerprint(one)), fingerprint(one) == fingerprint(other)
+    ('1265d033e4b21b6f01f069c795dcef9d', True)
+    """
+    in_order = ordered and data.has_order and not data.columns.keyed
+    found = data.fold(TakeFingerprint(data.columns, in_order))
+    found.faults.check()
+    return found
+
+
+def reach_of(data: ScoredData) -> Reach:
+    """The smallest and the largest score of the rows that can be used."""
+    return data.fold(TakeFingerprint(data.columns.only())).reach
+
+
+def _chain(rows: BatchRows, start: int, *, grouped: bool) -> Keys:
+    state = mixed(_bits(rows.scores) ^ np.uint64(start))
+    for role, coded in (("label", rows.labels), ("segment", rows.segments)):
+        if coded is not None:
+            state = mixed(state ^ _numbers(coded, role)[coded.number])
+    if grouped and rows.keys.size:
+        state = mixed(state ^ rows.keys)
+    return state if rows.weights is None else mixed(state ^ _bits(rows.weights))
+
+
+def _bits(values: NDArray[Any]) -> Keys:
+    doubles: NDArray[np.float64] = values.astype(np.float64) + 0.0  # minus zero is zero
+    return doubles.view(np.uint64)
+
+
+def _numbers(coded: Coded, role: str) -> Keys:
+    """A number for each distinct label or segment."""
+    digests = [hashlib.blake2b(f"{role}:{_text(name)}".encode(), digest_size=8).digest() for name in coded.names]
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def _text(name: Any) -> str:
+    if isinstance(name, bool) or (isinstance(name, float) and name.is_integer()):
+        name = int(name)
+    return repr(name) if isinstance(name, float | bytes) else str(name)

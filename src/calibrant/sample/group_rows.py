@@ -1,0 +1,147 @@
+"""Rows of groups: the rows of a group are brought together by the group's key, wherever they are.
+
+A pass gives the rows and positives of each group in each region. Where these are too many to hold, several passes each
+take the groups of some keys; a cluster sends each key to one of its tasks instead. A group is then never split, and
+what remains is a small table: how many groups have each number of rows and of positives.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant._typing import IntArray, Keys
+from calibrant.cells.bins import Bins
+from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.errors import InvalidValueError
+from calibrant.kernels.hash import mixed
+from calibrant.params.random import RandomSource
+from calibrant.sample.batch import Columns, Work, read_batch
+from calibrant.sample.counts import segment_numbers
+from calibrant.sample.draw import Draw
+from calibrant.sample.faults import Place
+
+MOST_PAIRS = 1 << 24
+"""Pairs of group and region that are held: 0.5 GB, and up to four times as much until they are merged."""
+
+MOST_PASSES = 256
+
+
+class ManyGroupsError(InvalidValueError):
+    """More pairs of group and region than can be held at a time."""
+
+
+class Pairs(NamedTuple):
+    """Rows and positives of groups in regions, -1 for none; sorted by group and region."""
+
+    keys: Keys
+    regions: IntArray
+    rows: IntArray
+    positives: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupRows:
+    """Rows and positives of each group in each region, for a part of the data; those of several parts add.
+
+    Pairs of several parts are kept side by side, and merged when their number is twice the limit.
+    """
+
+    parts: tuple[Pairs, ...] = ()
+
+    def __add__(self, other: "GroupRows") -> "GroupRows":
+        parts = self.parts + other.parts
+        if sum(len(part.keys) for part in parts) > 2 * MOST_PAIRS:
+            parts = (_merged(parts),)
+            if len(parts[0].keys) > MOST_PAIRS:
+                rule = f"have rows in at most {MOST_PAIRS * MOST_PASSES:,} pairs of group and region"
+                advice = "name a column of fewer groups, or use more partitions"
+                raise ManyGroupsError("group", rule, got="more", advice=advice)
+        return GroupRows(parts)
+
+    def table(self, blocks: RandomSource) -> GroupCounts:
+        """Return how many groups have each number of rows and positives in a region, block by block."""
+        pairs = _merged(self.parts)
+        new = np.diff(pairs.keys, prepend=~pairs.keys[:1]) != 0
+        first = np.flatnonzero(new)
+        size = np.add.reduceat(pairs.rows, first)[np.cumsum(new) - 1] if first.size else pairs.rows
+        columns = pairs.regions, pairs.rows, pairs.positives, size, block_of(pairs.keys, blocks)
+        region, rows, positives, sizes, block = (column[pairs.regions >= 0] for column in columns)
+        return GroupCounts.from_cells(region, rows, positives, sizes, block, None, first.size)
+
+    def split(self, buckets: int) -> list["GroupRows"]:
+        """The pairs by the bucket of their group."""
+        pairs = _merged(self.parts)
+        bucket = bucket_of(pairs.keys, buckets)
+        return [GroupRows((Pairs(*(column[bucket == one] for column in pairs)),)) for one in range(buckets)]
+
+
+def bucket_of(keys: Keys, buckets: int) -> Keys:
+    """To which of several tasks or passes a group belongs."""
+    return np.asarray(mixed(keys) % np.uint64(buckets))
+
+
+def _merged(parts: tuple[Pairs, ...]) -> Pairs:
+    """The pairs of all parts, each once."""
+    if not parts:
+        nothing = np.empty(0, dtype=np.int64)
+        return Pairs(nothing.view(np.uint64), nothing, nothing, nothing)
+    keys, regions, rows, positives = map(np.concatenate, zip(*parts, strict=True))
+    distinct, group = np.unique(keys, return_inverse=True)
+    n_places = int(regions.max(initial=-1)) + 2  # regions and none
+    cells = group * n_places + regions + 1
+    order = np.argsort(cells)
+    cells = cells[order]
+    first = np.flatnonzero(np.diff(cells, prepend=-1))
+    if first.size:
+        rows, positives = (np.add.reduceat(column[order], first) for column in (rows, positives))
+    owner, place = np.divmod(cells[first], n_places)
+    return Pairs(distinct[owner], place - 1, rows, positives)
+
+
+@dataclass(frozen=True, slots=True)
+class CountGroups(Work[GroupRows]):
+    """Count rows and positives by group and region: of the rows that are not drawn or, with `aside`, of those that are.
+
+    Of several buckets, only groups of one are counted.
+    """
+
+    partition: Bins
+    positive: Any
+    blocks: RandomSource
+    draw: Draw | None = None
+    aside: bool = False
+    bucket: int = 0
+    buckets: int = 1
+
+    @property
+    def columns(self) -> Columns:
+        """Score, label and group, and the segment where the regions need it."""
+        segment = ("segment",) if self.partition.has_segments else ()
+        return self.data_columns.only("label", "group", *segment)
+
+    def __call__(self, batch: Any, place: Place) -> GroupRows:
+        """Count one batch."""
+        rows, _ = read_batch(batch, self.columns, place, keys=True)
+        chosen = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))
+        if self.draw is not None:
+            chosen = chosen & (rows.drawn_by(self.draw) == self.aside)
+        if self.buckets > 1:
+            chosen = chosen & (bucket_of(rows.keys, self.buckets) == self.bucket)
+        if not chosen.all():
+            rows = rows.take(np.flatnonzero(chosen))
+        prepared = self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition))
+        regions = self.partition.membership(prepared).astype(np.int64)
+        names, number = ((), np.empty(0, np.intp)) if rows.labels is None else (rows.labels.names, rows.labels.number)
+        hit = np.array([name == self.positive for name in names], dtype=np.int64)
+        pairs = Pairs(rows.keys, regions, np.ones(len(rows), dtype=np.int64), hit[number])
+        return GroupRows((_merged((pairs,)),))
+
+    def split(self, passes: int) -> Iterator["CountGroups"]:
+        """The same work in several passes, each for some of the groups."""
+        return (replace(self, bucket=bucket, buckets=passes) for bucket in range(passes))
+
+    def nothing(self) -> GroupRows:
+        """No rows."""
+        return GroupRows()

@@ -1,0 +1,29 @@
+"""Runs of equal labels, which tell that rows are sorted."""
+
+import numpy as np
+
+from calibrant._typing import CodeArray, FloatArray
+
+LONG_RUN = -30.0
+"""Logarithm of the chance of a run of equal labels that is never due to chance."""
+
+
+def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
+    """The length of the least likely run of equal labels, 0 where it may be due to chance, or to rows sorted by score.
+
+    >>> codes, rates = np.repeat([0, 1], 100), np.full(200, 0.5)
+    >>> long_run(codes, np.tile([0.4, 0.6], 100), rates), long_run(codes, np.arange(200.0), rates)
+    (100, 0)
+    """
+    if is_sorted(values):
+        return 0
+    start = np.flatnonzero(np.diff(codes, prepend=2))
+    chance = np.add.reduceat(np.log(np.where(codes == 1, rates, 1.0 - rates)), start)
+    least = int(np.argmin(chance))
+    return int(np.diff(start, append=codes.size)[least]) if chance[least] < LONG_RUN else 0
+
+
+def is_sorted(values: FloatArray) -> bool:
+    """Whether values never fall, or never rise."""
+    steps = np.diff(values)
+    return bool((steps >= 0.0).all() or (steps <= 0.0).all())

@@ -1,0 +1,140 @@
+"""One reader of scores and labels, from arrays or scored data."""
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from calibrant._typing import ArrayLike, Seed
+from calibrant.cells.partition import Partition
+from calibrant.cells.segmented_partition import segment_kinds
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_frequencies, as_scores, as_weights, check_finite, check_same_length, column_count
+from calibrant.params.labels import encode_labels
+from calibrant.sample.groups import Groups
+from calibrant.sample.reach import Reach
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.memory import MemoryRows
+
+ONE_ROW_EACH = "one row of each group"
+"""The purpose of a draw, see `RandomSource`."""
+
+
+def read_rows(
+    scores: ArrayLike | ScoredData,
+    y: ArrayLike | None = None,
+    *,
+    classes: ArrayLike | None = None,
+    pos_label: Hashable = None,
+    segments: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    partition: Partition | None = None,
+    threads: int = 1,
+) -> ScoredData:
+    """Check what a caller brought to `fit`, and return it behind the one protocol of scored rows.
+
+    Arrays become `MemoryRows`; `scored(...)` data are not read yet. What
+    needs all rows at once calls `collect()` on the result.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        Scores; with a partition by a function, whatever that function takes.
+    y : array-like of shape (n,)
+        Labels of two classes.
+    classes, pos_label
+        Both classes, where they are given; and the positive one.
+    segments : array-like of shape (n,), optional
+        The segment of each row.
+    sample_weight : array-like of shape (n,), optional
+        Whole numbers: how many identical rows each row stands for.
+    importance_weight : array-like of shape (n,), optional
+        Weights of rows in sums.
+    groups : array-like of shape (n,), optional
+        Which rows belong together: whole numbers, dates or text, equal for the rows of one group.
+    partition : Partition, optional
+        A partition fixed beforehand, which prepares the scores itself.
+    threads : int
+        Threads for very large data.
+    """
+    if isinstance(scores, ScoredData):
+        weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
+        check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
+        return scores.with_classes(classes, pos_label)
+    # the inputs of a function are no scores, so their columns do not belong to classes
+    of_score = partition is None or bool(partition.bins_by_segment)
+    codes, known = encode_labels(
+        y, classes=classes, pos_label=pos_label, score_columns=column_count(scores) if of_score else 1
+    )
+    repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
+    weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
+    together = None
+    if groups is not None:
+        if sample_weight is not None:
+            advice = "repeat the rows instead"
+            raise InvalidTypeError("sample_weight", "be None if rows have groups", advice=advice)
+        together = Groups.of(groups, len(codes))
+    if partition is not None:
+        prepared = partition.prepare(scores, segments, positive_column=known.positive_index)
+        check_same_length(prepared, codes)
+        return MemoryRows(
+            prepared, codes, known, repeats, weights, partition=partition, threads=threads, groups=together
+        )
+    checked = as_scores(scores, positive_column=known.positive_index, finite=False)
+    reach = Reach.of(checked)
+    if not reach.is_finite:
+        check_finite(checked, "scores")
+    check_same_length(checked, codes)
+    rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads, groups=together, reach=reach)
+    return (rows if segments is None else rows.in_segments(*segment_kinds(segments))).without_empty()
+
+
+def read_judged(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None,
+    *,
+    classes: ArrayLike | None,
+    pos_label: Hashable,
+    **beside: Any,
+) -> ScoredData:
+    """Read labels and scores, in the order of metrics; `scored(...)` data take the place of the labels."""
+    if isinstance(y, ScoredData):
+        check_nothing_beside(scores=scores, **beside)
+        return y.with_classes(classes, pos_label)
+    if scores is None:
+        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
+    if isinstance(scores, ScoredData):
+        advice = "pass them first, in the place of the labels"
+        raise InvalidTypeError("scores", "be an array", got="scored(...) data", advice=advice)
+    return read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
+
+
+def check_nothing_beside(**given: object) -> None:
+    """Raise an error for arrays beside scored data."""
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidTypeError(name, "be None with scored data", advice="name its column in scored(...) instead")
+
+
+def one_row_each(data: ScoredData, random_state: Seed = 0) -> ScoredData:
+    """Return the data or, if rows have groups, one row of each group, drawn at random, in memory.
+
+    Groups are independent draws, and so are rows drawn from them. So a claim for independent rows holds, and is about a
+    row drawn at random from a new group.
+    """
+    if data.columns.group is None:
+        return data
+    rows = data.collect()
+    if rows.groups is None:
+        return rows
+    drawn = rows.take(rows.groups.one_row_each(rows.random_source(random_state, ONE_ROW_EACH)))
+    return replace(drawn, groups=None, one_of_each=(len(drawn), len(rows) - len(drawn)))
+
+
+def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
+    """Raise an error for importance weights where they have no meaning."""
+    column = data.columns.weight if isinstance(data, ScoredData) else None
+    if importance_weight is not None or column is not None:
+        rule = f"be None: {reason}"
+        raise InvalidValueError("importance_weight", rule, got="weights", advice="use BinningCalibrator")

@@ -1,0 +1,116 @@
+"""Scored data wherever they are: one protocol, one file for each engine that can carry batches to the kernel."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+from calibrant._optional import needed
+from calibrant.errors import InvalidTypeError
+from calibrant.kernels.libraries import is_device_array
+from calibrant.params.rules import Flag, thread_count
+from calibrant.sample.batch import Columns, missing_column
+from calibrant.sample.progress import Progress
+from calibrant.sample.scored_data import ScoredData
+
+_ENGINES = {
+    ("_duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
+    ("duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
+    ("polars", "LazyFrame"): ("polars", "PolarsData"),
+    ("dask", "DataFrame"): ("dask", "DaskData"),
+    ("pyspark", "DataFrame"): ("spark", "SparkData"),
+}
+"""From the package and the name of a type, which load no library, to the engine: its module or extra, and its class."""
+
+
+def scored(
+    source: object,
+    *,
+    score: str = "score",
+    label: str | None = None,
+    segment: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+    group: str | None = None,
+    format: str | None = None,
+    skip_missing: bool = False,
+    n_jobs: int | None = -1,
+    progress: Progress = None,
+) -> ScoredData:
+    """Name the data and their columns of scores and labels; only names are read at this point.
+
+    Parameters
+    ----------
+    source : path, glob, folder, list of them, table, frame, relation or stream
+        Files (Parquet, CSV, JSON lines, Arrow IPC; CSV and JSON may be compressed), pandas and Polars frames, Polars
+        lazy frames, DuckDB relations, Dask and Spark frames, pyarrow tables, datasets and readers, anything with
+        ``__arrow_c_stream__``; or a mapping from names to arrays: of numpy, or torch's or CuPy's on a device.
+    score, label : str
+        Columns of the scores and of the labels; no label is needed where a calibrator is only applied.
+    segment, weight : str, optional
+        Columns of segments, which get bins of their own, and of importance weights.
+    id : str, optional
+        A column that is unique per row. A random split then depends on the seed, the rows and their ids, and neither on
+        the engine nor on the order of the rows.
+    group : str, optional
+        A column that says which rows belong together, such as a customer: whole numbers, dates or text. Groups are
+        then drawn and counted whole, wherever their rows are. Takes the place of `id`.
+    format : {"parquet", "csv", "json", "ipc"}, optional
+        Format of the files, if their names do not show it.
+    skip_missing : bool, default=False
+        Skip rows whose label is missing (null or NaN), such as outcomes that are still pending. How many were skipped
+        is reported by `ScoredData.skipped_rows` and by a remark of the guarantee, which then assumes that, in every
+        region, whether a label is missing does not depend on the label. False raises an error for such rows.
+    n_jobs : int or None, default=-1
+        Threads that read files; -1 is one for each core. Results never depend on it.
+    progress : bool or callable, optional
+        True draws a bar, False none; a callable gets the rows done and in all. None, the default, draws a bar where
+        standard error is a terminal and the work takes longer than a second.
+
+    Returns
+    -------
+    ScoredData
+        Takes the place of scores and labels in `BinningCalibrator.fit`, `audit` and the like.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from calibrant import BinningCalibrator, scored
+    >>> table = pa.table({"p": [0.1, 0.2, 0.8, 0.9] * 500, "y": [0, 0, 1, 1] * 500})
+    >>> data = scored(table, score="p", label="y")
+    >>> BinningCalibrator(n_bins=2, strategy="uniform").fit(data).tally_
+    Tally(counts=[1000, 1000], positives=[0, 1000])
+    """
+    if Flag().check("skip_missing", skip_missing) and label is None:
+        raise missing_column("label")
+    columns = Columns(score, label, segment, weight, id, group, pending=label if skip_missing else None)
+    threads = thread_count(n_jobs)
+    if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
+        from calibrant.sample.sources.device import DeviceData
+
+        return DeviceData(source, columns)
+    package, kind = type(source).__module__.partition(".")[0], type(source).__name__
+    engine, data = _ENGINES.get((package, kind), (None, ""))
+    pa = needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
+    if engine is not None:
+        make: type[ScoredData] = getattr(import_module(f"calibrant.sample.sources.{engine}"), data)
+        return make(source, columns, progress=progress)
+    several = source if isinstance(source, list | tuple) else ()
+    paths = [source] if isinstance(source, str | Path) else several
+    if paths and all(isinstance(path, str | Path) for path in paths):
+        from calibrant.sample.sources.files import from_files
+
+        return from_files(paths, columns, threads=threads, progress=progress, format=format)
+    from calibrant.sample.sources.arrow import as_table, from_arrow, from_dataset
+
+    if isinstance(source, Mapping):
+        source = as_table(source.items())
+    elif package == "pandas" and kind == "DataFrame" and not hasattr(source, "__arrow_c_stream__"):  # before pandas 2.2
+        source = pa.Table.from_pandas(source, preserve_index=False)
+    if package == "pyarrow" and hasattr(source, "get_fragments"):
+        return from_dataset(source, columns, threads=threads, progress=progress)
+    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
+        return from_arrow(source, columns, threads=threads, progress=progress)
+    rule = "be files, a table, a frame, a relation or a stream"
+    got = f"{type(source).__name__} of {type(several[0]).__name__}" if several else type(source).__name__
+    advice = "give a mapping from names to columns, or pyarrow.Table.from_pylist(rows)" if several else None
+    raise InvalidTypeError("source", rule, got=got, advice=advice)

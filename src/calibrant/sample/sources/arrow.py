@@ -1,0 +1,239 @@
+"""Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything with `__arrow_c_stream__`."""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from calibrant._optional import pa
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.sample.added_columns import AddColumns
+from calibrant.sample.batch import Columns, Result, Work
+from calibrant.sample.faults import Place
+from calibrant.sample.progress import Progress, watched
+from calibrant.sample.scored_data import ScoredData
+
+BATCH_ROWS = 1 << 19
+"""The largest number of rows in a batch, which bounds memory to some megabytes for each thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of rows that one thread reads in order.
+
+    Attributes
+    ----------
+    read : callable
+        From names of columns, None for all, to record batches that have them.
+    number, first_row : int
+        The number of what the part belongs to, such as a file, and the part's first row in it.
+    name : str
+        Name of the file; empty for other data.
+    """
+
+    read: Callable[[list[str] | None], Iterable[Any]]
+    number: int = 0
+    first_row: int = 0
+    name: str = ""
+
+    def batches(self, columns: list[str] | None) -> Iterator[tuple[Any, Place]]:
+        """Record batches of these columns, none longer than the limit, each with its place."""
+        row = self.first_row
+        for whole in self.read(columns):
+            for start in range(0, whole.num_rows, BATCH_ROWS):
+                batch = whole.slice(start, BATCH_ROWS)
+                yield (batch if columns is None else batch.select(columns)), Place(self.number, row, self.name)
+                row += batch.num_rows
+
+
+class ArrowData(ScoredData):
+    """Rows that come as Arrow record batches, in parts that threads of this process read side by side."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        schema: Any,
+        columns: Columns,
+        *,
+        part_rows: Sequence[int] | None = None,
+        threads: int = 1,
+        progress: Progress = None,
+    ) -> None:
+        columns.check(schema.names)
+        self.columns = columns
+        self.schema = schema
+        self.parts = parts
+        self._part_rows = part_rows
+        self._threads = threads
+        self._progress = progress
+
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.schema.names)
+
+    def first_names(self) -> list[str]:
+        """The columns that can be ids: no floats, so that few are read."""
+        return [field.name for field in self.schema if not pa.types.is_floating(field.type)]
+
+    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+        """Record batches of these columns, one part after the other."""
+        for part in self.parts:
+            yield from part.batches(names)
+
+    def known_rows(self) -> int | None:
+        """Return the number of rows from the metadata of the files, or of the table."""
+        return None if self._part_rows is None else sum(self._part_rows)
+
+    def _many_rows(self) -> int:
+        return self.known_rows() or 0
+
+    def _rows_before(self, work: Work[Result]) -> list[int]:
+        """Rows before each part, by its number; where these are not needed they may be wrong."""
+        if self._part_rows is None and work.needs_positions and not self.columns.keyed and len(self.parts) > 1:
+            counts = self.fold(CountParts(self.columns))
+            self._part_rows = [counts[number] for number in range(len(self.parts))]
+        return [0, *accumulate(self._part_rows or [0] * len(self.parts))]
+
+    def fold(self, work: Work[Result]) -> Result:
+        """Do `work` on every batch, in threads that each take the next part."""
+        names, before, stop = work.columns.to_read, self._rows_before(work), Event()
+        with (
+            watched(self._progress, self.known_rows(), "reading") as advance,
+            ThreadPoolExecutor(self._threads) as pool,
+        ):
+
+            def result_of(part: Part) -> Result:
+                total = work.nothing()
+                try:
+                    for batch, place in part.batches(names):
+                        if stop.is_set():
+                            break
+                        seen = self.looked_at(batch, work.columns, place)
+                        total = total + work(seen, replace(place, before=before[place.part]))
+                        advance(batch.num_rows)
+                except BaseException:
+                    stop.set()  # a failure ends the work of all threads
+                    raise
+                return total
+
+            alone = self._threads == 1 or len(self.parts) == 1
+            try:
+                return sum((map if alone else pool.map)(result_of, self.parts), work.nothing())
+            finally:
+                stop.set()  # and so does Ctrl-C
+
+    def apply(self, added: AddColumns) -> Any:
+        """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as they are read."""
+        schema = added.schema(self.schema)
+        return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
+
+    def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
+        names = self.schema.names
+        with watched(self._progress, self.known_rows(), "applying") as advance:
+            for part in self.parts:
+                for batch, place in part.batches(None):
+                    ordered = batch if batch.schema.names == names else batch.select(names)
+                    yield as_in(self.with_added(added, ordered, place), schema)
+                    advance(batch.num_rows)
+
+    def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
+        """The batch as `fold` gives it to its work."""
+        return batch
+
+    def with_added(self, added: AddColumns, batch: Any, place: Place) -> Any:
+        """The batch with the columns added."""
+        return added(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class CountParts(Work[Counter[int]]):
+    """Count the rows of each part."""
+
+    def __call__(self, batch: Any, place: Place) -> Counter[int]:
+        """Count one batch."""
+        return Counter({place.part: batch.num_rows})
+
+    def nothing(self) -> Counter[int]:
+        """No rows."""
+        return Counter()
+
+
+def as_in(batch: Any, schema: Any) -> Any:
+    """The batch with the types of the schema, where files differ in them."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def table_parts(table: Any) -> list[Part]:
+    """A table in memory as parts that threads can share."""
+    chunks = table.to_batches(max_chunksize=4 * BATCH_ROWS)
+    first = [0, *accumulate(chunk.num_rows for chunk in chunks)]
+    return [_chunk_part(chunk, row) for chunk, row in zip(chunks, first, strict=False)]
+
+
+def _chunk_part(chunk: Any, row: int) -> Part:
+    return Part(lambda names: [chunk], first_row=row)
+
+
+def stream_part(reader: Any) -> Part:
+    """A stream, which can be read once."""
+    left = [reader]
+
+    def read(names: list[str] | None) -> Any:
+        try:
+            return left.pop()
+        except IndexError:
+            rule, got = "be readable more than once here, to cut bins and then to count", "a stream that has been read"
+            advice = "give a table or files, or a partition, which takes one pass"
+            raise InvalidValueError("the data", rule, got=got, advice=advice) from None
+
+    return Part(read)
+
+
+def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
+    """Arrow's own tables, batches and readers, and anything with `__arrow_c_stream__`."""
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.RecordBatchReader):
+        return ArrowData([stream_part(source)], source.schema, columns, progress=progress)
+    if not isinstance(source, pa.Table):
+        source = pa.table(source)
+    names = source.schema.names
+    if len(set(names)) < len(names):
+        columns.check(names)
+        source = source.select(list(dict.fromkeys(columns.named.values())))
+    parts, rows = table_parts(source), [source.num_rows]
+    return ArrowData(parts, source.schema, columns, part_rows=rows, threads=threads, progress=progress)
+
+
+def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
+    """A `pyarrow.dataset.Dataset`, one part for each of its fragments."""
+    settings = {"schema": dataset.schema, "batch_size": BATCH_ROWS, "use_threads": False}
+
+    def part(number: int, fragment: Any) -> Part:
+        name = str(getattr(fragment, "path", ""))
+        return Part(lambda names: fragment.to_batches(columns=names, **settings), number, name=name)
+
+    fragments = list(dataset.get_fragments())
+    rows = [fragment.count_rows() for fragment in fragments]
+    parts = [part(*pair) for pair in enumerate(fragments)]
+    return ArrowData(parts, dataset.schema, columns, part_rows=rows, threads=threads, progress=progress)
+
+
+def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
+    """Arrays in memory as an Arrow table."""
+    arrays = {}
+    for name, values in columns:
+        texts = isinstance(values, list | tuple) and all(isinstance(entry, str) for entry in values)
+        array = np.asarray(values, dtype=object if texts else None)  # text of a fixed width loses NULs at the end
+        if array.ndim != 1:
+            raise InvalidTypeError(name, "have shape (n,)", got=f"shape {array.shape}")
+        arrays[name] = pa.array(array)
+    return pa.table(arrays)

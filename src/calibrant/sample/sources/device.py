@@ -1,0 +1,229 @@
+"""Columns that are torch tensors or CuPy arrays.
+
+On a GPU, rows are drawn, and bins are cut, counted and looked up there. All other work, and all reports of faulty rows,
+go through batches on the host, as for every other source: so the answers and the errors are the same.
+"""
+
+import math
+from collections.abc import Callable, Generator, Hashable, Mapping
+from contextlib import suppress
+from typing import Any, Literal, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._optional import pa
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.errors import InvalidValueError
+from calibrant.kernels import device, libraries
+from calibrant.params.random import RowSums
+from calibrant.sample.added_columns import AddColumns
+from calibrant.sample.batch import BatchRows, Columns
+from calibrant.sample.counts import Counted, KindSums
+from calibrant.sample.draw import Draw, SmallestHashes, enough, smallest
+from calibrant.sample.faults import Place
+from calibrant.sample.reach import Limits, Reach
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.taken_rows import Seal, Sizes, Taken
+
+_BATCH_ROWS = 1 << 22  # on the host at a time
+_SCORES = ("float32", "float64")
+_LABELS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
+
+
+class DeviceData(ScoredData):
+    """Columns by name: arrays of shape (n,) or (n, 1), of torch, CuPy or numpy."""
+
+    def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:
+        super().__init__({name: _flat(array) for name, array in arrays.items()}, columns, progress=False)
+        lengths = {name: int(arrays[name].shape[0]) for name in columns.named.values()}
+        if len(set(lengths.values())) > 1:
+            raise InvalidValueError("columns", "have the same number of rows", str(lengths))
+        self._rows = next(iter(lengths.values()))
+
+    def names_in(self, source: Any) -> list[str]:
+        """The names of the columns."""
+        return list(source)
+
+    def known_rows(self) -> int | None:
+        """The length of the arrays."""
+        return self._rows
+
+    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+        """Batches, copied to the host one after the other."""
+        for start in range(0, self._rows, _BATCH_ROWS):
+            arrays = {name: self._source[name][start : start + _BATCH_ROWS] for name in names}
+            batch = {name: pa.array(libraries.to_host(array)) for name, array in arrays.items()}
+            yield pa.RecordBatch.from_pydict(batch), Place(0, start)
+
+    def _on_gpu(self) -> bool:
+        """Whether the scores can be worked on where they are: on a GPU, and finite."""
+        scores = self._source[self.columns.score]
+        return (
+            self.columns.segment is None
+            and self.columns.pending is None
+            and self._rows > 0
+            and libraries.on_gpu(scores)
+            and libraries.dtype(scores) in _SCORES
+            and all(map(math.isfinite, device.extremes(scores)))
+        )
+
+    def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
+        """Scores of the given ranks of each segment, exactly."""
+        if not self._draws_on_gpu():
+            return super().order_statistics(ranks)
+        scores = self._source[self.columns.score]
+        without = None if self._left_out is None else scores[self._drawn(self._left_out[0])]
+        return {None: device.order_statistics(scores, ranks[None], without)}
+
+    def sample(self, draw: Draw) -> Taken:
+        """The drawn rows, without their labels."""
+        if not self._draws_on_gpu():
+            return super().sample(draw)
+        index = self._drawn(draw)
+        scores = libraries.to_host(self._source[self.columns.score][index])
+        rows = BatchRows(scores, keys=libraries.to_host(index).astype(np.uint64))
+        return Taken(self._rows, ((Place(0, 0), rows),), Sizes({None: self._rows}))
+
+    def fingerprint(self) -> int:
+        """Return a number that stands for the rows, in any order; taken where they are."""
+        kinds = self._kinds()
+        if kinds is None:
+            return super().fingerprint()
+        codes = self._source[str(self.columns.label)] == kinds[1]
+        found = device.sums_of_rows(self._source[self.columns.score], codes)
+        return RowSums(dict(enumerate(found))).fingerprint
+
+    def hash_limit(self, key: int, rows: int) -> int:
+        """Return the limit that draws exactly `rows` rows."""
+        if not self._draws_on_gpu():
+            return super().hash_limit(key, rows)
+        draw = Draw(key, enough(rows, self._rows))
+        return SmallestHashes(rows, smallest(draw.hashes(self.sample(draw).batches[0][1].keys), rows)).limit
+
+    def _draws_on_gpu(self) -> bool:
+        """Whether rows can be drawn where they are: by position."""
+        return not self.columns.keyed and self._on_gpu()
+
+    def _drawn(self, draw: Draw) -> Any:
+        """Positions of the drawn rows, on the device."""
+        limit = draw.limits.get(None, draw.limit)
+        return device.drawn(self._source[self.columns.score], draw.key, limit)
+
+    def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
+        """Count rows by region and kind of label."""
+        counted = None if weighted or self.columns.group is not None else self._count_on_gpu(partition, draw)
+        return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
+
+    def _kinds(self) -> tuple[Any, Any] | None:
+        """Return the two labels of rows that can be counted on a GPU; None if the host has to count."""
+        if self.columns.label is None or not self._on_gpu():
+            return None
+        scores, labels = self._source[self.columns.score], self._source[self.columns.label]
+        if not libraries.same_place(scores, labels) or libraries.dtype(labels) not in _LABELS:
+            return None
+        low, high = device.extremes(labels)
+        whole = not libraries.dtype(labels).startswith("float")
+        if low != high and ((whole and high - low == 1) or device.every(lambda y: (y == low) | (y == high), labels)):
+            return low, high
+        return None
+
+    def _count_on_gpu(self, partition: Partition, draw: Draw | None) -> Counted | None:
+        """Count on the GPU, or return None if the host has to; drawn rows are counted separately and subtracted."""
+        bins, kinds = partition.bins_by_segment.get(None), self._kinds()
+        scores = self._source[self.columns.score]
+        if (
+            bins is None
+            or kinds is None
+            or not _inside(scores, bins)
+            or (draw is not None and not self._draws_on_gpu())
+        ):
+            return None
+        codes, seal = self._source[str(self.columns.label)] == kinds[1], Seal()
+        rows, hits = device.count(scores, codes, bins.count_cuts)
+        if draw is not None:
+            index = self._drawn(draw)
+            drawn_rows, drawn_hits = device.count(scores[index], codes[index], bins.count_cuts)
+            rows, hits = rows - drawn_rows, hits - drawn_hits
+            seal = Seal.of(libraries.to_host(scores[index]), libraries.to_host(index).astype(np.uint64))
+        counts, positives, uncounted = bins.gather(rows, hits)
+        left_out = int(hits[bins.count_regions < 0].sum())
+        negative = KindSums(counts - positives, uncounted - left_out, first=Place(0, device.first(~codes)))
+        positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
+        reach = Reach(*(score + 0.0 for score in device.extremes(scores)))
+        return Counted({kinds[0]: negative, kinds[1]: positive}, seal, reach=reach)
+
+    def apply(self, added: AddColumns) -> dict[str, Any]:
+        """The columns that hold numbers, on the device of the scores, beside those that are there; NaN for null."""
+        added.check_free(self._source)
+        batches = [added(batch) for batch, _ in self.batches(list(added.columns.named.values()))]
+        scores, found = self._source[self.columns.score], {}
+        for name in added.names:
+            columns = [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches]
+            values = np.concatenate(columns) if columns else np.empty(0)
+            if values.dtype.kind == "f":
+                found[name] = libraries.like(values, scores)
+        return {**self._source, **found}
+
+
+def rows_on_gpu(scores: Any, y: Any) -> DeviceData | None:
+    """Return scores and labels that can be counted on their GPU; None if they have to be read on the host."""
+    if not (libraries.on_gpu(scores) and libraries.on_gpu(y)):
+        return None
+    scores, y = _flat(scores), _flat(y)
+    if scores.ndim != 1 or scores.shape != y.shape:
+        return None
+    data = DeviceData({"scores": scores, "y": y}, Columns("scores", "y"))
+    return None if data._kinds() is None else data
+
+
+def entries_of(
+    partition: Partition,
+    table: NDArray[Any],
+    scores: ArrayLike,
+    segments: ArrayLike | None = None,
+    *,
+    positive_column: Literal[0, 1] = 1,
+    threads: int = 1,
+    familiar: Limits = (-math.inf, math.inf),
+    check: Callable[[Any], None] = lambda scores: None,
+) -> Any:
+    """Each score's entry of a table with one entry or row for each region, in the scores' library and device.
+
+    `check` is called where a score may lie outside `familiar`, with the scores, or the smallest and the largest.
+    """
+    bins = partition.bins_by_segment.get(None)
+    if segments is None and bins is not None:
+        flat = _flat(scores) if libraries.on_gpu(scores) else np.empty((0, 0))
+        if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, bins):
+            if familiar != (-math.inf, math.inf):
+                check(np.array(device.extremes(flat)))
+            return device.look_up(flat, bins.cuts, table)
+        if _is_plain(scores) and table.dtype != np.bool_:
+            limits = (max(bins.low, familiar[0]), min(bins.high, familiar[1]))
+            with suppress(kernels.OutsideLimitsError):  # the score is found again, and reported, by what follows
+                return kernels.look_up(scores, bins.cuts, table, limits=limits, threads=threads)
+    prepared = partition.prepare(scores, segments, positive_column=positive_column)
+    check(prepared)
+    if table.dtype == np.bool_:
+        return libraries.like(table[partition.regions_of(prepared, threads=threads)], scores)
+    return libraries.like(partition.look_up(prepared, table, threads=threads), scores)
+
+
+def _inside(scores: Any, partition: ScorePartition) -> bool:
+    low, high = device.extremes(scores)
+    return bool(partition.low <= low and high <= partition.high)
+
+
+def _is_plain(scores: ArrayLike) -> TypeGuard[NDArray[Any]]:
+    """Return whether these are numpy scores that need no conversion."""
+    return type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype in (np.float64, np.float32)
+
+
+def _flat(array: Any) -> Any:
+    """Without the axis of a single column, and without the record that a tensor keeps for gradients."""
+    flat = array[:, 0] if len(array.shape) == 2 and array.shape[1] == 1 else array
+    return flat.detach() if hasattr(flat, "detach") else flat

@@ -1,0 +1,100 @@
+"""DuckDB relations: read as Arrow batches while the query runs, and given columns by SQL that DuckDB runs itself."""
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from calibrant._optional import pa
+from calibrant._typing import FloatArray
+from calibrant.cells.bins import OTHER
+from calibrant.errors import InvalidTypeError
+from calibrant.sample.added_columns import AddColumns, LookUp, empty_batch
+from calibrant.sample.faults import Place
+from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sources.arrow import BATCH_ROWS
+from calibrant.sample.sql.dialects import DIALECTS
+from calibrant.sample.sql.search import bin_of, by_segment, one_line
+
+DUCKDB = DIALECTS["duckdb"]
+
+
+class DuckDBData(ScoredData):
+    """Rows of a relation, which is run anew at every pass.
+
+    DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is off; after a join or
+    a group-by the order may change from one run to the next. A split then needs an id column, and says so.
+    """
+
+    has_order = False
+
+    def known_rows(self) -> int:
+        """What DuckDB counts: of tables and Parquet files without a look at the rows."""
+        return int(self._source.aggregate("count(*)").fetchall()[0][0])
+
+    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+        """Batches, as DuckDB's own threads make them."""
+        row = 0
+        # a connection has one open result at a time, so it is always closed
+        with _reader(self._source.project(_names(names))) as reader:
+            for batch in reader:
+                yield batch, Place(0, row)
+                row += batch.num_rows
+
+    def apply(self, added: AddColumns) -> Any:
+        """Return a relation with the columns added: not run yet, same order of rows, and no Python when it runs."""
+        if not isinstance(added, LookUp):
+            rule = "come from a table of regions to be added by SQL"
+            advice = "read the relation as Arrow instead, scored(relation.to_arrow_reader(), ...)"
+            raise InvalidTypeError("columns", rule, got=type(added).__name__, advice=advice)
+        added.check_free(self._source.columns, ignore_case=True)
+        with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
+            schema = reader.schema
+        added(empty_batch(schema))  # refuses columns of other types
+        taken = {name.lower() for name in (*self._source.columns, *added.names)}
+        region = next(name for n in range(len(taken) + 1) if (name := f"region_{n}") not in taken)
+        located = self._source.project(f"*, {_region(added, schema)} AS {region}")
+        values = [f"{_array(column)}[{region} + 1] AS {_names([name])}" for name, column in added.table.items()]
+        return located.project(f"* EXCLUDE ({region}), {', '.join(values)}")
+
+
+def _reader(relation: Any) -> Any:
+    """A `pyarrow.RecordBatchReader`; older versions of DuckDB know it by another name."""
+    read = relation.to_arrow_reader if hasattr(type(relation), "to_arrow_reader") else relation.fetch_arrow_reader
+    return read(BATCH_ROWS)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(DUCKDB.quoted_name, dict.fromkeys(names)))
+
+
+def _array(column: FloatArray | tuple[str, ...]) -> str:
+    return f"[{', '.join(map(DUCKDB.literal, column if isinstance(column, tuple) else column.tolist()))}]"
+
+
+def _region(added: LookUp, schema: Any) -> str:
+    """SQL for the region of a row; null where the calibrator does not accept its score or segment."""
+    bins, first = [], 0
+    for segment, part in added.partition.bins_by_segment.items():
+        leaves = [str(region) for region in range(first, first + part.n_regions)]
+        body = bin_of(DUCKDB, _names([added.columns.score]), part.low, part.high, part.cuts.tolist(), leaves)
+        bins.append((segment, body))
+        first += part.n_regions
+    if not added.partition.has_segments:
+        return one_line(bins[0][1])
+    return _of_segment(str(added.columns.segment), schema, bins)
+
+
+def _of_segment(column: str, schema: Any, bins: list[tuple[Any, list[str]]]) -> str:
+    """SQL for the body of a row's segment: text is compared with text, and numbers and bools with each other."""
+    kind, name = schema.field(column).type, _names([column])
+    other = next((body for segment, body in bins if segment is OTHER), None)
+    bins = [(segment, body) for segment, body in bins if segment is not OTHER]
+    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+        held = f"CAST({name} AS VARCHAR)"
+        known: list[tuple[str | float, list[str]]] = [(s, body) for s, body in bins if isinstance(s, str)]
+    else:
+        held = f"CAST({name} AS INTEGER)" if pa.types.is_boolean(kind) else name
+        numbers = [(segment, body) for segment, body in bins if not isinstance(segment, str)]
+        known = [(int(segment) if isinstance(segment, bool) else segment, body) for segment, body in numbers]
+    if not known and (other is None or bins):
+        return "NULL"
+    return one_line(by_segment(held, [(DUCKDB.literal(segment), body) for segment, body in known], other))

@@ -1,0 +1,163 @@
+"""The formats of files, found by name or by first bytes, and why a file cannot be read."""
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from calibrant._optional import pa
+from calibrant.errors import InvalidValueError
+from calibrant.text.sentences import Setting, Text, joined
+
+FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines", "ipc": "Arrow IPC"}
+"""The formats that are read, and their names in sentences."""
+
+_SUFFIXES = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".tsv", ".txt"),
+    "json": (".jsonl", ".ndjson", ".json"),
+    "ipc": (".arrow", ".feather", ".ipc"),
+}
+SUFFIXES = sorted(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
+"""How names of files end."""
+
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""How names of compressed files end, and Arrow's names of the compressions."""
+
+SAVE_AS_UTF8 = "save it as UTF-8 (in Excel as 'CSV UTF-8', in a shell with iconv -f CP1252 -t UTF-8)"
+"""What to do with text in another encoding."""
+
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
+_FOREIGN = {
+    b"PK\x03\x04": "a zip file or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"SQLite format 3": "a SQLite database",
+    b"\x89HDF": "an HDF5 file",
+    b"%PDF": "a PDF",
+    b"ORC": "an ORC file",
+    b"Obj\x01": "an Avro file",
+    b"\x80\x04\x95": "a pickle",
+    b"\x80\x05\x95": "a pickle",
+}
+_WEB_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|table|script|\?xml)[\s>]", re.IGNORECASE)
+_BINARY = ("parquet", "ipc")
+
+
+def format_of(path: Path) -> str | None:
+    """Return the format that a file's name shows, or None."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return next((kind for kind, known in _SUFFIXES.items() if suffixes and suffixes[-1] in known), None)
+
+
+def beginning(path: Path, size: int = 4096) -> bytes:
+    """The first bytes of a file, decompressed where its name says that it is compressed."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            return bytes(stream.read(size))
+    except PermissionError:
+        raise _not_allowed(path) from None
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())[:160]
+        why = f"({reason}): it is cut short, damaged, or not compressed at all"
+        raise InvalidValueError(None, f"{path.name!r} cannot be decompressed {why}") from None
+
+
+def sniff_bytes(start: bytes) -> str | None:
+    """Return the format of a file that starts with these bytes, or None."""
+    if start[:4] == b"PAR1":
+        return "parquet"
+    if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
+        return "ipc"
+    if _foreign(start) or b"\x00" in start or start[: len(_COMPRESSED[0])] in _COMPRESSED:
+        return None
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+        return "json"
+    return "csv" if start.strip() else None
+
+
+def sniff(path: Path) -> str | None:
+    """Return the format that the first bytes of a file show, or None."""
+    return sniff_bytes(beginning(path))
+
+
+def check_kind(path: Path, format: str) -> None:
+    """Raise an error for a file that is empty, or plainly of another kind than `format`."""
+    start = beginning(path) if path.stat().st_size else b""
+    if not start:
+        raise InvalidValueError(None, f"{path.name!r} is empty: it must hold rows of data")
+    check_foreign(path, start)
+    reason = _strange(start, format)
+    if reason is not None:
+        raise InvalidValueError(None, joined(f"{path.name!r} cannot be read as {FORMATS[format]}: it ", reason))
+
+
+def _strange(start: bytes, format: str) -> Text | None:
+    """Return why a file that starts with these bytes is not of the format, or None."""
+    found, few = sniff_bytes(start), start[:64]
+    if found is not None and found != format and (found in _BINARY or format in _BINARY):
+        return (f"looks like {FORMATS[found]}; rename it, or give ", Setting("format", found))
+    if few[:2] in (b"\xff\xfe", b"\xfe\xff") or (format not in _BINARY and few.count(0) > len(few) // 4):
+        return f"is in UTF-16; {SAVE_AS_UTF8.replace('CP1252', 'UTF-16')}"
+    if format not in _BINARY and start.startswith(_COMPRESSED):
+        return "is compressed; let its name end in .gz, .bz2, .zst or .lz4"
+    if format == "json" and start.lstrip()[:1] == b"[":
+        return "must hold one JSON object on each line, not a JSON array"
+    if format == "csv" and _WEB_PAGE.match(start):
+        return "looks like a web page; save the data themselves as CSV"
+    return None
+
+
+def check_foreign(path: Path, start: bytes) -> None:
+    """Raise an error for a file of a format that is known, but not read."""
+    if (foreign := _foreign(start)) is not None:
+        raise InvalidValueError(None, f"{path.name!r} cannot be read: it is {foreign}; save it as CSV or Parquet")
+
+
+def _foreign(start: bytes) -> str | None:
+    return next((name for magic, name in _FOREIGN.items() if start.startswith(magic)), None)
+
+
+def first_bad_line(path: Path, score: str) -> str | None:
+    """Return why a file of JSON lines cannot be read, with the row, or None if all lines are valid."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            lines = (line for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace") if line.strip())
+            for row, line in enumerate(lines, start=1):
+                if (reason := _bad_object(line, score)) is not None:
+                    return f"{reason} in row {row:,} of {path.name}"
+    except (pa.ArrowException, OSError):
+        pass
+    return None
+
+
+def _bad_object(line: str, score: str) -> str | None:
+    try:
+        entry: Any = json.loads(line)
+    except ValueError:
+        entry = None
+    if not isinstance(entry, dict):
+        return f"each line must be a JSON object; got {(line.strip() if len(line) <= 60 else line[:57] + '...')!r}"
+    value = entry.get(score)
+    if isinstance(value, str | list | dict):
+        return f"score column {score!r} must hold real numbers; got {value!r}"
+    return None
+
+
+def _not_allowed(path: Path) -> InvalidValueError:
+    return InvalidValueError(None, f"{path.name!r} may not be read: permission denied")
+
+
+def unreadable(path: Path, format: str, error: Exception) -> InvalidValueError:
+    """Return the error for a file that Arrow could not read."""
+    if isinstance(error, PermissionError):
+        return _not_allowed(path)
+    reason = " ".join(str(error).split())
+    if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason:
+        return InvalidValueError(f"the text in {path.name!r}", "be UTF-8", got="other bytes", advice=SAVE_AS_UTF8)
+    can_break = format in _BINARY or path.suffix.lower() in COMPRESSIONS
+    if can_break and not isinstance(error, pa.ArrowNotImplementedError):
+        reason = f"it is cut short or damaged ({reason[:160]}): get it again from where it was made"
+    return InvalidValueError(None, f"{path.name!r} cannot be read as {FORMATS[format]}: {reason}")

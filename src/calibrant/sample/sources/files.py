@@ -1,0 +1,290 @@
+"""Files on disk as parts to read: Parquet by row group, CSV, JSON lines and Arrow IPC by file."""
+
+import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from calibrant._optional import Lazy, pa, pq
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.sample.batch import Columns
+from calibrant.sample.draw import key_kind
+from calibrant.sample.progress import Progress
+from calibrant.sample.sources import file_kind
+from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Part
+from calibrant.sample.sources.csv_files import CsvFile, TextData, delimiter_of
+from calibrant.sample.sources.hive import Read, columns_of_folders, with_columns
+from calibrant.text.sentences import Setting
+
+json: Any = Lazy("pyarrow.json")
+
+_PART_ROWS = 1 << 17  # of small row groups, which are read together
+
+
+def find_files(source: Any) -> list[Path]:
+    """The files that a path, a folder, a glob or a list of them names; those of a folder or a glob are sorted."""
+    if isinstance(source, list | tuple):
+        return [path for entry in source for path in find_files(entry)]
+    found = _found(str(source))
+    for path in found:
+        if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # how Python writes bytes that are no UTF-8
+            raise InvalidValueError("the name of a file", "be UTF-8", got=ascii(str(path)), advice="rename it")
+    return found
+
+
+def _found(text: str) -> list[Path]:
+    path = Path(text)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _wanted(entry.relative_to(path)))
+        if not found:
+            rule = f"hold files of data ({', '.join(file_kind.SUFFIXES)})"
+            raise InvalidValueError(f"the folder {text!r}", rule, got="none")
+        return found
+    found = sorted(Path(entry) for entry in glob.glob(text, recursive=True) if Path(entry).is_file())
+    if not found and path.exists():
+        rule = "be a file, a folder or a glob, because rows are read several times"
+        advice = "write the rows to a file; on the command line, pipe them in and name - (standard input)"
+        raise InvalidValueError(repr(text), rule, got="a pipe or a device", advice=advice)
+    if not found:
+        what = "no file matches" if glob.has_magic(text) else "there is no file"
+        raise InvalidValueError(None, f"{what} {text!r}")
+    return found
+
+
+def _wanted(path: Path) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return not hidden and file_kind.format_of(path) is not None
+
+
+def from_files(
+    source: Any,
+    columns: Columns,
+    *,
+    threads: int,
+    progress: Progress,
+    format: str | None = None,
+    types: Mapping[str, Any] | None = None,
+    as_text: bool = False,
+) -> ArrowData:
+    """The files that `source` names, all of one format; `types` are Arrow types of columns where text is read.
+
+    Columns are read in the order of the first file. Rows are counted over the files in the order of their names. CSV
+    files may be read as the text they are. Folders called key=value are columns too.
+    """
+    paths = find_files(source)
+    kind = common_format(paths, format)
+    for path in paths:
+        file_kind.check_kind(path, kind)
+    ranks = {place: rank for rank, place in enumerate(sorted(range(len(paths)), key=lambda place: paths[place]))}
+    first: Any = None
+    parts: list[Part] = []
+    rows = [0] * len(paths)
+    of_folders = columns_of_folders(paths, types or {}, as_text=as_text)
+    for place, path in enumerate(paths):
+        own, reads = File(path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place]).opened()
+        columns.check(own.names)
+        first = own if first is None else first
+        if different := sorted(set(own.names) ^ set(first.names)):
+            got = f"{path.name!r}, which differs in {different[:5]}"
+            raise InvalidValueError("the files", "all have the same columns", got=got)
+        _check_one_kind(own, first, columns.group)
+        for read, part_rows in reads:
+            parts.append(Part(read, ranks[place], rows[ranks[place]], path.name))
+            rows[ranks[place]] += part_rows
+    _check_flat(first, columns)
+    known = rows if kind == "parquet" else None
+    kind_of_data = TextData if as_text else ArrowData
+    data = kind_of_data(parts, first, columns, part_rows=known, threads=threads, progress=progress)
+    if isinstance(data, TextData):
+        data.delimiter, data.types = delimiter_of(paths[0], columns), types or {}
+    return data
+
+
+def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
+    """Raise an error for groups that are numbers in one file and text in another."""
+    if group is not None:
+        kinds = {key_kind(each.field(group).type) for each in (schema, first)} - {None}
+        if len(kinds) > 1:
+            got, advice = " and ".join(sorted(map(str, kinds))), "write them in one way"
+            raise InvalidTypeError("group", "hold one kind of entry in all files", got, advice, group)
+
+
+def _check_flat(schema: Any, columns: Columns) -> None:
+    """Raise an error for lists and records in the columns of labels and segments."""
+    for role in ("label", "segment"):
+        name = getattr(columns, role)
+        if name is not None and pa.types.is_nested(kind := schema.field(name).type):
+            raise InvalidTypeError(role, "hold numbers, bools or text", got=str(kind), column=name)
+
+
+def common_format(paths: Sequence[Path], format: str | None = None) -> str:
+    """The one format of all files: as given, as their names say, or as the beginning of a file without a name does."""
+    formats: dict[str, Path] = {}
+    for path in paths:
+        kind = format or file_kind.format_of(path) or file_kind.sniff(path)
+        if kind is None:
+            file_kind.check_foreign(path, file_kind.beginning(path))
+            advice = ("give its format, ", Setting("format"), f", as one of {', '.join(file_kind.FORMATS)}")
+            rule = f"end in one of {', '.join(file_kind.SUFFIXES)}"
+            raise InvalidValueError(f"the name of the file {path.name!r}", rule, advice=advice)
+        formats.setdefault(kind, path)
+    if len(formats) > 1:
+        got = ", ".join(f"{kind} ({path.name!r})" for kind, path in sorted(formats.items()))
+        raise InvalidValueError("the files", "be of one format", got=got)
+    return next(iter(formats))
+
+
+def schema_of(source: Any, format: str | None = None) -> Any:
+    """The names and types of the columns of the first file."""
+    path = find_files(source)[0]
+    kind = common_format([path], format)
+    file_kind.check_kind(path, kind)
+    return File(path, kind, Columns(""), {}, False, stamp_of(path), columns_of_folders([path], {})[0]).opened()[0]
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """Return inode, size and time of the last change, which show that a file has changed."""
+    try:
+        found = path.stat()
+    except OSError:  # removed, or no longer allowed
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
+"""The schema of a file, and its parts with the rows of each; 0 where these are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of one format, its `stamp_of` when it was first opened, and the columns that its folders stand for."""
+
+    path: Path
+    kind: str
+    columns: Columns
+    types: Mapping[str, Any]
+    as_text: bool
+    stamp: tuple[int, ...]
+    of_folders: Mapping[str, Any] = field(default_factory=dict)
+
+    def opened(self) -> Opened:
+        """Return the schema and the parts, whose errors are ours."""
+        with self._reading(None):
+            schema, parts = _OPEN[self.kind](self)
+            names = list(schema.names)  # an error where a name is not UTF-8
+        added = {name: value for name, value in self.of_folders.items() if name not in names}
+        for name, value in added.items():
+            schema = schema.append(pa.field(name, value.type))
+        return schema, [(with_columns(self._guarded(read), names, added), rows) for read, rows in parts]
+
+    def _guarded(self, read: Read) -> Read:
+        def batches(names: list[str] | None) -> Iterator[Any]:
+            with self._reading(names):
+                yield from read(names)
+
+        return batches
+
+    @contextmanager
+    def _reading(self, names: list[str] | None) -> Iterator[None]:
+        """Turn errors of Arrow into ours; raise an error if the file has changed since it was first opened."""
+        self._check_unchanged()
+        try:
+            yield
+        except Exception as error:
+            self._check_unchanged()  # which explains the error better
+            if not isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError):
+                raise
+            raise self._fault(names) or file_kind.unreadable(self.path, self.kind, error) from None
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if stamp_of(self.path) != self.stamp:
+            name = self.path.name
+            raise InvalidValueError(None, f"the file {name!r} changed while it was read: run again when it is complete")
+
+    def csv(self) -> CsvFile:
+        """The file as CSV."""
+        return CsvFile(self.path, delimiter_of(self.path, self.columns), self.columns, self.types)
+
+    def _fault(self, names: list[str] | None) -> CalibrantError | None:
+        """The first row that cannot be read, where one is found."""
+        if self.kind == "csv":
+            return self.csv().fault(names)
+        reason = file_kind.first_bad_line(self.path, self.columns.score) if self.kind == "json" else None
+        return None if reason is None else InvalidValueError(None, reason)
+
+
+def _open_parquet(file: File) -> Opened:
+    with pq.ParquetFile(file.path) as opened:
+        metadata, schema = opened.metadata, opened.schema_arrow
+
+    def part(groups: list[int]) -> Read:
+        def read(names: list[str] | None) -> Iterator[Any]:
+            with pq.ParquetFile(file.path, metadata=metadata, pre_buffer=False) as opened:
+                yield from opened.iter_batches(BATCH_ROWS, row_groups=groups, columns=names, use_threads=False)
+
+        return read
+
+    parts: list[tuple[Read, int]] = []
+    groups, rows = [], 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= _PART_ROWS or group == metadata.num_row_groups - 1:
+            parts.append((part(groups), rows))
+            groups, rows = [], 0
+    return schema, parts
+
+
+def _open_csv(file: File) -> Opened:
+    opened = file.csv()
+    if file.columns.score:
+        file.columns.check([*opened.header, *(name for name in file.of_folders if name not in opened.header)])
+    if file.as_text:
+        return pa.schema([(name, pa.string()) for name in opened.header]), [(opened.open_as_text, 0)]
+    schema = opened.open(None).schema
+    opened.check_text(schema)
+    return schema, [(opened.open, 0)]
+
+
+def _open_json(file: File) -> Opened:
+    def reader() -> Any:
+        source = pa.input_stream(str(file.path), compression="detect")
+        return getattr(json, "open_json", json.read_json)(source, json.ReadOptions(block_size=1 << 23))
+
+    def read(names: list[str] | None) -> Any:
+        opened = reader()
+        return opened if hasattr(opened, "read_next_batch") else opened.to_batches()
+
+    return reader().schema, [(read, 0)]
+
+
+def _open_ipc(file: File) -> Opened:
+    """An Arrow IPC file or stream."""
+
+    def reader() -> Any:
+        source = pa.memory_map(str(file.path))
+        try:
+            return pa.ipc.open_file(source)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return pa.ipc.open_stream(source)
+
+    def read(names: list[str] | None) -> Any:
+        opened = reader()
+        count = getattr(opened, "num_record_batches", None)
+        return opened if count is None else map(opened.get_batch, range(count))
+
+    return reader().schema, [(read, 0)]
+
+
+_OPEN: dict[str, Callable[[File], Opened]] = {
+    "parquet": _open_parquet,
+    "csv": _open_csv,
+    "json": _open_json,
+    "ipc": _open_ipc,
+}

@@ -1,0 +1,320 @@
+"""Rows in memory: the kernels work on them directly, and nothing is copied that need not be."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Seed
+from calibrant.cells.bins import SegmentedScores
+from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidValueError
+from calibrant.kernels.hash import small_hashes
+from calibrant.params.arrays import check_in_range
+from calibrant.params.labels import Classes, settle_classes
+from calibrant.params.random import RandomSource, RowSums, fingerprint_of, text_keys
+from calibrant.sample.added_columns import AddColumns
+from calibrant.sample.batch import BatchRows, Coded, Columns, Result, Work, grouped
+from calibrant.sample.draw import Draw, position_keys, smallest
+from calibrant.sample.facts import RowFacts
+from calibrant.sample.faults import Place
+from calibrant.sample.groups import Groups
+from calibrant.sample.reach import Reach, scores_of
+from calibrant.sample.scored_data import ScoredData, Split
+from calibrant.sample.taken_rows import COLLECT_LIMIT, Sizes, Taken
+from calibrant.text.sentences import Setting
+
+_FEW_ROWS = 1_000  # for at most this many rows, a sort is faster than a search for the ranks
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MemoryRows(ScoredData):
+    """Checked rows in memory.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+        Finite scores; with a `partition`, what its `prepare` returned.
+    codes : array of shape (n,)
+        Labels: 1 is the positive class, 0 the other.
+    known : Classes
+        Both classes.
+    repeats : int array of shape (n,), optional
+        How many identical rows each row stands for.
+    weights : float array of shape (n,), optional
+        Importance weights.
+    segment, segment_names : int array of shape (n,), tuple
+        The number of each row's segment, and the names of the segments.
+    partition : Partition, optional
+        A partition fixed beforehand, the only one that these rows can be counted over.
+    threads : int
+        Threads for very large data.
+    skipped : int
+        Rows that were left out because their label is missing.
+    groups : Groups, optional
+        The group of each row; whole groups are drawn.
+    reach : Reach, optional
+        The range of the scores, where it is known already.
+    one_of_each : (int, int)
+        Where these rows are one of each group: how many groups there are, and how many rows were left out.
+    """
+
+    scores: Any
+    codes: CodeArray
+    known: Classes
+    repeats: IntArray | None = None
+    weights: FloatArray | None = None
+    segment: IndexArray | None = None
+    segment_names: tuple[Any, ...] = ()
+    partition: Partition | None = None
+    threads: int = 1
+    skipped: int = 0
+    groups: Groups | None = None
+    reach: Reach | None = None
+    one_of_each: tuple[int, int] = (0, 0)
+    _known_fingerprint: list[int] = field(init=False, default_factory=list)  # none for rows that differ from these
+
+    def facts(self, *, drawn: bool) -> RowFacts:
+        """What a guarantee has to say of how the rows were read."""
+        return RowFacts("position" if drawn else None, self.skipped, one_of_each=self.one_of_each)
+
+    def skipped_rows(self) -> int:
+        """How many rows were left out because their label is missing."""
+        return self.skipped
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def columns(self) -> Columns:  # type: ignore[override]
+        """The names of the columns, as `fold` and `apply` see them."""
+        segment = None if self.segment is None else "segments"
+        weight = None if self.weights is None else "importance_weight"
+        return Columns("scores", "y", segment, weight, group=None if self.groups is None else "groups")
+
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.columns.named.values())
+
+    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "MemoryRows":
+        """The same rows, with the classes in the given parts."""
+        positive = self.known.positive if pos_label is None else pos_label
+        known = settle_classes(dict.fromkeys(self.known.labels.tolist(), 1), classes=classes, pos_label=positive)
+        return replace(self, known=known, codes=self.codes if known.positive == self.known.positive else 1 - self.codes)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels as they were given."""
+        return self.known.labels[self.codes if self.known.positive_index == 1 else 1 - self.codes]
+
+    @property
+    def segments(self) -> NDArray[Any] | None:
+        """The segment of each row as it was given."""
+        if self.segment is None:
+            return None
+        texts = any(isinstance(name, str) for name in self.segment_names)
+        # text of a fixed width would lose NULs at the end
+        return np.array(self.segment_names, dtype=object if texts else None)[self.segment]
+
+    def take(self, index: IndexArray | BoolArray) -> Self:
+        """The rows at `index`."""
+        return replace(
+            self,
+            scores=self.scores[index],
+            codes=self.codes[index],
+            repeats=None if self.repeats is None else self.repeats[index],
+            weights=None if self.weights is None else self.weights[index],
+            segment=None if self.segment is None else self.segment[index],
+            groups=None if self.groups is None else self.groups.take(index),
+            reach=None,
+        )
+
+    def without_groups(self) -> Self:
+        """The same rows, without their groups."""
+        return self if self.groups is None else replace(self, groups=None)
+
+    def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
+        """The rows with their segments."""
+        if segment.shape != self.codes.shape:
+            got = f"{segment.shape[0]} entries"
+            raise InvalidValueError("segments", f"have one entry per score, {len(self)}", got=got)
+        return replace(self, segment=segment, segment_names=tuple(names))
+
+    def pooled(self, kept: frozenset[Hashable] | None) -> Self:
+        """The same rows, with all segments that are not kept as one, `OTHER`; None keeps all."""
+        if self.segment is None or kept is None:
+            return self
+        found = Coded(self.segment_names, self.segment).pooled(kept)
+        return replace(self, segment=found.number.astype(np.intp, copy=False), segment_names=found.names)
+
+    def without_empty(self) -> Self:
+        """Leave out rows that stand for none, and segments of such rows only: a weight of 0 is no row."""
+        if self.repeats is None or self.repeats.all():
+            return self
+        rows = self.take(self.repeats > 0)
+        if rows.segment is None:
+            return rows
+        present, segment = np.unique(rows.segment, return_inverse=True)
+        return replace(rows, segment=segment, segment_names=tuple(self.segment_names[number] for number in present))
+
+    def known_rows(self) -> int:
+        """How many rows these stand for."""
+        return len(self) if self.repeats is None else int(self.repeats.sum())
+
+    def sizes(self) -> dict[Hashable, int]:
+        """Rows of each segment."""
+        if self.segment is None:
+            return {None: self.known_rows()}
+        rows = np.bincount(self.segment, weights=self.repeats, minlength=len(self.segment_names))
+        return dict(zip(self.segment_names, rows.astype(np.int64).tolist(), strict=True))
+
+    def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
+        """Scores of the given ranks of each segment."""
+        repeats = {} if self.repeats is None else self._by_segment(self.repeats)
+        return {
+            name: self._ranked(scores, ranks[name], repeats.get(name))
+            for name, scores in self._by_segment(self.scores).items()
+            if name in ranks
+        }
+
+    def _ranked(self, scores: NDArray[Any], ranks: IntArray, repeats: IntArray | None) -> FloatArray:
+        if repeats is None and len(scores) > _FEW_ROWS:
+            return kernels.order_statistics(scores, ranks, threads=self.threads)
+        order = np.argsort(scores, kind="stable")
+        rows = ranks - 1 if repeats is None else np.searchsorted(np.cumsum(repeats[order]), ranks)
+        return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
+
+    def fingerprint(self) -> int:
+        """Return a number that stands for the rows, in any order; the same wherever the rows are."""
+        if not self._known_fingerprint:
+            scores = np.asarray(scores_of(self.scores))
+            numeric = scores.dtype.kind in "biuf"
+            values = scores if numeric else text_keys(scores.tolist())
+            self._known_fingerprint.append(RowSums.of([values], (0, 1), self.codes).fingerprint)
+        return self._known_fingerprint[0]
+
+    def ordered_source(self, random_state: Seed, purpose: str) -> RandomSource:
+        """Return a source for these rows in this order, for numbers that belong to no position.
+
+        Where rows have few possible values, there are many more orders than sets of rows.
+        """
+        values = np.asarray(self.scores, dtype=np.float64)
+        rows = fingerprint_of(values, position_keys(0, len(self)), labels=self.codes)
+        return RandomSource.of(random_state, purpose, rows=rows)
+
+    def hash_limit(self, key: int, rows: int) -> int:
+        """Return the limit that draws exactly `rows` rows, or groups if rows have groups."""
+        keys = position_keys(0, len(self)) if self.groups is None else self.groups.present_keys
+        return int(smallest(Draw(key, 0).hashes(keys), rows).max()) + 1
+
+    def chosen(self, draw: Draw) -> BoolArray:
+        """Which rows are drawn; with groups, whole groups."""
+        if self.groups is not None:
+            return np.asarray(draw.chosen(self.groups.keys)[self.groups.codes])
+        keys = position_keys(0, len(self))
+        if not draw.limits or self.segment is None:
+            return draw.chosen(keys)
+        return draw.chosen(keys, self._by_segment(np.arange(len(self))).items())
+
+    def sample(self, draw: Draw) -> Taken:
+        """The drawn rows, without their labels."""
+        if self.repeats is not None:
+            rule = ("be None if ", Setting("split"), " is used")
+            raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
+        limit = draw.limits.get(None, draw.limit)
+        by_position = self.groups is None and (self.segment is None or not draw.limits) and limit < 2**64
+        index = small_hashes(len(self), draw.key, limit) if by_position else np.flatnonzero(self.chosen(draw))
+        segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
+        rows = BatchRows(scores_of(self.scores)[index], segments=segments, keys=index.astype(np.uint64))
+        return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
+
+    def _split(self, taken: Taken, draw: Draw) -> Split:
+        left = np.ones(len(self), dtype=bool)
+        left[taken.keys().astype(np.intp)] = False  # keys of rows in memory are their positions
+        return Split(taken.scores(), self._checked_sizes(taken.sizes), self.take(left))
+
+    def n_groups(self) -> int:
+        """How many groups have rows."""
+        return 0 if self.groups is None else len(self.groups.present_keys)
+
+    def group_counts(
+        self,
+        partition: Partition,
+        positive: Any,
+        blocks: RandomSource,
+        *,
+        draw: Draw | None = None,
+        aside: bool = False,
+    ) -> GroupCounts:
+        """Groups by their rows and positives in each region: of those not drawn or, with `aside`, of those drawn."""
+        rows = self if draw is None else self.take(self.chosen(draw) == aside)
+        groups, keys = (np.arange(len(rows)), None) if rows.groups is None else (rows.groups.codes, rows.groups.keys)
+        regions = partition.membership(rows.prepared, threads=self.threads)
+        return GroupCounts.of(regions, rows.codes, groups, keys, blocks)
+
+    def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
+        return dict(found.rows)
+
+    def _by_segment(self, values: NDArray[Any]) -> dict[Hashable, NDArray[Any]]:
+        """Some values of the rows, by segment."""
+        if self.segment is None:
+            return {None: values}
+        groups = zip(self.segment_names, grouped(self.segment, len(self.segment_names)), strict=True)
+        return {name: values[rows] for name, rows in groups}
+
+    @property
+    def prepared(self) -> Any:
+        """The scores as a partition takes them, with segments if there are any."""
+        return self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
+
+    def tally_and_reach(
+        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
+    ) -> tuple[Tally, Classes, Reach]:
+        """Return the tally over a partition, the classes and the range of the scores."""
+        reach = (self.reach or Reach.of(self.scores)) if partition.bins_by_segment else Reach()
+        if self.partition is None:
+            for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
+                if reach.low < low or reach.high > high:
+                    check_in_range(self.scores, low, high)
+        groups = None
+        if self.groups is not None:
+            groups = (self.groups.codes, self.groups.keys, self.block_source() if blocks is None else blocks)
+        tally = Tally.of_codes(
+            partition,
+            self.prepared,
+            self.codes,
+            weights=self.weights if weighted else None,
+            repeats=self.repeats,
+            groups=groups,
+            threads=self.threads,
+        )
+        return tally, self.known, reach
+
+    def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
+        """These rows; with a draw, a random part of them."""
+        return self if draw is None else self.take(self.chosen(draw))
+
+    def fold(self, work: Work[Result]) -> Result:
+        """Do `work` on these rows as Arrow batches."""
+        return self._as_arrow().fold(work)
+
+    def apply(self, added: AddColumns) -> Any:
+        """A `pyarrow.RecordBatchReader` over the rows, with the columns added."""
+        return self._as_arrow().apply(added)
+
+    def _as_arrow(self) -> ScoredData:
+        from calibrant._optional import needed
+        from calibrant.sample.sources.arrow import as_table, from_arrow
+
+        needed("pyarrow", "arrow", "rows are read in batches")
+        named = {"scores": self.scores, "y": self.labels, "segments": self.segments, "importance_weight": self.weights}
+        named["groups"] = None if self.groups is None else self.groups.row_keys
+        table = as_table((name, column) for name, column in named.items() if column is not None)
+        return from_arrow(table, self.columns, threads=self.threads, progress=False).with_classes(
+            self.known.labels, self.known.positive
+        )

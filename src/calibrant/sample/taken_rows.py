@@ -1,0 +1,259 @@
+"""Work that counts the rows of segments, takes rows into memory (a random part or all), and finds distinct scores."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IndexArray, Keys
+from calibrant.errors import InvalidValueError
+from calibrant.kernels.hash import mixed
+from calibrant.params.random import RowSums
+from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
+from calibrant.sample.draw import Draw, SmallestHashes, repeated, smallest
+from calibrant.sample.faults import Fault, Faults, Place
+
+COLLECT_LIMIT = 100_000_000
+"""Rows that are brought into memory at most: about 2 GB of scores and labels."""
+
+_MOST_SEGMENTS = 100_000
+_GLANCE = 1 << 14  # rows that are looked at first
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows of each segment, without skipped rows; data without segments have one segment, None.
+
+    `sums` are what the fingerprint of the rows is made of, where it was asked for.
+    """
+
+    rows: Mapping[Hashable, int] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+    skipped: int = 0
+    sums: RowSums = field(default_factory=RowSums)
+
+    @classmethod
+    def of(cls, rows: BatchRows, faults: Faults, sums: RowSums | None = None) -> "Sizes":
+        """Count the rows of a batch."""
+        counts: Mapping[Hashable, int] = {None: len(rows)} if rows.segments is None else rows.segments.rows()
+        return cls(counts, faults, rows.skipped, RowSums() if sums is None else sums)
+
+    def __add__(self, other: "Sizes") -> "Sizes":
+        total = Counter(self.rows)
+        total.update(other.rows)
+        if len(total) > _MOST_SEGMENTS:
+            rule, advice = f"have at most {_MOST_SEGMENTS:,} different entries", "name a column of groups, not of ids"
+            raise InvalidValueError("segment", rule, got="more", advice=advice)
+        faults, skipped = self.faults + other.faults, self.skipped + other.skipped
+        return Sizes(total, faults, skipped, self.sums + other.sums)
+
+
+@dataclass(frozen=True, slots=True)
+class CountSegments(Work[Sizes]):
+    """Count rows by segment, and take their fingerprint; faults are reported at once."""
+
+    roles = ("label", "segment")
+
+    def __call__(self, batch: Any, place: Place) -> Sizes:
+        """Count the rows of one batch."""
+        rows, faults = read_batch(batch, self.columns, place)
+        return Sizes.of(rows, faults, row_sums(rows))
+
+    def nothing(self) -> Sizes:
+        """No rows."""
+        return Sizes()
+
+
+def row_sums(rows: BatchRows) -> RowSums:
+    """What the fingerprint of rows is made of: their scores and labels."""
+    columns = [rows.scores]
+    return RowSums.of(columns) if rows.labels is None else RowSums.of(columns, rows.labels.names, rows.labels.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The number of rows, and a sum over them that shows whether two passes have drawn the same rows."""
+
+    rows: int = 0
+    total: int = 0
+
+    @classmethod
+    def of(cls, scores: FloatArray, keys: Keys) -> "Seal":
+        """The seal of rows with these scores and keys."""
+        bits = scores.astype(np.float64).view(np.uint64)
+        return cls(len(scores), int(mixed(keys ^ mixed(bits)).sum(dtype=np.uint64)))
+
+    def __add__(self, other: "Seal") -> "Seal":
+        return Seal(self.rows + other.rows, (self.total + other.total) % 2**64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """Rows of some batches, with their places; and how many rows there were to take from.
+
+    `repeated` are keys of ids that several rows of one batch share, taken or not.
+    """
+
+    limit: int
+    batches: tuple[tuple[Place, BatchRows], ...] = ()
+    sizes: Sizes = field(default_factory=Sizes)
+    repeated: tuple[Keys, ...] = ()
+
+    def __add__(self, other: "Taken") -> "Taken":
+        sizes, repeated = self.sizes + other.sizes, self.repeated + other.repeated
+        both = Taken(self.limit, self.batches + other.batches, sizes, repeated)
+        if sum(len(rows) for _, rows in both.batches) > self.limit:
+            rule = f"have at most {self.limit:,} rows where all of them must be in memory"
+            advice = "use BinningCalibrator, which counts rows where they are; or scored(...).collect(limit=...)"
+            raise InvalidValueError("the data", rule, got="more", advice=advice)
+        return both
+
+    def in_order(self) -> list[BatchRows]:
+        """The rows of each batch, batches in the order of the data."""
+        self.sizes.faults.check()
+        return [rows for _, rows in sorted(self.batches, key=lambda piece: piece[0])]
+
+    def keys(self) -> Keys:
+        """The keys of the rows, in the order of the data."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *(rows.keys for rows in self.in_order())])
+
+    def scores(self) -> dict[Hashable, FloatArray]:
+        """Return the scores of each segment, also of segments without taken rows."""
+        parts: dict[Hashable, list[FloatArray]] = {name: [np.empty(0)] for name in self.sizes.rows}
+        for rows in self.in_order():
+            for name, index in rows.by_segment():
+                parts.setdefault(name, []).append(rows.scores[index].astype(np.float64))
+        return {name: np.concatenate(scores) for name, scores in parts.items()}
+
+    def first(self, key: int, most: Mapping[Hashable, int]) -> tuple["Taken", Draw]:
+        """Return the `most` rows of each segment with the smallest hashes, and their draw."""
+        found = {name: SmallestHashes(rows) for name, rows in most.items()}
+        for _, rows in self.batches:
+            hashes = Draw(key).hashes(rows.keys)
+            for name, index in rows.by_segment():
+                found[name] += SmallestHashes(most[name], smallest(hashes[index], most[name]))
+        draw = Draw(key, limits={name: hashes.limit for name, hashes in found.items()})
+        batches = tuple((place, rows.take(np.flatnonzero(rows.drawn_by(draw)))) for place, rows in self.batches)
+        return replace(self, batches=batches), draw
+
+    @property
+    def seal(self) -> Seal:
+        """The seal of these rows."""
+        return sum((Seal.of(rows.scores, rows.keys) for _, rows in self.batches), Seal())
+
+    @property
+    def ids(self) -> tuple[Keys, ...]:
+        """Keys of the ids; a key that is there twice is one that rows share."""
+        return (*(rows.keys for _, rows in self.batches), *self.repeated, *self.repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeRows(Work[Taken]):
+    """Keep the rows; with a draw, a random part of them."""
+
+    roles = ("label", "segment", "weight", "id", "group")
+    draw: Draw | None = None
+    limit: int = COLLECT_LIMIT
+
+    def __call__(self, batch: Any, place: Place) -> Taken:
+        """Keep those of one batch."""
+        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None or self.columns.keyed)
+        sizes = Sizes.of(rows, faults)
+        shared = () if self.columns.id is None else (repeated(rows.keys)[:1],)
+        if self.draw is not None:
+            rows = rows.take(np.flatnonzero(rows.drawn_by(self.draw)))
+        return Taken(self.limit, ((place, rows),), sizes, shared)
+
+    def nothing(self) -> Taken:
+        """No rows."""
+        return Taken(self.limit)
+
+
+def joined_codes(batches: Sequence[Coded], code_of: Callable[[Any], int]) -> IndexArray:
+    """One array of codes, from batches that each number their own entries."""
+    parts = [np.array([code_of(name) for name in coded.names], dtype=np.intp)[coded.number] for coded in batches]
+    return np.concatenate([np.empty(0, dtype=np.intp), *parts])
+
+
+@dataclass(frozen=True, slots=True)
+class FindSmallest(Work[SmallestHashes]):
+    """Find the smallest hashes, for a draw of an exact number of rows, or of groups where rows have them."""
+
+    roles = ("id", "group")
+    key: int
+    most: int
+
+    @property
+    def drawn(self) -> Draw:
+        """No row yet: the limit is what is looked for."""
+        return Draw(self.key, 0)
+
+    def __call__(self, batch: Any, place: Place) -> SmallestHashes:
+        """The smallest hashes of one batch."""
+        rows, _ = read_batch(batch, self.columns, place, keys=True)
+        keys = rows.keys if self.columns.group is None else np.unique(rows.keys)
+        return SmallestHashes(self.most, smallest(self.drawn.hashes(keys), self.most))
+
+    def nothing(self) -> SmallestHashes:
+        """No rows."""
+        return SmallestHashes(self.most)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The number of rows, and their distinct scores; None if these are too many."""
+
+    rows: int
+    distinct: FloatArray | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenValues:
+    """The values of each segment, and of all rows under the name None."""
+
+    most: int
+    values: Mapping[Hashable, Values] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+
+    def __add__(self, other: "SeenValues") -> "SeenValues":
+        values = dict(self.values)
+        for name, more in other.values.items():
+            mine = values.get(name, Values(0, np.empty(0)))
+            many = mine.distinct is None or more.distinct is None
+            both = None if many else _few(np.concatenate([mine.distinct, more.distinct]), self.most)
+            values[name] = Values(mine.rows + more.rows, both)
+        return SeenValues(self.most, values, self.faults + other.faults)
+
+
+@dataclass(frozen=True, slots=True)
+class FindValues(Work[SeenValues]):
+    """Find the distinct scores, up to `most`, of probabilities in [0, 1]."""
+
+    roles = ("segment",)
+    most: int
+
+    def __call__(self, batch: Any, place: Place) -> SeenValues:
+        """Find those of one batch."""
+        rows, faults = read_batch(batch, self.columns, place)
+        outside = (rows.scores < 0.0) | (rows.scores > 1.0)
+        fault = Fault("score", self.columns.score, "be probabilities in [0, 1]")
+        faults += Faults.of(fault, rows.in_batch(outside), place)
+        parts = dict(rows.by_segment()) | {None: slice(None)}
+        scores = {name: rows.scores[index].astype(np.float64) for name, index in parts.items()}
+        values = {name: Values(len(part), _few(part, self.most)) for name, part in scores.items() if len(part)}
+        return SeenValues(self.most, values, faults)
+
+    def nothing(self) -> SeenValues:
+        """No rows."""
+        return SeenValues(self.most)
+
+
+def _few(scores: FloatArray, most: int) -> FloatArray | None:
+    """Return the distinct scores, or None if they are more than `most`, as the first rows mostly show already."""
+    for part in (scores[:_GLANCE], scores):
+        values = np.unique(part + 0.0)
+        if values.size > most:
+            return None
+    return values

@@ -1,0 +1,262 @@
+"""What estimators of the density ratio have in common: checked rows, batches, and what to know before trusting them."""
+
+import warnings
+from abc import abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, FeatureRows, FloatArray
+from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_array, in_all
+from calibrant.params.rules import CheckedParameters
+from calibrant.text.numbers import nearest, percent
+
+BATCH_ROWS = 2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
+_LARGEST_SHOWN = 5
+_SUPPORT_ROWS = 1000  # rows of each population that are compared with each other to see where support ends
+_SUPPORT_LEVEL = 0.99
+_TOO_FEW_ROWS = 30.0
+_TOO_SMALL_SHARE = 0.01
+_TOO_MUCH_OUTSIDE = 0.05
+
+
+class LargeShiftWarning(CalibrantWarning):
+    """The two populations are too far apart for weights to correct the difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatioDiagnostics:
+    """What to look at before trusting estimated weights; `str` of it is the verdict.
+
+    Attributes
+    ----------
+    n_source, n_target : int
+        Rows of each population.
+    effective_sample_size : float
+        (sum w)^2 / sum w^2 over the source rows: how many unweighted rows they are worth.
+    mean_weight : float
+        Mean weight of the source rows. The true ratio has mean 1 where the target lies within the source's support.
+    largest_weights : tuple of float
+        The largest weights of source rows, largest first.
+    outside_support : float
+        Estimated share of the target population that lies where no source row is near.
+    verdict : str
+        In words, what follows.
+    is_too_large : bool
+        Whether the shift is too large to correct.
+    """
+
+    n_source: int
+    n_target: int
+    effective_sample_size: float
+    mean_weight: float
+    largest_weights: tuple[float, ...]
+    outside_support: float
+    verdict: str
+    is_too_large: bool
+
+    @classmethod
+    def of(cls, weights: FloatArray, n_target: int, outside_support: float) -> Self:
+        """Derive the diagnostics from the weights of the source rows."""
+        size, mean = effective_sample_size(weights), float(weights.mean())
+        outside, inside = percent(round(outside_support, 2)), percent(round(1 - outside_support, 2))
+        largest = tuple(np.sort(weights)[::-1][:_LARGEST_SHOWN].tolist())
+        problems = []
+        if size < max(_TOO_FEW_ROWS, _TOO_SMALL_SHARE * weights.size):
+            problems.append(f"the {weights.size:,} source rows are worth only {size:,.1f} rows of the target")
+        if outside_support > _TOO_MUCH_OUTSIDE:
+            problems.append(f"about {outside} of the target population lies where there are no source rows")
+        if problems:
+            verdict = f"The shift is too large to correct: {', and '.join(problems)}. Label rows of the target"
+        else:
+            verdict = (
+                f"The {weights.size:,} source rows are worth {size:,.0f} rows of the target population, and cover "
+                f"about {inside} of it"
+            )
+            if not 0.8 <= mean <= 1.25:
+                verdict += f"; the mean weight is {nearest(mean, 2)}, not 1, so the weights are poorly estimated"
+        return cls(weights.size, n_target, size, mean, largest, outside_support, f"{verdict}.", bool(problems))
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+def effective_sample_size(weights: FloatArray) -> float:
+    """Return (sum w)^2 / sum w^2: how many unweighted rows weighted rows are worth; 0 without weight.
+
+    >>> effective_sample_size(np.array([1.0, 1.0, 1.0, 0.0]))
+    3.0
+    """
+    largest = float(weights.max(initial=0.0))
+    if largest <= 0.0:
+        return 0.0
+    scaled = weights / largest
+    return float(scaled.sum() ** 2 / np.square(scaled).sum())
+
+
+class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
+    """An estimate of w(x) = (density of the target population at x) / (density of the source population at x).
+
+    A subclass implements `_fit(source, target)` and `_weigh(rows)`, on checked float matrices.
+    """
+
+    diagnostics_: RatioDiagnostics
+    n_features_in_: int
+
+    @abstractmethod
+    def _fit(self, source: FloatArray, target: FloatArray) -> None:
+        """Learn from checked rows."""
+
+    @abstractmethod
+    def _weigh(self, rows: FloatArray) -> FloatArray:
+        """Weights of one batch of checked rows."""
+
+    def fit(self, X_source: ArrayLike | FeatureRows, X_target: ArrayLike | FeatureRows) -> Self:
+        """Learn the ratio from unlabelled rows of both populations.
+
+        Parameters
+        ----------
+        X_source : array-like of shape (n_source, n_features)
+            Rows of the population that calibration rows come from.
+        X_target : array-like of shape (n_target, n_features)
+            Rows of the population that predictions are for.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        names = check_same_names(X_source, X_target)
+        source, target = self._rows(X_source, "X_source"), self._rows(X_target, "X_target")
+        if source.shape[1] != target.shape[1]:
+            rule = f"have as many columns as X_source, {source.shape[1]}"
+            raise InvalidValueError("X_target", rule, got=str(target.shape[1]))
+        self._fit(source, target)
+        self.n_features_in_ = source.shape[1]
+        self._names = names
+        self._diagnose(source, target)
+        return self
+
+    def _rows(self, X: ArrayLike | FeatureRows, name: str) -> Any:
+        """Checked rows, as `_fit` takes them."""
+        return as_matrix(X, name, least=2)
+
+    def _diagnose(self, source: FloatArray, target: FloatArray) -> None:
+        self._conclude(RatioDiagnostics.of(self.predict(source), len(target), share_outside(source, target)))
+
+    def _conclude(self, diagnostics: RatioDiagnostics) -> None:
+        """Keep the diagnostics, and warn where the shift is too large."""
+        self.diagnostics_ = diagnostics
+        if diagnostics.is_too_large:
+            warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
+
+    def predict(self, X: ArrayLike | FeatureRows) -> FloatArray:
+        """Return the weight of each row, shape (n,); in batches, so that memory grows with n alone."""
+        check_is_fitted(self)
+        names = column_names(X)
+        if names is not None and self._names is not None and names != self._names:
+            rule = f"have the columns that the ratio was fitted on, {self._names}"
+            raise InvalidValueError("X", rule, got=str(names))
+        rows = as_matrix(X, "X", least=0)
+        if rows.shape[1] != self.n_features_in_:
+            rule = f"have the {self.n_features_in_} columns that the ratio was fitted on"
+            raise InvalidValueError("X", rule, got=str(rows.shape[1]))
+        weights = np.empty(len(rows))
+        for start in range(0, len(rows), BATCH_ROWS):
+            weights[start : start + BATCH_ROWS] = self._weigh(rows[start : start + BATCH_ROWS])
+        return weights
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True  # the rows of the other population
+        return tags
+
+
+def as_matrix(values: ArrayLike | FeatureRows, name: str, *, least: int) -> FloatArray:
+    """Return rows as a finite float64 matrix with at least `least` rows; a flat array is one column."""
+    array: NDArray[Any] = as_array(values, name)
+    if array.dtype.kind == "O":  # numbers that come as Python objects
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "fiub":
+        advice = "encode other columns first, or use LogisticRatio with a pipeline that does"
+        raise InvalidTypeError(name, "be numbers", got=f"dtype {array.dtype}", advice=advice)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InvalidValueError(name, "have shape (n, n_features)", got=f"shape {array.shape}")
+    if len(array) < least:
+        raise InvalidValueError(name, f"have at least {least} rows", got=str(len(array)))
+    matrix = np.ascontiguousarray(array, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if bad.size:
+        row = int(bad[0])
+        column = int(np.flatnonzero(~np.isfinite(matrix[row]))[0])
+        got = f"{matrix[row, column]} in row {row}, column {column}, and {in_all(bad.size)}"
+        raise InvalidValueError(name, "be finite", got=got, advice="remove or impute them first")
+    return matrix
+
+
+def row_count(X: FeatureRows) -> int:
+    """How many rows an array, a frame or a sparse matrix has."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def column_names(X: object) -> list[str] | None:
+    """Return the names of a frame's columns, or None if it has no names that are text."""
+    names = [] if isinstance(X, np.ndarray) else list(getattr(X, "columns", []))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_same_names(X_source: object, X_target: object) -> list[str] | None:
+    """Raise for frames of the two populations whose columns differ, in name or in order; return the names."""
+    source, target = column_names(X_source), column_names(X_target)
+    if source is not None and target is not None and source != target:
+        raise InvalidValueError("X_target", f"have the columns of X_source, {source}", got=str(target))
+    return source
+
+
+def share_outside(source: FloatArray, target: FloatArray) -> float:
+    """Estimate the share of the target population where the source population has no rows.
+
+    A target row counts as outside if its nearest source row is further away than nearly all (99 of 100) source rows are
+    from their own nearest; the 1 in 100 expected without any shift is taken off. At most 1,000 rows of each, evenly
+    spread, are compared, in units of the source's own spread.
+
+    >>> rng = np.random.default_rng(0)
+    >>> source = rng.uniform(size=(500, 2))
+    >>> share_outside(source, source + 5.0), share_outside(source, rng.uniform(size=(500, 2))) < 0.05
+    (1.0, True)
+    """
+    scale = source.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    source, target = (_evenly_spread(rows) / scale for rows in (source, target))
+    center = source.mean(axis=0)
+    source, target = source - center, target - center
+    own = squared_distances(source, source)
+    np.fill_diagonal(own, np.inf)
+    limit = np.quantile(own.min(axis=1), _SUPPORT_LEVEL)
+    # rows computed to be at distance zero are so up to the rounding of the squares
+    beyond = squared_distances(target, source).min(axis=1) > limit + 1e-12 * (1.0 + np.square(source).sum(axis=1).max())
+    share = (float(beyond.mean()) - (1.0 - _SUPPORT_LEVEL)) / _SUPPORT_LEVEL
+    return min(max(share, 0.0), 1.0)
+
+
+def _evenly_spread(rows: FloatArray) -> FloatArray:
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), _SUPPORT_ROWS)).astype(np.intp)]
+
+
+def squared_distances(rows: FloatArray, centers: FloatArray) -> FloatArray:
+    """Return the squared distance of each row from each center, shape (n_rows, n_centers).
+
+    Both should be centred near zero: the squares are expanded, and differences of large squares lose digits.
+    """
+    distances = rows @ (-2.0 * centers.T)
+    distances += np.square(rows).sum(axis=1)[:, None]
+    distances += np.square(centers).sum(axis=1)
+    return np.maximum(distances, 0.0, out=distances)

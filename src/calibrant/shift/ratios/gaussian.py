@@ -1,0 +1,122 @@
+"""Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP write the ratio."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import as_numbers
+from calibrant.params.random import RandomSource, fingerprint_of
+from calibrant.params.rules import Flag, Integer, Number, Optional, RandomSeed, Rule
+from calibrant.shift.ratios.density_ratio import BATCH_ROWS, DensityRatio, as_matrix, squared_distances
+
+_BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
+_MEDIAN_ROWS = 500
+_FAR = -100.0  # exp(-100) is 4e-44: taken as 0, for arithmetic with the tiniest numbers is a hundred times slower
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Centres, and the shift and scale that rows go through before distances are taken."""
+
+    centers: FloatArray
+    offset: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        source: FloatArray,
+        target: FloatArray,
+        centers: Any,
+        standardize: bool,
+        generator: np.random.Generator,
+    ) -> Self:
+        """Take `centers` target rows at random, or the given centres; `standardize` divides columns by their spread."""
+        if np.ndim(centers) == 0:
+            number = min(int(centers), len(target))
+            chosen = target[np.sort(generator.choice(len(target), number, replace=False))]
+        else:
+            chosen = as_matrix(centers, "centers", least=1)
+            if chosen.shape[1] != target.shape[1]:
+                raise InvalidValueError("centers", f"have {target.shape[1]} columns", got=str(chosen.shape[1]))
+        scale = np.ones(source.shape[1])
+        if standardize:
+            scale = np.sqrt((source.var(axis=0) + target.var(axis=0)) / 2)
+            scale = np.where(scale > 0.0, scale, 1.0)
+        offset = chosen.mean(axis=0)
+        return cls((chosen - offset) / scale, offset, scale)
+
+    def prepare(self, rows: FloatArray) -> FloatArray:
+        """Rows in the coordinates of the centres."""
+        return np.asarray((rows - self.offset) / self.scale)
+
+    def values(self, prepared: FloatArray, bandwidth: float) -> FloatArray:
+        """exp(-distance^2 / (2 bandwidth^2)) of each row from each centre."""
+        distances = squared_distances(prepared, self.centers)
+        with np.errstate(over="ignore"):  # a row infinitely many bandwidths away gets 0 too
+            distances *= -0.5 / bandwidth**2
+        np.putmask(distances, distances < _FAR, -np.inf)
+        return np.exp(distances, out=distances)
+
+    def typical_distance(self, prepared: FloatArray) -> float:
+        """Median distance between rows and centres, of at most 500 rows."""
+        some = prepared[np.linspace(0, len(prepared) - 1, min(len(prepared), _MEDIAN_ROWS)).astype(np.intp)]
+        distance = float(np.sqrt(np.median(squared_distances(some, self.centers))))
+        return distance if distance > 0.0 else 1.0
+
+
+def random_source(random_state: Seed, source: FloatArray, target: FloatArray) -> RandomSource:
+    """Random numbers for these rows: their key is made of ranks, so that the units of a column play no part."""
+    ranks = [np.searchsorted(np.sort(known), new) for known, new in zip(source.T, target.T, strict=True)]
+    return RandomSource.of(random_state, "density ratio", len(source), rows=fingerprint_of(*ranks))
+
+
+def batches(n_rows: int, size: int = BATCH_ROWS) -> Iterator[slice]:
+    """Consecutive slices that cover `n_rows`."""
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+class PositiveNumbers(Rule[FloatArray]):
+    """A positive number, or several to choose from."""
+
+    words = "a number > 0 or several"
+
+    def parse(self, value: Any) -> FloatArray:
+        """Return them in an array, in the order given."""
+        grid = np.array([Number().parse(value)]) if np.isscalar(value) else as_numbers(value, "values")
+        if not grid.size or (grid <= 0.0).any():
+            raise ValueError
+        return grid
+
+
+class Centers(Rule[Any]):
+    """How many centres to draw, or the centres."""
+
+    words = "an int >= 1 or an array of centres"
+
+    def parse(self, value: Any) -> Any:
+        """Return it unchanged."""
+        return Integer(1).parse(value) if np.ndim(value) == 0 else value
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussianRatio(DensityRatio):
+    """A density ratio that is a sum of Gaussian bumps."""
+
+    centers: Annotated[int | ArrayLike, Centers()] = 100
+    bandwidth: Annotated[ArrayLike | None, Optional(PositiveNumbers())] = None
+    standardize: Annotated[bool, Flag()] = True
+    random_state: RandomSeed = 0
+
+    def _bandwidths(self, basis: Basis, source: FloatArray) -> FloatArray:
+        """The bandwidths to choose from."""
+        if self.bandwidth is None:
+            return _BANDWIDTHS * basis.typical_distance(source)
+        return PositiveNumbers().parse(self.bandwidth)
+
+    def _weigh(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_)

@@ -1,0 +1,372 @@
+"""Calibration of a stream: intervals that hold at every moment, however often you look at them."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import kernels
+from calibrant._lock import Locked
+from calibrant._typing import ArrayLike
+from calibrant.calibrators.regions.parameters import Value
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.statement import Population, Statement
+from calibrant.params.arrays import as_array
+from calibrant.params.labels import Classes
+from calibrant.params.rules import OPEN_UNIT, Integer, Threads
+from calibrant.sample.facts import ONE_OF_EACH
+from calibrant.sample.reader import check_no_weights, check_nothing_beside, one_row_each, read_rows
+from calibrant.sample.scored_data import ScoredData, settle
+from calibrant.streams.stream import Stream, StreamParameters
+from calibrant.text.sentences import Setting
+
+_DEFAULT_CLASSES = (0, 1)
+_WHOLE_GROUPS = "no group has rows in two batches, or in two streams that are merged"
+_OF_GROUPS = (
+    " Of each group in a batch one row counts, drawn at random: this is about a row drawn at random from a new group, "
+    "and every group counts the same."
+)
+_MERGED = "which streams were merged, and when, was decided without looking at their labels"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
+    """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at every moment.
+
+    Claimed, for every distribution: with probability at least `confidence_level`, after every label and in every region
+    at once, the true rate of the positive class lies in the region's interval. So you may look at any time, stop when
+    the interval is narrow enough, and choose from past labels which region to label next.
+
+    Assumed: within a region labels are independent draws with one rate (`calibrant.DriftMonitor` watches that), and the
+    regions do not depend on the labels that are counted. This leaves two things to you:
+
+    - Choose the region, never the rows within it. Label rows of a region as they come, or at random. A rule that labels
+      the lowest scores of each bin measures the rate of those scores, not of the bin.
+    - Count labels without regard to their class. If labels of one class arrive later (a loan that defaults is known
+      before one that is repaid), the labels known by now are not a random sample. Count a row when its label would be
+      known for either class.
+
+    Parameters
+    ----------
+    partition : Partition, default=None
+        The regions. None cuts `n_bins` quantile bins from the first `warmup` rows, which are then discarded: the
+        paper's split, in a stream.
+    confidence_level : float, default=0.9
+        Confidence that no interval ever misses.
+    sequence : {"centred-beta-binomial", "beta-binomial", "stitched", "paper", "betting"}
+        How the limits are made; see `calibrant.sequences`. The default, "centred-beta-binomial", needs only counts, so
+        that order does not matter and streams can be merged.
+    running : bool, default=False
+        Intersect each interval with those after every earlier batch, so that it never widens. It then depends on when
+        the batches came, and such calibrators cannot be merged.
+    n_bins : int, default=10
+        Number of bins to cut, when no partition is given.
+    warmup : int, default=1000
+        Number of rows that cut them.
+    value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
+        What is predicted in a region, as in `BinningCalibrator`.
+    pos_label, classes : optional
+        The positive class, and both classes, as in `BinningCalibrator`. They are those of the first batch; set them if
+        it may have only one class that is neither 0 nor 1.
+    n_jobs : int or None, default=None
+        Threads for very large batches; results never depend on it.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What is guaranteed now.
+    partition_, tally_, classes_ :
+        As in `BinningCalibrator`.
+    phase_ : str
+        "warming up" or "counting".
+
+    Notes
+    -----
+    Time is constant per label, and memory does not grow with the stream. Several threads may call `partial_fit` and
+    `merge`; batches are counted one at a time, in the order in which they come.
+
+    Choosing the region is allowed for this reason: a label that is asked for in a region that past labels chose is
+    still an independent draw with the rate of that region. So each region's labels are the same sequence of draws, only
+    seen sooner or later.
+
+    References
+    ----------
+    Gupta, Podkopaev and Ramdas (2020), section "Distribution-free calibration in the online setting".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import OnlineCalibrator, Partition
+    >>> rng = np.random.default_rng(0)
+    >>> online = OnlineCalibrator(Partition.fixed_width(5))
+    >>> while True:  # label until epsilon is small enough; looking each time is allowed
+    ...     scores = rng.uniform(size=100)
+    ...     _ = online.partial_fit(scores, rng.uniform(size=100) < scores)
+    ...     if online.enough(epsilon=0.1):
+    ...         break
+    >>> online.tally_.n_rows
+    1500
+    """
+
+    n_bins: Annotated[int, Integer(1)] = 10
+    warmup: Annotated[int, Integer(1)] = 1000
+    value: Value = "jeffreys"
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
+    n_jobs: Threads = None
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Forget everything, and take a first batch."""
+        with self._lock:
+            return self._learn(None, scores, y, segments, groups)
+
+    def partial_fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Take a batch of any size, in the order in which the rows came.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`.
+            Where the sequence needs counts only and the regions are known, they are counted where they are; otherwise
+            their rows are brought into memory.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        segments : array-like of shape (n,), optional
+            For a partition with segments.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer. One row of each group of the batch is drawn at
+            random and the others are not used. All rows of a group must come in one batch.
+
+        Returns
+        -------
+        self
+        """
+        with self._lock:
+            return self._learn(self._stream if self.__sklearn_is_fitted__() else None, scores, y, segments, groups)
+
+    def _learn(
+        self,
+        begun: Stream | None,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None,
+        segments: ArrayLike | None,
+        groups: ArrayLike | None,
+    ) -> Self:
+        """Take a batch into a stream that has begun, or into a new one."""
+        self._check_parameters()
+        check_no_weights(scores, None, "labels are counted")
+        stream = begun or Stream(self, self.partition)
+        stream.check_unchanged(self)
+        named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
+        if isinstance(scores, ScoredData) and stream.partition is not None and stream.sequence.order_free:
+            check_nothing_beside(y=y, segments=segments, groups=groups)
+            known = self._add_counts(scores, stream, stream.partition, *named)
+        else:
+            known = self._add_rows(scores, y, segments, groups, stream, *named)
+        self._stream = stream
+        self._promise: Guarantee | None = None
+        self._set_classes(known)
+        return self
+
+    def _add_counts(
+        self, data: ScoredData, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Hashable
+    ) -> Classes:
+        """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
+        data = one_row_each(data, stream.seed)
+        counted = data.count(partition)
+        counted.faults.check()
+        if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
+            classes = _DEFAULT_CLASSES
+        tally, known = settle(counted, partition, classes, pos_label, weighted=False)
+        stream.add(tally.counts, tally.positives, tally.uncounted)
+        stream.one_of_each |= data.facts(drawn=False).one_of_each[0] > 0
+        return known
+
+    def _add_rows(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None,
+        segments: ArrayLike | None,
+        groups: ArrayLike | None,
+        stream: Stream,
+        classes: ArrayLike | None,
+        pos_label: Hashable,
+    ) -> Classes:
+        """Take a batch row by row: first into the start-up window, then into the regions."""
+        if isinstance(scores, ScoredData) and not scores.has_order:
+            name, rule = ("sequence", "need counts only") if stream.partition is not None else ("partition", "be given")
+            raise InvalidValueError(name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name)))
+        if classes is None and y is not None:
+            labels = as_array(y, "y")
+            if labels.size and labels.dtype.kind in "biuf" and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0:
+                classes = _DEFAULT_CLASSES  # zeros alone, or ones alone, are labels 0 and 1
+        if stream.partition is None and segments is not None:
+            rule = "be None while bins are cut from the stream"
+            raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
+        named: dict[str, Any] = {"classes": classes, "pos_label": pos_label, "segments": segments, "groups": groups}
+        rows = one_row_each(read_rows(scores, y, partition=stream.partition, **named), stream.seed).collect()
+        prepared, codes = rows.prepared, rows.codes
+        if stream.partition is None:
+            used = stream.warm_up(rows.scores, self.n_bins, self.warmup)
+            prepared, codes = rows.scores[used:], codes[used:]
+        stream.count(prepared, codes, self._threads)
+        stream.one_of_each |= rows.one_of_each[0] > 0
+        return rows.known
+
+    def _known(self) -> Classes:
+        return Classes(self.classes_, self.positive_index_)
+
+    def merge(self, other: "OnlineCalibrator") -> Self:
+        """Take over what another stream over the same partition has counted; it stays as it was.
+
+        The guarantee then holds for both streams together, at every moment. Each stream has an identity, which is saved
+        with it. So a stream may be merged again when it has grown: its rows that are here already are replaced, not
+        counted twice, and a stream that holds nothing new changes nothing.
+
+        Two things are left to you. Decide which streams to merge, and when, without looking at their labels: merging
+        only streams that look high measures the choice. And continue a saved stream in one place only: two copies that
+        both go on are one stream here, and where their counts show it, merging them raises.
+
+        Raises where limits depend on more than counts.
+
+        Notes
+        -----
+        Put the rows in the order in which they enter the merged stream. As long as merges are decided without the
+        labels that they bring in, and no stream is steered by labels of another, each row is an independent draw given
+        those before it, so that the martingale of the sequence is one of the merged stream too.
+        """
+        if not isinstance(other, OnlineCalibrator):
+            raise InvalidTypeError("other", "be an OnlineCalibrator", got=type(other).__name__)
+        for stream in (self, other):
+            if not stream.__sklearn_is_fitted__() or stream._stream.partition is None:
+                raise InvalidValueError("both streams", "be past their start-up window", got="one that is not")
+        with other._lock:
+            theirs, parts = other._stream, other._stream.parts()
+        with self._lock:
+            mine = self._stream
+            if not mine.sequence.order_free:
+                got = f"{mine.sequence.name!r}: {mine.sequence.why_not_mergeable}"
+                raise InvalidTypeError("sequence", "depend on counts only to be merged", got=got)
+            if mine.running is not None or theirs.running is not None:
+                got = "running=True, which remembers each look"
+                raise InvalidTypeError("running", "be False to be merged", got=got)
+            if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:
+                raise InvalidValueError("other", "have the same partition and sequence", got="different ones")
+            if self.confidence_level != other.confidence_level or list(self.classes_) != list(other.classes_):
+                raise InvalidValueError("other", "have the same confidence_level and classes", got="different ones")
+            mine.merge(parts)
+            mine.one_of_each |= theirs.one_of_each
+            mine.read = mine.read or theirs.read
+            self._promise = None
+        return self
+
+    def enough(self, epsilon: float) -> bool:
+        """Return whether the guarantee is as good as `epsilon` by now; stopping by this rule keeps it valid."""
+        return self.guarantee_.epsilon <= OPEN_UNIT.check("epsilon", epsilon)
+
+    def next_region(self) -> int:
+        """Return the region whose next label would shrink epsilon most: the one with the widest interval.
+
+        Asking for labels by this rule keeps every interval valid, because it looks only at past labels. Label a random
+        row of the region, or the next that comes.
+        """
+        guarantee = self.guarantee_
+        widest = np.flatnonzero(guarantee.radius == guarantee.radius.max())
+        return int(widest[guarantee.counts[widest].argmin()])
+
+    @property
+    def phase_(self) -> str:
+        """Return "warming up" while bins are cut from the stream, then "counting"."""
+        return "warming up" if self._fitted_stream().partition is None else "counting"
+
+    @property
+    def partition_(self) -> Partition:  # type: ignore[override]
+        """The regions; while warming up, the whole line."""
+        return self._fitted_stream().partition or ScorePartition(np.empty(0))
+
+    @property
+    def tally_(self) -> Tally:  # type: ignore[override]
+        """What was counted so far."""
+        with self._lock:
+            return self._fitted_stream().tally()
+
+    @property
+    def guarantee_(self) -> Guarantee:  # type: ignore[override]
+        """What is guaranteed now."""
+        with self._lock:
+            stream = self._fitted_stream()
+            if self._promise is None:
+                self._promise = self._promised(stream)
+            return self._promise
+
+    def _promised(self, stream: Stream) -> Guarantee:
+        remarks = []
+        if stream.partition is None:
+            remarks.append(f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet")
+        assumed = (ONE_OF_EACH, _WHOLE_GROUPS)
+        if stream.contradicts:
+            remarks.append("intervals of different moments contradict each other: a rate has changed")
+        said = replace(
+            Statement.about(self.partition_, theorem=stream.sequence.theorem),
+            population=Population.STREAM,
+            assumed=((_MERGED,) if stream.merged else ()) + (assumed if stream.one_of_each else ()),
+            of_groups=_OF_GROUPS if stream.one_of_each else "",
+            notes=tuple(remarks),
+        )
+        level, method, label = stream.confidence_level, stream.sequence.name, self._known().positive
+        found = Guarantee.from_limits(
+            self.partition_, stream.tally(), stream.limits(), level, method, said, self.value, label
+        )
+        return replace(found, read=stream.read)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_stream")
+
+    def _fitted_stream(self) -> Stream:
+        check_is_fitted(self)
+        return self._stream
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.partition is None and self.warmup < self.n_bins:
+            raise InvalidValueError("warmup", f"be at least n_bins={self.n_bins}", got=repr(self.warmup))
+
+    def _state(self) -> dict[str, Any]:
+        with self._lock:
+            return self._stream.to_dict()
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        self._stream = Stream.from_dict(state, self)
+        if self._stream.window.size > self.warmup:
+            rule = f"have at most warmup={self.warmup:,} scores"
+            raise InvalidValueError("window", rule, got=f"{self._stream.window.size:,}")
+        if self._stream.partition is not None:
+            self.partition = self._stream.partition
+        self.classes = tuple(classes.labels.tolist())
+        self._promise = None
+        self._set_classes(classes)
+
+    def _mark_as_read(self) -> None:
+        """The stream knows: it goes on, and what was read remains a part of it."""

@@ -1,0 +1,223 @@
+"""What a stream remembers: its regions, or the scores that will cut them, and its confidence sequence."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
+from uuid import uuid4
+
+import numpy as np
+
+from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidValueError
+from calibrant.limits.interval import Interval
+from calibrant.limits.sequences.sequence import Sequence
+from calibrant.limits.sequences.sequence_methods import SEQUENCES, get_sequence
+from calibrant.params.random import RandomSource
+from calibrant.params.rules import Choice, ConfidenceLevel, Flag, Instance, Optional, check_state
+from calibrant.params.saved_state import read_count, read_flag, read_limits, read_numbers
+from calibrant.text.sentences import shown
+
+_LONGEST_IDENTITY = 64
+
+
+@dataclass(eq=False, repr=False)
+class StreamParameters:
+    """The parameters of a calibrator that a stream begins with and keeps."""
+
+    partition: Annotated[Partition | None, Optional(Instance(Partition, "a Partition"))] = None
+    _: KW_ONLY
+    confidence_level: ConfidenceLevel = 0.9
+    sequence: Annotated[str, Choice(SEQUENCES)] = "centred-beta-binomial"
+    running: Annotated[bool, Flag()] = False
+
+
+class Stream:
+    """Everything a stream remembers: its regions, or the scores that will cut them, and its confidence sequence.
+
+    Each stream has a random identity, which is saved with it. Of each other stream that was merged it remembers the
+    identity and the counts, so that a later state of that stream replaces the earlier one. A stream that was saved
+    before streams had an identity has an empty one.
+    """
+
+    def __init__(self, settings: StreamParameters, partition: Partition | None) -> None:
+        self.confidence_level, self._runs = float(settings.confidence_level), bool(settings.running)
+        self._kind = get_sequence(settings.sequence)
+        self.partition: Partition | None = None
+        self.window = np.empty(0)
+        self.sequence: Sequence = self._kind(1, 1.0 - self.confidence_level)
+        self.uncounted = 0
+        self.running: Interval | None = None  # the limits of all moments so far, where they never widen
+        self.contradicts = False
+        self.identity = uuid4().hex
+        self.merged: dict[str, Tally] = {}
+        self.read: tuple[str, ...] = ()  # what came from a saved state, which no rows here confirm
+        self.one_of_each = False  # whether batches counted one row of each group
+        if partition is not None:
+            self.set_partition(partition)
+
+    @property
+    def seed(self) -> int:
+        """The seed of draws within batches: fresh for each stream, and saved with it, as its identity is."""
+        return RandomSource.of(0 if self.identity else None, "stream", self.identity).key
+
+    def check_unchanged(self, settings: StreamParameters) -> None:
+        """Raise where the guarantee would not be the one that the stream began with."""
+        began = (self.confidence_level, self._kind.name, self._runs)
+        now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
+        if began != now or (settings.partition is not None and settings.partition != self.partition):
+            names = "partition, confidence_level, sequence and running"
+            raise InvalidValueError(names, "stay as in the first batch", "other values", "call fit to start again")
+
+    def set_partition(self, partition: Partition) -> None:
+        """Begin to count in the regions of `partition`."""
+        self.partition = partition
+        self.sequence = self._kind(partition.n_regions, 1.0 - self.confidence_level)
+        if self._runs:
+            self.running = Interval(np.zeros(partition.n_regions), np.ones(partition.n_regions))
+
+    def warm_up(self, scores: FloatArray, n_bins: int, warmup: int) -> int:
+        """Put scores into the start-up window; return how many."""
+        used = min(scores.size, warmup - self.window.size)
+        self.window = np.concatenate([self.window, scores[:used]])
+        if self.window.size == warmup:
+            self.set_partition(ScorePartition.from_other_scores(self.window, n_bins))
+            self.window = np.empty(0)
+        return used
+
+    def count(self, prepared: Any, codes: CodeArray, threads: int) -> None:
+        """Count a batch that the partition has prepared."""
+        if self.partition is None or len(codes) == 0:
+            return
+        if self.sequence.order_free:
+            self.add(*self.partition.count(prepared, codes, threads=threads))
+            return
+        regions = self.partition.membership(prepared, threads=threads)
+        self.sequence.update(regions, codes)
+        self.uncounted += int(np.count_nonzero(regions < 0))
+        self._look()
+
+    def add(self, counts: IntArray, positives: IntArray, uncounted: int) -> None:
+        """Take rows that are only known by their counts."""
+        self.sequence.add_counts(counts, positives)
+        self.uncounted += uncounted
+        self._look()
+
+    def _look(self) -> None:
+        """Where limits never widen, intersect them with the present ones."""
+        if self.running is None:
+            return
+        now = self.sequence.limits()
+        lower, upper = np.maximum(self.running.lower, now.lower), np.minimum(self.running.upper, now.upper)
+        self.contradicts |= bool((lower > upper).any())
+        # where no rate agrees with all moments, keep what lies between the limits that contradict each other
+        self.running = Interval(np.minimum(lower, upper), np.maximum(lower, upper))
+
+    def limits(self) -> Interval:
+        """Return the limits of every region now."""
+        if self.running is None:
+            return self.sequence.limits()
+        return Interval(self.running.lower.copy(), self.running.upper.copy())
+
+    def tally(self) -> Tally:
+        """Return what was counted so far."""
+        fingerprint = None if self.partition is None else self.partition.fingerprint
+        return Tally(self.sequence.counts, self.sequence.positives, self.uncounted, fingerprint)
+
+    def parts(self) -> dict[str, Tally]:
+        """Return what was counted so far by the identity of the stream that counted it, this one first."""
+        own = self.tally()
+        for other in self.merged.values():
+            own = _minus(own, other)
+        return {self.identity: own, **self.merged}
+
+    def merge(self, others: Mapping[str, Tally]) -> None:
+        """Take over the parts of another stream. Of two states of one stream, keep the longer."""
+        mine = self.parts()
+        if "" in mine or "" in others:
+            got = "one from a file that has no stream identity"
+            raise InvalidValueError("both streams", "be known by their identity", got, "start a new stream to merge")
+        nothing = _minus(self.tally(), self.tally())
+        known = {identity: mine.get(identity, nothing) for identity in others}
+        for identity, part in others.items():
+            if not (_continues(part, known[identity]) or _continues(known[identity], part)):
+                got = "two different continuations of one stream"
+                raise InvalidValueError("other", "hold streams that went on in one place only", got=got)
+        for identity, part in others.items():
+            if part.n_rows > known[identity].n_rows:
+                new = _minus(part, known[identity])
+                self.add(new.counts, new.positives, new.uncounted)
+                if identity != self.identity:
+                    self.merged[identity] = part
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything that is remembered, as plain JSON values."""
+        return {
+            "partition": None if self.partition is None else self.partition.to_dict(),
+            "window": self.window.tolist(),
+            "sequence": self.sequence.state(),
+            "uncounted": self.uncounted,
+            "running": self.running and [self.running.lower.tolist(), self.running.upper.tolist()],
+            "contradicts": self.contradicts,
+            "identity": self.identity,
+            "merged": {identity: part.to_dict() for identity, part in self.merged.items()},
+            **({"one_of_each": True} if self.one_of_each else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], settings: StreamParameters) -> "Stream":
+        """Read back what `to_dict` wrote."""
+        check_state(state, ("partition", "window", "sequence", "uncounted", "running", "contradicts"))
+        partition = None if state["partition"] is None else Partition.from_dict(state["partition"])
+        n_regions = 1 if partition is None else partition.n_regions
+        most = get_sequence(settings.sequence).most_regions
+        if most is not None and n_regions > most:
+            raise InvalidValueError("gamblers", f"belong to at most {most:,} regions", got=f"{n_regions:,}")
+        stream = cls(settings, partition)
+        stream.window = read_numbers(state["window"], "window", size=None if partition is None else 0)
+        stream.sequence.restore(state["sequence"])
+        stream.uncounted = read_count(state, "uncounted")
+        running = state["running"]
+        if (running is None) != (stream.running is None):
+            raise InvalidValueError("running", "be limits where limits never widen, else null", got=shown(running))
+        if running is not None:
+            if not isinstance(running, list | tuple) or len(running) != 2:
+                raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
+            stream.running = Interval(*read_limits(running[0], running[1], n_regions))
+        stream.contradicts = read_flag(state, "contradicts")
+        stream.one_of_each = Flag().check("one_of_each", state.get("one_of_each", False))
+        stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
+        from_counts = running is None and stream.sequence.order_free
+        stream.read = ("counts",) if from_counts else ("counts", "limits")
+        return stream
+
+    def _restore_parts(self, identity: Any, merged: Any) -> None:
+        names = [identity, *merged] if isinstance(merged, Mapping) else [None]
+        if not all(isinstance(name, str) and len(name) <= _LONGEST_IDENTITY for name in names):
+            rule = "be the identity of a stream, and merged the counts of others by identity"
+            raise InvalidValueError("identity", rule, got=shown(identity))
+        whole = self.tally()  # raises for counts that are not valid
+        self.identity, self.merged = identity, {name: Tally.from_dict(part) for name, part in merged.items()}
+        parts = list(self.merged.values())
+        if identity in merged or any(
+            part.weights or (part.partition, part.n_regions) != (whole.partition, whole.n_regions) for part in parts
+        ):
+            raise InvalidValueError("merged", "be counts of other streams over the same partition", got=shown(merged))
+        if parts and not _continues(whole, sum(parts[1:], start=parts[0])):
+            raise InvalidValueError("merged", "be part of the counts", got=shown(merged))
+
+
+def _minus(whole: Tally, part: Tally) -> Tally:
+    counts, positives = whole.counts - part.counts, whole.positives - part.positives
+    return Tally(counts, positives, whole.uncounted - part.uncounted, whole.partition)
+
+
+def _continues(long: Tally, short: Tally) -> bool:
+    """Whether one tally can be a later state of the stream that had the other."""
+    return (
+        bool((long.positives >= short.positives).all())
+        and bool((long.counts - long.positives >= short.counts - short.positives).all())
+        and long.uncounted >= short.uncounted
+    )

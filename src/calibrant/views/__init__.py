@@ -1,1 +1,0 @@
-"""Views receive numbers and draw them; they compute nothing."""

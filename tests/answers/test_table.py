@@ -1,0 +1,244 @@
+"""What can be exported and what cannot, the choice of outputs, and the forms that are not SQL."""
+
+import contextlib
+import json
+import sqlite3
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from answers import worlds
+from calibrant import (
+    BinningCalibrator,
+    CalibratedClassifier,
+    CrossVennAbersCalibrator,
+    MonotoneBand,
+    Partition,
+    ScalingBinningCalibrator,
+    ScoreCalibrator,
+    VennAbersCalibrator,
+)
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
+
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+
+EXPORTS = (to_onnx, to_python, lambda calibrator, **options: to_sql(calibrator, dialect="sqlite", **options))
+
+
+def python_function(calibrator, **options):
+    space = {}
+    exec(to_python(calibrator, **options), space)
+    return space[options.get("name", "calibrate")]
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_merged_folds_are_refused_with_the_reason(export):
+    _, scores, y = worlds.data()
+    model = CrossVennAbersCalibrator().fit(scores, y, folds=np.arange(y.size) % 3)
+    with pytest.raises(InvalidTypeError, match=r"be a curve.*got CrossVennAbersCalibrator: export BinningCalibrator"):
+        export(model)
+
+
+def test_other_things_are_refused():
+    _, scores, y = worlds.data()
+    with pytest.raises(InvalidTypeError, match=r"the score itself.*PlattCalibrator.*BinningCalibrator"):
+        export_table(ScalingBinningCalibrator(random_state=0).fit(scores, y))
+    by_rule = Partition.from_function(lambda X: np.asarray(X)[:, 0] >= 0.5, [False, True])
+    with pytest.raises(InvalidTypeError, match="FunctionPartition"):
+        export_table(BinningCalibrator(partition=by_rule).fit(scores[:, None], y))
+    with pytest.raises(NotFittedError):
+        export_table(BinningCalibrator())
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(scores[:, None], y)
+    with pytest.raises(InvalidTypeError, match="calibrator_"):
+        export_table(model)
+    assert export_table(model.calibrator_).calibrated.size > 1
+    with pytest.raises(InvalidValueError, match="coverage"):
+        to_python(worlds.fixed_width(), coverage=1.0)
+
+
+@pytest.mark.parametrize(
+    ("segments", "error", "match"),
+    [
+        (("a", 1), InvalidTypeError, "int, str"),
+        ((True, 2), InvalidTypeError, "bool, int"),
+        (((1, 2),), InvalidTypeError, "tuple"),
+        ((2**64,), InvalidValueError, "64 bits"),
+        ((0.5, np.inf), InvalidValueError, "finite"),
+    ],
+)
+def test_segments_that_no_column_holds(segments, error, match):
+    parts = Partition.by_segment({segment: Partition.fixed_width(1) for segment in segments})
+    with pytest.raises(error, match=match):
+        export_table(worlds.counted(parts))
+
+
+@pytest.mark.parametrize("loss", ["log", "brier"])
+def test_venn_abers_is_a_step_function(sqlite, loss):
+    import onnxruntime
+
+    _, scores, y = worlds.data(500)
+    calibrator = VennAbersCalibrator(loss=loss).fit(scores, y)
+    asked = worlds.edge_scores(calibrator)
+    asked = asked[np.isfinite(asked)]
+    right = calibrator.predict(asked)
+    calibrate = python_function(calibrator)
+    assert [calibrate(score) for score in asked.tolist()] == [{"calibrated": value} for value in right]
+    sqlite.load(pa.table({"id": range(asked.size), "score": asked}))
+    rows = sqlite.query(to_sql(calibrator, dialect="sqlite", table="scores") + " ORDER BY id")
+    assert [row[-1] for row in rows] == right.tolist()
+    session = onnxruntime.InferenceSession(to_onnx(calibrator).SerializeToString())
+    assert session.run(None, {"score": asked})[0].tolist() == right.tolist()
+    for export in EXPORTS:
+        with pytest.raises(InvalidValueError, match="no confidence intervals"):
+            export(calibrator, outputs=["lower"])
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize(
+    ("outputs", "error"),
+    [
+        ("calibrated", InvalidTypeError),
+        (7, InvalidTypeError),
+        ([], InvalidValueError),
+        (["value"], InvalidValueError),
+        (["lower", "lower"], InvalidValueError),
+        ({"lower": "x", "upper": "X"}, InvalidValueError),
+        ({"lower": ""}, InvalidTypeError),
+        ({"lower": 3}, InvalidTypeError),
+    ],
+)
+def test_outputs_that_there_are_not(export, outputs, error):
+    with pytest.raises(error, match="outputs"):
+        export(worlds.fixed_width(), outputs=outputs)
+
+
+def test_coverage_decides_the_sets():
+    calibrator = worlds.quantile()
+    scores = np.linspace(0, 1, 50)
+    for coverage in (0.5, 0.9, 0.99):
+        calibrate = python_function(calibrator, coverage=coverage)
+        found = [calibrate(score)["set"] for score in scores.tolist()]
+        right = calibrator.predict_set(scores, coverage=coverage).tolist()
+        assert found == [tuple(np.array([0, 1])[row].tolist()) for row in right]
+
+
+def test_the_python_function_takes_numbers_of_any_kind():
+    from decimal import Decimal
+    from fractions import Fraction
+
+    calibrator = worlds.tiny_and_huge()
+    calibrate = python_function(calibrator, name="probability", outputs={"calibrated": "p"})
+    right = {"p": calibrator.predict([0.25])[0]}
+    assert [calibrate(s) for s in (0.25, Decimal("0.25"), Fraction(1, 4), np.float32(0.25))] == [right] * 4
+    assert calibrate(True) == calibrate(np.int64(1)) == {"p": calibrator.predict([1])[0]}
+    nothing = {"p": None}
+    for refused in (
+        None,
+        "0.25",
+        b"1",
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        1j,
+        [],
+        10**400,
+        2**53 + 1,
+        object(),
+    ):
+        assert calibrate(refused) == nothing
+    assert calibrate(2**53) == {"p": calibrator.predict([2**53])[0]}
+
+
+def test_python_segments():
+    calibrate = python_function(worlds.by_text(), outputs=["region"])
+    assert calibrate(0.5, "nowhere") == calibrate(0.5, None) == calibrate(0.5, []) == {"region": None}
+    assert calibrate(0.5, np.str_("")) == calibrate(0.5, "") != {"region": None}
+
+
+@pytest.mark.parametrize("name", ["def", "1a", "a b", "_OUTPUTS", "float", "", None])
+def test_names_of_functions_that_are_refused(name):
+    with pytest.raises(InvalidValueError, match="name"):
+        to_python(worlds.fixed_width(), name=name)
+
+
+def test_onnx_models_carry_the_promise():
+    calibrator = worlds.positive_first()
+    model = to_onnx(calibrator)
+    about = {entry.key: entry.value for entry in model.metadata_props}
+    assert about["guarantee"] == " ".join(calibrator.guarantee_.sentence().split())
+    assert calibrator.partition_.fingerprint in about["written_by"]
+    assert json.loads(about["classes"]) == ["bad", "good"]
+    assert float(about["coverage"]) == 0.95
+    assert model.SerializeToString() == to_onnx(calibrator).SerializeToString()
+    for name in ("score", "segment", "_leaf"):
+        with pytest.raises(InvalidValueError, match="names other than"):
+            to_onnx(calibrator, outputs={"lower": name})
+    with pytest.raises(InvalidValueError, match="input_type"):
+        to_onnx(calibrator, input_type="half")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 65, 10_000])
+def test_onnx_batches_of_any_size(rows):
+    import onnxruntime
+
+    calibrator = worlds.quantile()
+    session = onnxruntime.InferenceSession(to_onnx(calibrator, outputs=["calibrated", "set"]).SerializeToString())
+    scores = np.random.default_rng(0).uniform(size=rows)
+    value, sets = session.run(None, {"score": scores})
+    assert np.array_equal(value, calibrator.predict(scores))
+    assert np.array_equal(sets, calibrator.predict_set(scores))
+
+
+def test_onnx_float_segments():
+    import onnxruntime
+
+    calibrator = worlds.counted(Partition.by_segment({0.1: Partition.fixed_width(2), -2.5: Partition.fixed_width(3)}))
+    session = onnxruntime.InferenceSession(to_onnx(calibrator, outputs=["region"]).SerializeToString())
+    (regions,) = session.run(None, {"score": np.full(4, 0.9), "segment": np.array([0.1, -2.5, 7.0, np.nan])})
+    assert regions.tolist() == [1, 4, -1, -1]
+
+
+def test_saved_and_read_back_it_exports_the_same():
+    for world in (worlds.quantile, worlds.by_text, worlds.online, worlds.shift):
+        calibrator = world()
+        copy = ScoreCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
+        segment = "s" if calibrator.partition_.has_segments else None
+        for dialect in DIALECTS:
+            assert to_sql(copy, dialect=dialect, segment=segment) == to_sql(
+                calibrator, dialect=dialect, segment=segment
+            )
+        assert to_python(copy) == to_python(calibrator)
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_a_band_is_the_same_in_sql_onnx_and_python(falls):
+    import onnxruntime
+
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 200, 3_000) / 200
+    y = rng.uniform(size=3_000) < (np.where(scores < 0.8, scores, 0.2) if falls else scores)
+    band = MonotoneBand().fit(scores, y)
+    assert band.is_refuted_ == falls
+    near = [np.nextafter(band.knots_, end) for end in (-np.inf, np.inf)]
+    at = np.unique(np.concatenate([band.knots_, *near, rng.uniform(-1, 2, 200)]))
+    expected = band.predict_interval(at)
+    module = {}
+    exec(to_python(band), module)
+    assert [list(module["calibrate"](score).values()) for score in at.tolist()] == expected.tolist()
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (s REAL)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(score,) for score in at.tolist()])
+        found = connection.execute(to_sql(band, dialect="sqlite", score="s", table="t")).fetchall()
+    assert [list(row[1:]) for row in found] == expected.tolist()
+    with pytest.raises(InvalidValueError, match="be among lower, upper; got 'calibrated'"):
+        to_sql(band, dialect="sqlite", score="s", outputs=["calibrated"])
+    model = to_onnx(band)
+    assert [output.name for output in model.graph.output] == ["lower", "upper"]
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    lower, upper = session.run(None, {"score": np.append(at, np.nan)})
+    assert np.column_stack([lower, upper])[:-1].tolist() == expected.tolist()
+    assert np.isnan([lower[-1], upper[-1]]).all()

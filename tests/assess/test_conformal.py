@@ -1,0 +1,296 @@
+"""Conformal sets: exact coverage, on worlds whose truth does not matter, for it holds in all."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+
+from calibrant import ConformalSets
+from calibrant.assess.conformal import ConformalGuarantee, keyed_uniforms
+from calibrant.errors import CalibrantError
+from worlds.binary import WORLDS
+
+LEVEL = 1e-4  # some 40 binomial tests in this file
+SIMULATED = [world for world in WORLDS if world.name != "near-empty"]
+
+
+def data(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(size=n)
+    return scores, (rng.uniform(size=n) < scores).astype(int)
+
+
+def covered(scores, y, rows, coverage, copies=1, **options):
+    """Whether the set of each of these rows, held out in turn, holds its label; for each copy of it.
+
+    Rows are exchangeable: given which they are, each of them is the future one with the same probability. So the mean
+    over rows is the coverage itself, with no chance left but the random numbers of randomized sets.
+    """
+    sets = ConformalSets(classes=(0, 1), **options)
+    others = (np.delete(np.arange(y.size), row) for row in rows)
+    found = [
+        sets.fit(scores[kept], y[kept]).predict_set(np.full(copies, scores[row]), coverage=coverage)[:, y[row]]
+        for kept, row in zip(others, rows, strict=True)
+    ]
+    return np.array(found)
+
+
+@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
+def test_marginal_coverage_by_enumeration(world):
+    rng = np.random.default_rng(100 + WORLDS.index(world))
+    coverage, n = 0.83, 51  # 0.83 of 51 is no whole number, so the deterministic set covers a little more
+    for _ in range(2):
+        assert covered(*world.draw(rng, n), range(n), coverage).mean() >= coverage
+
+
+@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
+def test_randomized_coverage_is_met_exactly(world):
+    rng = np.random.default_rng(150 + WORLDS.index(world))
+    coverage, n, copies = 0.83, 51, 400
+    # given the rows, sums of independent draws of different chances vary less than a binomial of their mean does
+    hits = covered(*world.draw(rng, n), range(n), coverage, copies, randomized=True, random_state=rng)
+    assert stats.binomtest(int(hits.sum()), hits.size, coverage).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
+def test_coverage_within_each_label_by_enumeration(world):
+    rng = np.random.default_rng(200 + WORLDS.index(world))
+    scores, y = world.draw(rng, 20_000 if world.name == "rare" else 200)
+    for label in (0, 1):
+        rows = np.flatnonzero(y == label)[:100]
+        kept = np.concatenate([rows, np.flatnonzero(y != label)[:100]])
+        assert rows.size > 5
+        held_out = range(rows.size)
+        assert covered(scores[kept], y[kept], held_out, 0.75, conditional="label").mean() >= 0.75
+
+
+def test_sets_are_not_vacuous_where_scores_tell():
+    rng = np.random.default_rng(7)
+    scores, y = data(100, seed=rng)
+    # without ties the coverage is exactly 80 / 100
+    assert covered(scores, y, range(100), 0.8).mean() == 0.8
+    scores, y = data(10_000, seed=rng)
+    assert ConformalSets().fit(scores, y).predict_set(scores, coverage=0.8).sum(axis=1).mean() < 1.25
+
+
+def test_p_values_by_hand():
+    scores, y = [0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]  # oddness - 0.5: -0.4, 0.1, 0.1, -0.4
+    sets = ConformalSets().fit(scores, y)
+    # 0.9 is odd by 0.4 as a 0: no row is odder; by -0.4 as a 1: all four are at least as odd
+    np.testing.assert_allclose(sets.predict_p_value([0.9]), [[1 / 5, 5 / 5]])
+    by_label = ConformalSets(conditional="label").fit(scores, y)
+    np.testing.assert_allclose(by_label.predict_p_value([0.6]), [[2 / 3, 2 / 3]])
+
+
+@pytest.mark.parametrize(("coverage", "n"), [(0.9, 9), (0.9, 99), (0.95, 19), (0.7, 9), (0.8, 4)])
+def test_coverage_is_read_as_the_decimal_it_was_written_as(coverage, n):
+    # alpha (n + 1) is a whole number: that many smallest p-values, and no fewer, leave the set
+    scores = np.arange(n) / n
+    sets = ConformalSets(conditional="label", classes=(0, 1)).fit(np.concatenate([scores, scores]), [0] * n + [1] * n)
+    oddest = sets.predict_set([2.0], coverage=coverage)
+    np.testing.assert_array_equal(oddest, [[False, True]])
+
+
+@pytest.mark.parametrize("conditional", ["marginal", "label"])
+def test_larger_coverage_contains_smaller_and_flipping_mirrors(conditional):
+    scores, y = data()
+    sets = ConformalSets(conditional=conditional).fit(scores, y)
+    found = [sets.predict_set(scores, coverage=level) for level in (0.5, 0.8, 0.95, 0.999)]
+    assert all((found[i + 1] >= found[i]).all() for i in range(3))
+    mirrored = ConformalSets(conditional=conditional).fit(1 - scores, 1 - y)
+    np.testing.assert_allclose(mirrored.predict_p_value(1 - scores)[:, ::-1], sets.predict_p_value(scores), atol=0.02)
+
+
+def test_columns_follow_the_classes():
+    scores, y = data()
+    plain = ConformalSets(conditional="label").fit(scores, y)
+    named = ConformalSets(conditional="label", pos_label="bad").fit(scores, np.where(y == 1, "bad", "good"))
+    assert named.classes_.tolist() == ["bad", "good"]
+    np.testing.assert_array_equal(named.predict_set(scores), plain.predict_set(scores)[:, ::-1])
+
+
+def test_a_label_never_seen_is_in_every_set():
+    sets = ConformalSets(conditional="label", classes=(0, 1)).fit([0.1, 0.2, 0.3], [0, 0, 0])
+    assert sets.predict_set([0.0, 5.0], coverage=0.5)[:, 1].all()
+
+
+def test_few_rows_give_full_sets():
+    sets = ConformalSets().fit([0.1, 0.9], [0, 1])
+    assert sets.predict_set([0.0, 0.5, 1.0], coverage=0.9).all()
+
+
+def test_label_conditional_needs_only_ranks():
+    scores, y = data()
+    plain, cubed = (ConformalSets(conditional="label").fit(s, y) for s in (scores, 1024 * scores))
+    np.testing.assert_array_equal(plain.predict_set(scores), cubed.predict_set(1024 * scores))
+
+
+@pytest.mark.parametrize("conditional", ["marginal", "label"])
+def test_json_round_trip_and_clone(conditional):
+    scores, y = data()
+    sets = ConformalSets(conditional=conditional, center=0.4).fit(scores, y)
+    restored = ConformalSets.from_dict(json.loads(json.dumps(sets.to_dict())))
+    np.testing.assert_array_equal(restored.predict_p_value(scores), sets.predict_p_value(scores))
+    assert restored.guarantee_ == sets.guarantee_
+    assert not hasattr(clone(sets), "classes_")
+
+
+def test_ties_are_broken_at_random_only_when_asked():
+    scores, y = np.full(100, 0.5), np.arange(100) % 2
+    plain = ConformalSets().fit(scores, y)
+    assert (plain.predict_p_value([0.5]) == 1.0).all()
+    seeded = [ConformalSets(randomized=True, random_state=3).fit(scores, y).predict_p_value([0.5]) for _ in range(2)]
+    np.testing.assert_array_equal(*seeded)
+    assert (seeded[0] < 1.0).all()
+
+
+def one_by_one(sets, scores, **named):
+    given = [{name: values[row : row + 1] for name, values in named.items()} for row in range(len(scores))]
+    return np.concatenate([sets.predict_set(scores[r : r + 1], coverage=0.9, **given[r]) for r in range(len(scores))])
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("with_keys", [False, True])
+def test_rows_predicted_one_by_one_are_covered(with_keys):
+    # all rows are tied, so the p-value of a row is its random number, and coverage is the share of large ones
+    scores, y = np.full(999, 0.5), np.arange(999) % 2
+    rows = 1000
+    for seed in range(3):
+        sets = ConformalSets(randomized=True, random_state=seed).fit(scores, y)
+        named = {"keys": np.arange(rows)} if with_keys else {}
+        held = one_by_one(sets, np.full(rows, 0.5), **named)
+        for column in (0, 1):
+            assert stats.binomtest(int(held[:, column].sum()), rows, 0.9).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("seed", [0, 25])
+@pytest.mark.broad
+def test_the_first_row_of_many_fits_with_one_seed_is_covered(seed):
+    # numbers that depend on the seed alone would be the same in every fit: with the seed 25, 25 of 60 rows were covered
+    rng, fits = np.random.default_rng(5), 300
+    held = 0
+    for _ in range(fits):
+        y = rng.integers(0, 2, size=30)
+        sets = ConformalSets(randomized=True, random_state=seed, classes=(0, 1)).fit(np.full(29, 0.5), y[:29])
+        held += sets.predict_set([0.5], coverage=0.9)[0, y[29]]
+    assert stats.binomtest(int(held), fits, 0.9).pvalue > LEVEL
+
+
+def test_copies_of_a_model_draw_numbers_of_their_own():
+    sets = ConformalSets(randomized=True, random_state=3).fit(np.full(100, 0.5), np.arange(100) % 2)
+    again = [pickle.loads(pickle.dumps(sets)), copy.deepcopy(sets), ConformalSets.from_dict(sets.to_dict())]
+    found = [tuple(one.predict_p_value([0.5])[0]) for one in [sets, *again, again[0]]]
+    assert len(set(found)) == 5
+
+
+def test_a_key_gives_a_row_one_answer():
+    scores, y = data()
+    keys = np.array([f"row {number}" for number in range(50)])
+    sets = ConformalSets(randomized=True, random_state=3).fit(scores, y)
+    whole = sets.predict_p_value(scores[:50], keys=keys)
+    np.testing.assert_array_equal(whole, sets.predict_p_value(scores[:50], keys=keys))
+    backwards = pickle.loads(pickle.dumps(sets)).predict_p_value(scores[49::-1], keys=keys[::-1])
+    np.testing.assert_array_equal(whole, backwards[::-1])
+    other = ConformalSets(randomized=True, random_state=4).fit(scores, y).predict_p_value(scores[:50], keys=keys)
+    assert (whole != other).all()
+
+
+def test_numbers_of_keys_are_uniform_and_independent():
+    first, second = keyed_uniforms(np.arange(20_000), 0, 20_000)
+    for values in (first, second, (first + second) % 1, np.diff(first) % 1):
+        assert stats.kstest(values, "uniform").pvalue > LEVEL
+
+
+def test_bad_keys_are_refused():
+    scores, y = data()
+    sets = ConformalSets(randomized=True).fit(scores, y)
+    with pytest.raises(ValueError, match="keys must have one entry per score, 2"):
+        sets.predict_set([0.1, 0.2], keys=[1])
+    with pytest.raises(TypeError, match="keys must be whole numbers or text"):
+        sets.predict_set([0.1, 0.2], keys=[0.5, 1.5])
+    with pytest.raises(ValueError, match="keys must be None unless randomized=True"):
+        ConformalSets().fit(scores, y).predict_set([0.1], keys=[1])
+
+
+def test_with_keys_a_model_that_was_saved_gives_the_same_sets_and_another_fit_others():
+    scores, y = data()
+    keys = np.arange(200)
+    new = np.random.default_rng(1).choice(scores, 200)
+    fits = [ConformalSets(randomized=True, random_state=seed).fit(scores, y) for seed in (None, None, 0, 0)]
+    values = [sets.predict_p_value(new, keys=keys) for sets in fits]
+    assert not np.array_equal(values[0], values[1])
+    assert np.array_equal(values[2], values[3])
+    again = ConformalSets.from_dict(json.loads(json.dumps(fits[0].to_dict())))
+    assert np.array_equal(again.predict_p_value(new, keys=keys), values[0])
+    other = ConformalSets(randomized=True).fit(scores[1:], y[1:]).predict_p_value(new, keys=keys)
+    assert np.abs(other - values[2]).max() > 1e-3
+
+
+def test_promise_in_words():
+    promise = ConformalSets(conditional="label").fit(*data()).guarantee_
+    assert isinstance(promise, ConformalGuarantee)
+    assert promise.is_proved
+    assert "of either class" in str(promise)
+    assert "exactly" not in str(promise)
+    drawn = ConformalSets(randomized=True).fit(*data()).guarantee_
+    assert "exactly" in str(drawn)
+    assert "and the random numbers together" in str(drawn)
+    assert "random numbers of its own" in drawn.assumptions[-1]
+    assert len(promise.assumptions) == len(drawn.assumptions) - 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"conditional": "group"}, ValueError, "conditional must be one of 'marginal', 'label'; got 'group'"),
+        ({"center": np.nan}, ValueError, "center must be a finite number"),
+        ({"randomized": 1}, TypeError, "randomized must be True or False; got 1"),
+    ],
+)
+def test_bad_parameters_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        ConformalSets(**options).fit(*data())
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, -1, np.nan])
+def test_bad_coverage_is_refused(coverage):
+    with pytest.raises(ValueError, match="coverage must be a number strictly between 0 and 1"):
+        ConformalSets().fit(*data()).predict_set([0.5], coverage=coverage)
+
+
+BOTH = ConformalSets().fit(*data()).to_dict()
+EACH = ConformalSets(conditional="label").fit(*data()).to_dict()
+FORGED = {
+    "not a dict": [BOTH],
+    "other schema": {**BOTH, "schema": "calibrant.conformal/9"},
+    "no oddness": {key: value for key, value in BOTH.items() if key != "oddness"},
+    "conditional": {**BOTH, "conditional": "group"},
+    "center": {**BOTH, "center": float("nan")},
+    "randomized": {**BOTH, "randomized": "no"},
+    "positive index": {**BOTH, "positive_index": 7},
+    "positive index as a bool": {**BOTH, "positive_index": True},
+    "three classes": {**BOTH, "classes": [0, 1, 2]},
+    "classes out of order": {**BOTH, "classes": [1, 0]},
+    "one class twice": {**BOTH, "classes": [1, 1]},
+    "classes as text": {**BOTH, "classes": "01"},
+    "one list": {**BOTH, "oddness": BOTH["oddness"][:1]},
+    "oddness as a number": {**BOTH, "oddness": 3},
+    "oddness as text": {**BOTH, "oddness": [["a"], ["a"]]},
+    "oddness as dicts": {**BOTH, "oddness": [{"0": 1}, {"0": 1}]},
+    "NaN": {**EACH, "oddness": [[float("nan")], EACH["oddness"][1]]},
+    "out of order": {**EACH, "oddness": [EACH["oddness"][0][::-1], EACH["oddness"][1]]},
+    "no rows": {**EACH, "oddness": [[], []]},
+    "two orders where there is one": {**EACH, "conditional": "marginal"},
+}
+
+
+@pytest.mark.parametrize("state", FORGED.values(), ids=FORGED)
+def test_forged_states_raise(state):
+    assert ConformalSets.from_dict(BOTH).to_dict() == BOTH
+    assert ConformalSets.from_dict(EACH).to_dict() == EACH
+    with pytest.raises(CalibrantError):
+        ConformalSets.from_dict(state)

@@ -1,0 +1,242 @@
+"""The band of a rate that does not fall: it holds at all scores at once, and says so when the rate falls."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+from sklearn.exceptions import NotFittedError
+
+from calibrant import MonotoneBand, audit
+from calibrant.assess.monotone.runs import refutation, runs
+from calibrant.errors import CalibrantWarning, InvalidValueError
+
+GRID = np.linspace(-0.1, 1.1, 1201)
+RATES = {
+    "square": lambda s: np.clip(s, 0, 1) ** 2,
+    "flat": lambda s: np.full(np.shape(s), 0.3),
+    "steep": lambda s: expit(60 * (s - 0.5)),
+    "jumps": lambda s: np.where(s < 0.2, 0.0, np.where(s < 0.6, 0.4, 1.0)),
+    "rare": lambda s: 0.01 * np.clip(s, 0, 1),
+}
+SCORES = {
+    "continuous": lambda rng, n: rng.uniform(size=n),
+    "tied": lambda rng, n: np.round(rng.uniform(size=n), 1),
+    "two values": lambda rng, n: rng.choice([0.2, 0.6], p=[0.9, 0.1], size=n),
+    "lumps": lambda rng, n: np.where(rng.uniform(size=n) < 0.5, 0.5, rng.beta(0.4, 0.4, size=n)),
+}
+
+
+def quietly(scores: np.ndarray, y: np.ndarray, **options: object) -> MonotoneBand:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrantWarning)
+        return MonotoneBand(classes=(0, 1), **options).fit(scores, y.astype(int))
+
+
+def is_missed(band: MonotoneBand, rate, scores: np.ndarray) -> bool:
+    """Whether the band misses anywhere. To refute a rate that does not fall is a miss too."""
+    places = np.unique(np.concatenate([GRID, scores]))
+    lower, upper = band.steps_.at(places)
+    return bool(band.is_refuted_ or (lower > rate(places) + 1e-12).any() or (upper < rate(places) - 1e-12).any())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("kind", SCORES)
+def test_band_holds_at_all_scores_at_once(rate: str, kind: str) -> None:
+    rng = np.random.default_rng([*rate.encode(), *kind.encode()])
+    missed = 0
+    for _ in range(40):
+        scores = SCORES[kind](rng, 400)
+        labels = rng.uniform(size=400) < RATES[rate](scores)
+        missed += is_missed(quietly(scores, labels, confidence_level=0.8), RATES[rate], scores)
+    assert stats.binomtest(missed, 40, 0.2, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not() -> None:
+    rng = np.random.default_rng(5)
+    rate, bound = RATES["square"], 1.0
+    missed, alone = 0, 0
+    for _ in range(40):
+        scores = rng.uniform(size=3000)
+        labels = rng.uniform(size=3000) < rate(scores)
+        chance = np.where(labels, 0.6, 0.2)  # of being sampled: the weight depends on the label
+        sampled = rng.uniform(size=3000) < chance
+        p, y, weight = scores[sampled], labels[sampled].astype(int), 0.2 / chance[sampled]
+        band = MonotoneBand(confidence_level=0.8, weight_bound=bound).fit(p, y, importance_weight=weight)
+        missed += is_missed(band, rate, p)
+        alone += is_missed(quietly(p, y, confidence_level=0.8), rate, p)
+    assert stats.binomtest(missed, 40, 0.2, alternative="greater").pvalue > 1e-3
+    assert alone > 35
+    assert np.diff(band.predict_interval(GRID)).mean() < 0.5
+    assert "this is about the weighted population" in band.sentence()
+    read = MonotoneBand.from_dict(json.loads(json.dumps(band.to_dict())))
+    assert read.sentence() == band.sentence()
+
+
+def test_a_band_without_rows_says_nothing() -> None:
+    band = MonotoneBand(weight_bound=1e12).fit([0.2, 0.8], [0, 1], importance_weight=[1.0, 1.0])
+    assert band.predict_interval([0.5]).tolist() == [[0.0, 1.0]]
+    assert band.largest_error() is None
+
+
+def test_a_weight_above_its_bound_is_refused_in_every_row_of_a_group() -> None:
+    scores, labels, groups = [0.2, 0.3, 0.8, 0.9], [0, 0, 1, 1], ["a", "a", "b", "b"]
+    for row in range(4):  # one row of each group is drawn
+        weight = [1.0, 1.0, 1.0, 1.0]
+        weight[row] = 2.5
+        with pytest.raises(InvalidValueError, match=f"at most weight_bound=2; got 2.5 at row index {row}"):
+            MonotoneBand(weight_bound=2.0).fit(scores, labels, groups=groups, importance_weight=weight)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_band_holds_for_a_handful_of_rows(n: int) -> None:
+    rng = np.random.default_rng(n)
+    missed = 0
+    for _ in range(200):
+        scores = rng.uniform(size=n)
+        missed += is_missed(
+            quietly(scores, rng.uniform(size=n) < RATES["jumps"](scores), confidence_level=0.5), RATES["jumps"], scores
+        )
+    assert stats.binomtest(missed, 200, 0.5, alternative="greater").pvalue > 1e-3
+
+
+def test_a_file_sorted_by_label_changes_nothing_since_ties_stay_together() -> None:
+    rng = np.random.default_rng(1)
+    scores = np.round(rng.uniform(size=3_000), 1)
+    y = (rng.uniform(size=3_000) < scores**2).astype(int)
+    bands = [quietly(scores[order], y[order]) for order in (np.arange(3_000), np.argsort(y), np.argsort(-y))]
+    assert bands[0].to_dict() == bands[1].to_dict() == bands[2].to_dict()
+    constant = quietly(np.full(500, 0.3), np.sort(rng.uniform(size=500) < 0.3))
+    lower, upper = constant.predict_interval([0.3])[0]
+    assert lower < 0.3 < upper
+    np.testing.assert_array_equal(constant.predict_interval([0.2999, 0.3001]), [[0, upper], [lower, 1]])
+
+
+def test_limits_are_the_best_over_all_runs() -> None:
+    from calibrant.limits.non_identical import non_identical
+
+    rng = np.random.default_rng(2)
+    scores = np.sort(rng.uniform(size=60))
+    y = (rng.uniform(size=60) < scores).astype(int)
+    band = quietly(scores, y, n_cells=60)
+    start, stop = runs(60)
+    assert band.n_runs_ == start.size
+    assert (band.n_rows_, band.n_features_in_) == (60, 1)
+    hits = np.array([y[a:b].sum() for a, b in zip(start, stop, strict=True)])
+    limits = non_identical(stop - start, hits, 0.1 / (2 * start.size), stop - start == 1)
+    for s, (lower, upper) in zip(GRID, band.predict_interval(GRID), strict=True):
+        assert lower == pytest.approx(max([0.0, *limits.lower[scores[stop - 1] <= s]]))
+        assert upper == pytest.approx(min([1.0, *limits.upper[scores[start] >= s]]))
+
+
+@pytest.mark.parametrize(("rate", "largest"), [("square", 0.085), ("flat", 0.06), ("steep", 0.04)])
+def test_band_is_narrow(rate: str, largest: float) -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.uniform(size=10_000)
+    band = quietly(scores, rng.uniform(size=10_000) < RATES[rate](scores))
+    assert np.diff(band.predict_interval(np.linspace(0.01, 0.99, 99))).mean() / 2 < largest
+
+
+def test_a_rate_that_falls_is_refuted_and_the_place_is_named() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.uniform(size=4_000)
+    y = (rng.uniform(size=4_000) < np.where(scores < 0.7, 0.2 + scores / 2, 0.1)).astype(int)
+    with pytest.warns(CalibrantWarning, match="the rate falls somewhere as the score rises"):
+        band = MonotoneBand().fit(scores, y)
+    found = band.refutation_
+    assert band.is_refuted_
+    assert found.high < found.other_low
+    assert found.other_high > 0.7 > found.low
+    assert found.at_most < found.at_least
+    assert "the rate falls somewhere" in band.sentence()
+    np.testing.assert_array_equal(band.predict_interval([0.1, 0.9]), [[0, 1], [0, 1]])
+    assert band.largest_error() is None
+    assert "the rate falls somewhere" in str(audit(y, scores, monotone=True))
+
+
+def test_a_refutation_is_the_pair_of_runs_that_cross_by_most() -> None:
+    rng = np.random.default_rng(5)
+    low = rng.uniform(size=50)
+    high, lower = low + rng.uniform(0, 0.3, size=50), rng.uniform(0, 0.6, size=50)
+    upper = lower + rng.uniform(0, 0.4, size=50)
+    low[7] = high[3]  # one that begins where another ends
+    gaps = np.where(high[:, None] <= low, lower[:, None] - upper, -1.0)
+    one, other = np.unravel_index(gaps.argmax(), gaps.shape)
+    found = refutation(low, high, lower, upper)
+    assert (found.low, found.high, found.at_least) == (low[one], high[one], lower[one])
+    assert (found.other_low, found.other_high, found.at_most) == (low[other], high[other], upper[other])
+    assert refutation(low, high, lower, np.ones(50)) is None
+    touching = [np.array(pair) for pair in ([0.1, 0.3], [0.3, 0.5], [0.4, 0.0], [1.0, 0.2])]
+    assert refutation(*touching).at_least == 0.4
+
+
+def test_flipping_labels_and_scores_mirrors_the_band() -> None:
+    rng = np.random.default_rng(5)
+    scores = rng.uniform(size=1_024)
+    y = (rng.uniform(size=1_024) < scores).astype(int)
+    band, mirrored = quietly(scores, y, n_cells=64), quietly(-scores, 1 - y, n_cells=64)
+    np.testing.assert_allclose(
+        1 - mirrored.predict_interval(-GRID)[:, ::-1], band.predict_interval(GRID), atol=0.03
+    )  # runs start at other cells
+    looser, tighter = (quietly(scores, y, confidence_level=level).predict_interval(GRID) for level in (0.99, 0.6))
+    assert (looser[:, 0] <= tighter[:, 0]).all()
+    assert (looser[:, 1] >= tighter[:, 1]).all()
+
+
+def test_limits_never_fall_and_survive_saving() -> None:
+    rng = np.random.default_rng(6)
+    scores = rng.normal(size=700)
+    y = np.where(rng.uniform(size=700) < expit(2 * scores), "yes", "no")
+    band = MonotoneBand(pos_label="yes").fit(scores, y)
+    limits = band.predict_interval(np.linspace(-4, 4, 500))
+    assert (np.diff(limits, axis=0) >= 0).all()
+    again = MonotoneBand.from_dict(json.loads(json.dumps(band.to_dict())))
+    np.testing.assert_array_equal(again.predict_interval(scores), band.predict_interval(scores))
+    assert again.to_dict() == band.to_dict()
+    broken = band.to_dict() | {"lower": band.to_dict()["lower"][::-1]}
+    with pytest.raises(ValueError, match="lower must increase"):
+        MonotoneBand.from_dict(broken)
+
+
+def test_audit_says_what_is_known_about_single_scores() -> None:
+    rng = np.random.default_rng(7)
+    scores = rng.uniform(size=10_000)
+    y = (rng.uniform(size=10_000) < scores**2).astype(int)
+    report = audit(y, scores, monotone=True)
+    finding = report.monotone.largest_error()
+    assert not finding.is_too_low
+    assert finding.limit >= finding.score**2
+    assert f"at scores near {finding.score:.3g} the rate is at most" in str(report)
+    calibrated = audit((rng.uniform(size=10_000) < scores).astype(int), scores, monotone=True)
+    assert "no single score is proved off" in str(calibrated)
+    assert audit(y, scores).monotone is None
+    assert "does not fall" not in str(audit(y, scores))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence_level": 1.0}, "confidence_level must be a number strictly between 0 and 1"),
+        ({"n_cells": 0}, "n_cells must be an int >= 1"),
+    ],
+)
+def test_bad_parameters_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MonotoneBand(**options).fit([0.1, 0.2], [0, 1])
+
+
+@pytest.mark.parametrize("ask", [lambda band: band.sentence(), lambda band: band.to_dict(), lambda band: band.knots_])
+def test_a_band_that_is_not_fitted_says_so(ask) -> None:
+    with pytest.raises(NotFittedError):
+        ask(MonotoneBand())
+
+
+def test_cells_are_ten_times_the_cube_root_of_the_rows():
+    scores = np.arange(1000) / 1000
+    automatic, given = (MonotoneBand(n_cells=cells).fit(scores, np.arange(1000) % 2) for cells in ("auto", 100))
+    assert automatic.n_runs_ == given.n_runs_ == 638

@@ -1,0 +1,299 @@
+"""Plans: what is planned is what a fit then delivers."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import calibrant
+from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, plan
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals import METHODS, get_method
+from calibrant.limits.empirical_bernstein import largest_bernstein
+from worlds.promises import assert_kept
+
+PLANNED = [name for name, method in METHODS.items() if method.largest_radius is not None]
+"""The methods that `plan` offers, the default first."""
+
+
+def farthest(lower: np.ndarray, upper: np.ndarray, k: np.ndarray, rows: int) -> np.ndarray:
+    """Largest distance from a limit to either value that is planned for, the mean and Jeffreys'."""
+    mean, jeffreys = k / rows, (k + 0.5) / (rows + 1)
+    return np.maximum(upper - np.minimum(mean, jeffreys), np.maximum(mean, jeffreys) - lower)
+
+
+def radii(rows: int, n_bins: int, interval: str, alpha: float = 0.095) -> np.ndarray:
+    """Every count of positives: all at once, with an alpha that leaves each interval its level among `n_bins`."""
+    method, k = get_method(interval), np.arange(rows + 1)
+    if method.exact:  # Sidak's level
+        limits = method(Tally.from_counts([rows] * k.size, k), 1 - (1 - alpha) ** (k.size / n_bins))
+        return farthest(limits.lower, limits.upper, k, rows)
+    size = 9 * n_bins  # Bonferroni's level
+    limits = [
+        method(Tally.from_counts([rows] * size, np.resize(k[start : start + size], size)), alpha * size / n_bins)
+        for start in range(0, k.size, size)
+    ]
+    lower, upper = (np.concatenate([getattr(limit, side) for limit in limits])[: k.size] for side in ("lower", "upper"))
+    return farthest(lower, upper, k, rows)
+
+
+def worst_radius(rows: int, n_bins: int, interval: str, alpha: float = 0.095) -> float:
+    return float(radii(rows, n_bins, interval, alpha).max())
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("interval", PLANNED)
+@pytest.mark.parametrize("rows", [7, 60, 301])
+def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str) -> None:
+    planned = plan(n=3 * (rows + 1) - 1, n_bins=3, interval=interval, split=None)
+    assert planned.rows_per_bin == rows
+    assert planned.epsilon == pytest.approx(worst_radius(rows, 3, interval), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "interval", [pytest.param(name, marks=pytest.mark.broad if name != PLANNED[0] else ()) for name in PLANNED]
+)
+@pytest.mark.parametrize(
+    ("split", "n"),
+    [(None, 13), ("auto", 30), *(pytest.param(None, n, marks=pytest.mark.broad) for n in (6, 27, 28, 31))],
+)
+def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int, split: str, interval: str) -> None:
+    scores = np.random.default_rng(n).uniform(size=n)
+    fit = BinningCalibrator(n_bins=2, interval=interval, split=split, classes=(0, 1)).fit
+    sizes = set(fit(scores, np.zeros(n)).tally_.counts.tolist())
+    worst = max(worst_radius(size, 2, interval, 0.095 if split is None else 0.095 * 0.99) for size in sizes)
+    planned = plan(n=n, n_bins=2, interval=interval, split=split)
+    assert planned.probability == 1.0
+    assert worst <= planned.epsilon == pytest.approx(worst, rel=1e-9)
+    for k in range(n + 1):  # what a fit delivers, with the positives at one end
+        assert fit(scores, np.arange(n) < k).guarantee_.epsilon <= planned.epsilon
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("interval", PLANNED)
+def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
+    planned = plan(n=220, n_bins=1, interval=interval, split=60)
+    assert 0 < planned.rows_per_bin < 100
+    assert planned.probability == 0.9
+    worst = [worst_radius(rows, 1, interval) for rows in range(planned.rows_per_bin, 161)]
+    assert max(worst) <= planned.epsilon < 1.3 * worst[0]
+    assert plan(n=10, n_bins=2, interval=interval, split=5).epsilon == 1.0  # a bin may hold a single row
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("interval", PLANNED)
+@pytest.mark.parametrize("rows", [3_001, 12_000])
+def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, interval: str, monkeypatch) -> None:
+    planned = plan(n=rows, n_bins=1, interval=interval)
+    monkeypatch.setattr("calibrant.assess.plan._MOST_TRIED", 0)
+    assert planned.epsilon <= plan(n=rows, n_bins=1, interval=interval).epsilon < 1.02 * planned.epsilon
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("base_rate", [0.03, 0.2, 0.97])
+@pytest.mark.parametrize("interval", PLANNED)
+@pytest.mark.parametrize("probability", [0.9, 0.99])
+def test_a_base_rate_is_planned_with_the_stated_probability(
+    base_rate: float, interval: str, probability: float
+) -> None:
+    # exactly: the number of positives is binomial, and in the worst case all of them are in one bin of 99
+    n, rarer = 199, min(base_rate, 1 - base_rate)
+    planned = plan(n=n, n_bins=2, base_rate=base_rate, interval=interval, probability=probability, split=None)
+    assert planned.rows_per_bin == 99
+    k, radius = np.arange(100), radii(99, 2, interval)
+    reached = np.maximum.accumulate(radius) <= planned.epsilon
+    assert stats.binom.pmf(k[reached], n, rarer).sum() >= probability or reached.all()
+    assert planned.epsilon == pytest.approx(
+        radius[: int(stats.binom.ppf(probability, n, rarer)) + 1][:50].max(), rel=1e-9
+    )
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("epsilon", [0.2, 0.05, 0.01])
+@pytest.mark.parametrize("n_bins", [1, 10])
+def test_planned_number_is_enough_and_one_less_is_not(epsilon: float, n_bins: int) -> None:
+    planned = plan(epsilon=epsilon, n_bins=n_bins)
+    assert planned.epsilon <= epsilon
+    assert plan(n=planned.n - 1, n_bins=n_bins).epsilon > epsilon
+    assert plan(n=planned.n, n_bins=n_bins) == planned
+
+
+@pytest.mark.broad
+def test_a_fit_of_planned_size_delivers_the_planned_epsilon() -> None:
+    planned = plan(epsilon=0.08, n_bins=5)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(size=planned.n)
+        y = rng.uniform(size=planned.n) < 0.5
+        assert BinningCalibrator(n_bins=5).fit(scores, y).guarantee_.epsilon <= 0.08
+
+
+@pytest.mark.broad
+def test_rare_events_need_fewer_labels() -> None:
+    worst = plan(epsilon=0.01, n_bins=10)
+    rare = plan(epsilon=0.01, n_bins=10, base_rate=0.001)
+    assert rare.n < worst.n / 5
+    assert plan(epsilon=0.01, n_bins=10, base_rate=0.999).n == rare.n
+    # ten bins of equal mass can hold all positives of a 20 % base rate in four of them: the worst case again, nearly
+    assert plan(epsilon=0.01, n_bins=10, base_rate=0.2).n == pytest.approx(worst.n, rel=0.01)
+
+
+def test_split_counts_on_the_papers_bound_for_the_emptiest_bin() -> None:
+    planned = plan(n=100_000, n_bins=10, split=20_000)
+    expected = 80_000 / 20 - np.sqrt(80_000 * np.log(200) / 2)
+    assert planned.rows_per_bin == int(expected)
+    # a fraction draws each row by itself: half of the tail is for the number of rows that cut
+    counting = 100_000 - stats.binom.ppf(1 - 0.025, 100_000, 0.2)
+    expected = counting / 20 - np.sqrt(counting * np.log(400) / 2)
+    assert plan(n=100_000, n_bins=10, split=0.2).rows_per_bin == int(expected)
+    assert plan(n=1200, n_bins=10, split=0.2).rows_per_bin == 0  # vacuous for so few rows
+    assert plan(n=1200, n_bins=10, split=0.2).epsilon == 1.0
+
+
+@pytest.mark.broad
+def test_papers_bound_on_the_emptiest_bin_holds() -> None:
+    planned = plan(n=40_000, n_bins=10, split=0.2)
+    rng = np.random.default_rng(0)
+
+    def simulate() -> Iterator[dict[str, bool]]:
+        while True:
+            scores = rng.uniform(size=40_000)
+            fitted = BinningCalibrator(n_bins=10, split=0.2, random_state=rng).fit(scores, scores < 0.5)
+            yield {"fewest rows": fitted.tally_.counts.min() < planned.rows_per_bin}
+
+    assert_kept(simulate(), 0.1, caught=0.18)
+
+
+def test_the_answer_is_a_sentence() -> None:
+    assert str(plan(n=10_000, n_bins=10)) == (
+        "10,000 labels give BinningCalibrator, in 10 bins of at least 956, epsilon 0.043 at 90% confidence, for any "
+        "rates, if no scores are tied."
+    )
+
+
+def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
+    for planned in (plan(n=10_000), plan(n=10_000, base_rate=0.1, split=0.5), plan(n=4000, group_size=8, icc=0.3)):
+        assert planned.calibrator == "BinningCalibrator"
+        assert f"give {planned.calibrator}" in str(planned)
+
+
+def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_need_not() -> None:
+    planned = plan(n=4_000, n_bins=10)
+    named = getattr(calibrant, planned.calibrator)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(size=4_000)
+        y = rng.uniform(size=4_000) < scores
+        assert named(n_bins=10).fit(scores, y).guarantee_.epsilon <= planned.epsilon
+        assert AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon > planned.epsilon
+
+
+@pytest.mark.parametrize("split", ["auto", 0.5, 0.2, 2_000])
+@pytest.mark.parametrize("base_rate", [0.005, 0.05, 0.5, 0.8])
+def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(split: float, base_rate: float) -> None:
+    for epsilon in (0.1, 0.05):
+        alone = plan(epsilon=epsilon, split=split)
+        planned = plan(epsilon=epsilon, split=split, base_rate=base_rate)
+        assert planned.n <= alone.n
+        assert planned.epsilon <= epsilon
+        assert planned.base_rate == base_rate
+        assert plan(n=planned.n - 1, split=split, base_rate=base_rate).epsilon > epsilon
+    for n in (3_000, 50_000):
+        assert plan(n=n, split=split, base_rate=base_rate).epsilon <= plan(n=n, split=split).epsilon
+
+
+def test_the_answer_says_how_likely_it_is() -> None:
+    assert str(plan(n=10_000, n_bins=10, base_rate=0.03, probability=0.95)).endswith(
+        " at 90% confidence with probability at least 95%, if 3% of rows are positive and no scores are tied."
+    )
+
+
+@pytest.mark.parametrize("arguments", [{}, {"epsilon": 0.1, "n": 100}])
+def test_either_epsilon_or_n_is_given(arguments: dict) -> None:
+    with pytest.raises(TypeError, match=r"epsilon must be given if n is not, and only then; got (neither|both)"):
+        plan(**arguments)
+
+
+@pytest.mark.parametrize("epsilon", [0.05804, 0.0421004, 0.07, 0.00012341])
+def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
+    text = str(replace(plan(n=10_000), epsilon=epsilon))
+    assert epsilon <= float(text.split("epsilon ")[1].split()[0]) < 1.1 * epsilon
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 5, "n_bins": 10}, "n must be at least n_bins=10; got 5"),
+        ({"n": 10**13}, "n must be at most 1,000,000,000,000; got 10000000000000"),
+        ({"epsilon": 1e-8}, "epsilon must be so large that 1,000,000,000,000 labels are enough; got 1e-08"),
+        ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
+        ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),
+        (
+            {"n": 100, "split": 0},
+            "split must be a fraction strictly between 0 and 1, a number of rows >= 1 or .auto.; got 0",
+        ),
+    ],
+)
+def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(**arguments)
+
+
+def test_rows_of_the_smallest_bin_of_a_split_follow_the_bound() -> None:
+    for n, split, n_bins in ((2_000_000, 200_000, 10), (3_000_000, 100_000, 40)):
+        found = plan(n=n, split=split, n_bins=n_bins, probability=0.95)
+        counting, log_term = n - split, np.log(2 * n_bins / 0.05)
+        expected = np.floor(counting / (2 * n_bins) - np.sqrt(counting * log_term / 2))
+        assert found.rows_per_bin == expected
+    found = plan(n=400_000, split=100_000, n_bins=1, probability=0.5)  # a term that is not much larger than 1
+    assert found.rows_per_bin == np.floor(150_000 - np.sqrt(150_000 * np.log(4)))
+
+
+def test_a_plan_by_hoeffding_is_his_radius_and_the_distance_of_jeffreys_value_at_rate_0() -> None:
+    for n, n_bins in ((20_000, 2), (3_000, 1)):
+        found = plan(n=n, n_bins=n_bins, split=n // 2, interval="hoeffding")
+        radius = np.sqrt(np.log(2 * n_bins / 0.095) / (2 * found.rows_per_bin))
+        assert found.epsilon == pytest.approx(radius + 0.5 / (found.rows_per_bin + 1), rel=1e-9)
+
+
+@pytest.mark.broad
+def test_a_plan_for_groups_is_reached_as_often_as_it_says():
+    rng, missed = np.random.default_rng(0), 0
+    planned = plan(n=4000, n_bins=4, group_size=8, icc=0.3)
+    assert planned.design_effect == pytest.approx(3.1)
+    for seed in range(20):
+        groups = np.repeat(np.arange(500), 8)
+        y = rng.uniform(size=4000) < rng.beta(7 / 6, 7 / 6, size=500)[groups]
+        scores = rng.uniform(size=500)[groups]  # all rows of a group in one bin: the worst case
+        fitted = BinningCalibrator(4, random_state=seed).fit(scores, y, groups=groups)
+        missed += fitted.guarantee_.epsilon > planned.epsilon
+    assert missed <= 5  # of 20 at most 10 %: 6 or more have a probability of 1.1 %
+    assert planned.epsilon < 0.2
+
+
+def test_groups_need_more_labels_and_a_target_is_met():
+    alone, alike = (plan(epsilon=0.1, n_bins=4, group_size=10, icc=icc) for icc in (0.0, 0.5))
+    assert alone.n < alike.n
+    assert alike.n % 10 == 0
+    assert plan(n=alike.n, n_bins=4, group_size=10, icc=0.5).epsilon <= 0.1
+    assert plan(n=alike.n - 10, n_bins=4, group_size=10, icc=0.5).epsilon > 0.1
+
+
+@pytest.mark.parametrize(
+    "options", [{"group_size": 3}, {"icc": 0.1}, {"icc": 2.0, "group_size": 3}, {"icc": 0.1, "group_size": 0}]
+)
+def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=r"icc|group_size"):
+        plan(n=1000, **options)
+    with pytest.raises(InvalidValueError, match="split must be left as it is with groups"):
+        plan(n=1000, group_size=2, icc=0.1, split=None)
+
+
+def test_the_bound_of_empirical_bernstein_is_where_the_radius_meets_what_is_left():
+    for rows, most in ((40, 40), (80, 30), (200, 100), (1000, 100)):
+        log_term, grid = np.log(3 * 4 / 0.1) / rows, np.linspace(0, min(most / rows, 0.5), 200_001)
+        radius = np.sqrt(2 * grid * (1 - grid) * log_term) + 3 * log_term
+        largest = min(1.0, np.minimum(1 - grid, radius).max() + 0.5 / (rows + 1))
+        assert min(1.0, largest_bernstein(rows, most, 0.1, 4)) == pytest.approx(largest, abs=1e-5)

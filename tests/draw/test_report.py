@@ -1,0 +1,232 @@
+"""What a report says: its tables, verdicts, promises and assumptions are those of the results."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibrant import BinningCalibrator, CalibratedClassifier, PlattCalibrator, audit, render_report
+from calibrant.draw.report.names import region_name
+from calibrant.text.numbers import lower, nearest, percent, upper
+from calibrant.text.sentences import sentence
+from worlds.report_pages import (
+    AUDIT,
+    AUDIT_NAMES,
+    CALIBRATOR,
+    SCORES,
+    Y,
+    audit_lines,
+    chart,
+    finest,
+    marks,
+    read,
+    shown,
+    table_rows,
+)
+
+
+def test_key_numbers_are_rounded_to_the_side_on_which_they_stay_true() -> None:
+    rng = np.random.default_rng(1)
+    discrete = np.round(SCORES, 1)
+    result = audit(rng.uniform(size=6_000) < 0.7 * discrete, discrete)
+    values = [
+        node for node in read(render_report(result, CALIBRATOR)).all("span", "value") if "data-exact" in node.attributes
+    ]
+    exact = [node.number("exact") for node in values]
+    assert exact == [result.lower_bound, result.average_lower_bound, result.upper_bound, CALIBRATOR.guarantee_.epsilon]
+    shown = [float(node.text) for node in values]
+    assert shown[0] <= exact[0]
+    assert shown[1] <= exact[1]
+    assert shown[2] >= exact[2]
+    assert shown[3] >= exact[3]
+    np.testing.assert_allclose(shown, exact, rtol=0.1)
+
+
+def test_the_table_before_lists_the_finest_regions() -> None:
+    rows = table_rows(read(render_report(AUDIT)), "before-caption")
+    table, chosen = AUDIT.table, finest(AUDIT)
+    assert len(rows) == chosen.size
+    for cells, row in zip(rows, chosen, strict=True):
+        assert int(cells[2].replace(",", "")) == table.counts[row]
+        assert float(cells[3]) == pytest.approx(table.mean_score[row], abs=0.0006)
+        assert float(cells[4]) == pytest.approx(table.rate[row], abs=0.0006)
+        assert table.lower[row] - 0.001 < float(cells[5]) <= table.lower[row]
+        assert table.upper[row] <= float(cells[6]) < table.upper[row] + 0.001
+        assert cells[7] in table.verdict[row]
+        assert (float(cells[8]) <= table.error[row]) if cells[8] else table.error[row] == 0.0
+
+
+def test_the_table_after_lists_the_regions_of_the_guarantee() -> None:
+    rows = table_rows(read(render_report(AUDIT, CALIBRATOR)), "after-caption")
+    guarantee = CALIBRATOR.guarantee_
+    assert [row[0] for row in rows] == [region_name(name) for name in guarantee.regions]
+    assert all(float(row[4]) <= lower for row, lower in zip(rows, guarantee.lower, strict=True))
+    assert all(float(row[5]) >= upper for row, upper in zip(rows, guarantee.upper, strict=True))
+    assert all(float(row[6]) >= radius for row, radius in zip(rows, guarantee.radius, strict=True))
+
+
+@pytest.mark.broad
+def test_segments_stand_worst_first() -> None:
+    rng = np.random.default_rng(1)
+    groups = np.array([f"group {number}" for number in range(8)])[rng.integers(0, 8, size=16_000)]
+    scores = rng.uniform(0.3, 0.7, size=16_000)
+    shift = {"group 3": 0.25, "group 5": -0.15, "group 1": 0.3}
+    y = rng.uniform(size=16_000) < scores + np.array([shift.get(group, 0.0) for group in groups])
+    result = audit(y, scores, segments=groups)
+    root = read(render_report(result))
+    rows = table_rows(root, "segments-caption")
+    found = [finding for finding in result.findings if finding.segment is not None]
+    assert [row[0] for row in rows[:3]] == [finding.segment for finding in found] == ["group 1", "group 3", "group 5"]
+    assert [row[2] for row in rows[:4]] == ["too low", "too low", "too high", "no evidence"]
+    assert all(float(row[3]) <= finding.error for row, finding in zip(rows, found, strict=False))
+    assert len(rows) == 8
+    first = {result.table.segment[row]: row for row in np.flatnonzero(result.table.resolution == 0)}
+    for name, bar in zip([row[0] for row in rows], root.all("svg", "range"), strict=True):
+        row = first[name]
+        limits = f"{lower(result.table.lower[row])} and {upper(result.table.upper[row])}"
+        assert bar.all("title")[0].text == f"mean score {nearest(result.table.mean_score[row])}, rate between {limits}"
+    drawn = marks(chart(root, "segment-1"))
+    worst = np.flatnonzero(result.table.is_finest & (result.table.segment == "group 1"))
+    assert shown(drawn, AUDIT_NAMES) == audit_lines(result, worst)
+
+
+def test_without_segments_there_is_no_section_on_them() -> None:
+    assert "Segments, largest error first" not in render_report(AUDIT)
+
+
+@pytest.mark.broad
+def test_a_classifier_is_shown_by_its_guarantee() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(SCORES[:, None], Y)
+    assert model.guarantee_.sentence() in read(render_report(AUDIT, model)).text
+
+
+def test_three_verdicts_have_three_headlines() -> None:
+    rng = np.random.default_rng(3)
+
+    def headline(found) -> list[str]:
+        root = read(render_report(found))
+        return [root.all("p", name)[0].text for name in ("tag", "verdict")]
+
+    least = lower(AUDIT.lower_bound)
+    assert headline(AUDIT) == [
+        "Proved miscalibrated",
+        f"Proved miscalibrated by at least {least}, with 95% confidence, from 6,000 rows.",
+    ]
+    assert headline(AUDIT)[1] == AUDIT.sentence()
+    calibrated = rng.uniform(size=6_000) < SCORES
+    tag, text = headline(audit(calibrated, SCORES))
+    assert tag == "No evidence"
+    assert text.startswith("No evidence of miscalibration, with 95% confidence")
+    values = np.tile([0.2, 0.5, 0.8], 2_000)
+    y = rng.uniform(size=6_000) < values
+    tag, text = headline(audit(y, values))
+    assert tag == "Proved nearly right"
+    assert text.startswith("Proved within 0.")
+
+
+@pytest.mark.parametrize("shift", [(0.2, -0.2), (0.25, 0.1)], ids=["errors cancel", "errors add up"])
+def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> None:
+    rng = np.random.default_rng(1)
+    groups = np.repeat(["a", "b"], 5_000)
+    scores = rng.uniform(0.3, 0.7, size=10_000)
+    result = audit(rng.uniform(size=10_000) < scores + np.where(groups == "a", *shift), scores, segments=groups)
+    assert result.worst.segment == "a" if shift[1] > 0 else result.worst.segment in {"a", "b"}
+    text = read(render_report(result)).text
+    within = result.within_segments
+    assert f"Somewhere within segments the scores are off by at least {lower(within.lower_bound)}." in text
+    assert f"On average within segments the scores are off by at least {lower(within.average_lower_bound)}." in text
+    assert f"within segments: proved miscalibrated by at least {lower(within.lower_bound)}" in text
+    if shift[1] < 0:
+        assert "No evidence; within segments: proved miscalibrated" in text
+        assert "Somewhere the scores" not in text
+    else:
+        assert f"Somewhere the scores are off by at least {lower(result.lower_bound)}." in text
+        assert f"Proved miscalibrated by at least {lower(result.lower_bound)}; within segments" in text
+
+
+def test_the_promise_is_the_guarantees_own_sentence() -> None:
+    assert CALIBRATOR.guarantee_.sentence() in read(render_report(AUDIT, CALIBRATOR)).text
+    assert "No calibrator was given" in render_report(AUDIT)
+
+
+def test_a_calibrator_without_a_promise_is_said_to_have_none() -> None:
+    root = read(render_report(AUDIT, PlattCalibrator().fit(SCORES, Y)))
+    assert "No guarantee" in root.text
+    assert "There is no figure here, because there is no guarantee." in root.text
+    assert "Theorem 3" in root.text
+    assert [node.attributes["aria-labelledby"].split("-")[0] for node in root.all("svg", "chart")] == ["before"]
+
+
+def test_a_promise_that_is_not_proved_is_not_listed_as_proved() -> None:
+    calibrator = BinningCalibrator(12).fit(SCORES, Y)
+    calibrator.guarantee_ = calibrator.guarantee_.with_caveat("folds were used")
+    text = read(render_report(AUDIT, calibrator)).text
+    assert "Not proved" in text
+    assert "folds were used" in text
+    assert "After calibration the true rate is within" not in text
+    assert "After calibration the true rate is within" in read(render_report(AUDIT, CALIBRATOR)).text
+
+
+@pytest.mark.broad
+def test_it_says_what_is_assumed_and_what_no_one_can_know() -> None:
+    rng = np.random.default_rng(1)
+    text = read(render_report(AUDIT, CALIBRATOR)).text
+    for assumption in (*AUDIT.assumptions, *CALIBRATOR.guarantee_.assumptions):
+        assert sentence(assumption) in text
+    assert AUDIT.upper_bound_reason in text
+    assert "no method can bound the error of a continuous score at every value" in text
+    values = np.tile([0.2, 0.5, 0.8], 2_000)
+    bounded = audit(rng.uniform(size=6_000) < values, values)
+    assert "values that were never seen" in read(render_report(bounded)).text
+
+
+def test_it_says_how_it_was_computed() -> None:
+    source = {"file": "flights.parquet", "rows": 6000, "fingerprint": "abc123", "columns": ["p", "late"]}
+    text = read(render_report(AUDIT, CALIBRATOR, source=source)).text
+    for said in ("flights.parquet", "6,000", "abc123", "p, late", CALIBRATOR.partition_.fingerprint, "Hoeffding 1956",
+                 CALIBRATOR.guarantee_.theorem, f"numpy {np.__version__}", "calibrant 0."):  # fmt: skip
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    "beside", [{"groups": np.arange(6_000) // 3}, {"importance_weight": 0.5 + SCORES, "weight_bound": 1.5}]
+)
+def test_it_says_how_rows_with_groups_or_weights_were_audited(beside) -> None:
+    text = read(render_report(audit(Y, SCORES, **beside))).text
+    assert "bets on the weighted mean of label minus score" in text
+    assert "Hoeffding 1956" not in text
+    assert "bets on the weighted mean" not in read(render_report(AUDIT)).text
+
+
+@pytest.mark.parametrize("epsilon", [0.07, 0.29, 0.000712345])
+def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
+    guarantee = CALIBRATOR.guarantee_
+    nothing = np.zeros_like(guarantee.value)
+    calibrator = BinningCalibrator(12).fit(SCORES, Y)
+    calibrator.guarantee_ = replace(guarantee, value=nothing, lower=nothing, upper=nothing + epsilon, mass_limits=None)
+    text = upper(epsilon)
+    root = read(render_report(AUDIT, calibrator))
+    assert {mark.attributes["data-radius"] for mark in marks(chart(root, "after"))} == {text}
+    assert {row[6] for row in table_rows(root, "after-caption")} == {text}
+    assert [node.text for node in root.all("span", "value")][-1] == text
+    assert f"the true rate is within {text} of the predicted probability" in root.text
+    assert f"The strip reaches {text} to both sides" in root.text
+    assert len(re.findall(rf"(?<![\d.]){re.escape(text)}(?!\d)", root.all("p", "guarantee")[0].text)) == 1
+
+
+def test_a_promise_that_leaves_regions_out_is_told_the_same_everywhere() -> None:
+    rng = np.random.default_rng(3)
+    scores = np.round(rng.uniform(size=30_000), 5)  # ties make small regions of single values
+    y = rng.uniform(size=30_000) < scores
+    fitted = BinningCalibrator(n_bins=10, split=None).fit(scores, y)
+    stated = fitted.guarantee_.stated
+    assert not stated.kept.all()
+    assert stated.epsilon < 0.1 < fitted.guarantee_.epsilon
+    text = read(render_report(audit(y, scores), fitted)).text
+    told = upper(stated.epsilon)
+    assert f"is within {told} of the predicted probability in {int(stated.kept.sum())} of" in text
+    assert f"for at least {percent(stated.mass)} of the population" in text
+    assert f"Over all regions the bound is {upper(fitted.guarantee_.epsilon)}" in text

@@ -1,0 +1,254 @@
+"""Confidence sequences: widths are those of the theory, and no batch or order changes what it should not."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from calibrant.limits.sequences.betting import Gamblers
+from calibrant.limits.sequences.centred import log_evidence
+from calibrant.limits.sequences.sequence import squared_surprises
+from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, CentredBetaBinomial, Paper, Stitched
+
+labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(lambda bits: np.array(bits, dtype=np.uint8))
+each = pytest.mark.parametrize("kind", SEQUENCES.values(), ids=SEQUENCES.keys())
+
+
+def fed(kind, codes, n_regions: int = 1, alpha: float = 0.1):
+    sequence = kind(n_regions, alpha)
+    sequence.update(np.zeros(codes.size, dtype=np.intp), codes)
+    return sequence
+
+
+def alternating(n: int) -> np.ndarray:
+    return (np.arange(n) % 2).astype(np.uint8)
+
+
+@each
+@settings(max_examples=min(40, settings.default.max_examples))  # of up to sixty looks each
+@given(codes=labels)
+def test_the_path_shows_what_a_look_after_every_label_would(kind, codes) -> None:
+    path = kind.path(codes, 0.1)
+    for n in range(1, codes.size + 1):
+        now = fed(kind, codes[:n]).limits()
+        assert (path.lower[n - 1], path.upper[n - 1]) == pytest.approx((now.lower[0], now.upper[0]), abs=1e-12)
+
+
+@each
+@given(codes=labels, cuts=st.lists(st.integers(0, 60), max_size=4))
+def test_no_batch_size_changes_a_bit_of_the_state(kind, codes, cuts) -> None:
+    pieces = kind(1, 0.1)
+    bounds = [0, *sorted(min(cut, codes.size) for cut in cuts), codes.size]
+    for start, stop in itertools.pairwise(bounds):
+        pieces.update(np.zeros(stop - start, dtype=np.intp), codes[start:stop])
+    assert json.dumps(pieces.state()) == json.dumps(fed(kind, codes).state())
+
+
+@each
+@given(codes=labels)
+def test_regions_do_not_disturb_each_other(kind, codes) -> None:
+    both = kind(2, 0.2)  # twice the error for twice the regions: each keeps its share
+    both.update(
+        np.repeat([0, 1], codes.size)[np.argsort(np.tile(np.arange(codes.size), 2), kind="stable")], np.repeat(codes, 2)
+    )
+    alone = fed(kind, codes, alpha=0.1).limits()
+    np.testing.assert_allclose(both.limits().lower, alone.lower[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(both.limits().upper, alone.upper[0], rtol=0, atol=1e-12)
+
+
+@each
+@given(codes=labels)
+def test_state_goes_on_elsewhere_bit_for_bit(kind, codes) -> None:
+    first = fed(kind, codes, 3)
+    second = kind(3, 0.1)
+    second.restore(json.loads(json.dumps(first.state())))
+    for sequence in (first, second):
+        sequence.update(np.array([0, 1, 0, 2]), np.array([1, 0, 0, 1], dtype=np.uint8))
+    assert json.dumps(first.state()) == json.dumps(second.state())
+    assert first.limits() == second.limits()
+
+
+@each
+@given(codes=labels)
+def test_flipped_labels_mirror_the_limits(kind, codes) -> None:
+    path, mirrored = kind.path(codes, 0.1), kind.path(1 - codes, 0.1)
+    np.testing.assert_allclose(path.lower, 1 - mirrored.upper, atol=1e-12)
+    np.testing.assert_allclose(path.upper, 1 - mirrored.lower, atol=1e-12)
+
+
+@each
+def test_nothing_seen_is_everything_possible(kind) -> None:
+    limits = kind(3, 0.1).limits()
+    assert limits.lower.tolist() == [0, 0, 0]
+    assert limits.upper.tolist() == [1, 1, 1]
+
+
+@given(st.integers(1, 10**6), st.data())
+def test_beta_binomial_limits_solve_their_equation(n, data) -> None:
+    k = data.draw(st.integers(0, n))
+    sequence = BetaBinomial(4, 0.1)
+    sequence.add_counts(np.array([n, 0, 0, 0]), np.array([k, 0, 0, 0]))
+    limits = sequence.limits()
+
+    def evidence(q: float) -> float:
+        mixture = special.betaln(k + 0.5, n - k + 0.5) - special.betaln(0.5, 0.5)
+        return float(mixture - special.xlogy(k, q) - special.xlog1py(n - k, -q))
+
+    rounding = 1e-12 * n * 30  # of the large terms in the textbook form used here
+    for q, inside in ((limits.lower[0], k > 0), (limits.upper[0], k < n)):
+        if inside:
+            assert evidence(q) == pytest.approx(np.log(40), abs=1e-6 + rounding)
+    assert limits.lower[0] <= k / n <= limits.upper[0]
+    assert (limits.lower[0] == 0) == (k == 0)
+    assert (limits.upper[0] == 1) == (k == n)
+
+
+def test_half_widths_of_the_theory() -> None:
+    # written out once more from the formulas, with B = 10 and alpha = .1
+    codes = alternating(1000)
+    v = max(1.0, float(squared_surprises(codes, 0, 0).sum()))
+    level = 1.4 * np.log(1 + np.log(v)) + np.log(6.211 * 100)
+    stitched = (np.sqrt(1.4586**2 * v * level + 1.3244**2 * level**2) + 1.3244 * level) / 1000
+    paper = (7 * np.sqrt(v * np.log(1 + np.log(v))) + 5.3 * np.log(6.3 * 100)) / 1000
+    assert fed(Stitched, codes, 10).limits().radius[0] == pytest.approx(stitched, rel=1e-12)
+    assert fed(Paper, codes, 10).limits().radius[0] == pytest.approx(paper, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "ratio"), [(100_000, 2.4), (100, 4.0)])
+def test_the_default_is_several_times_narrower_than_the_papers(n: int, ratio: float) -> None:
+    codes = alternating(n)
+    v = np.maximum(1.0, squared_surprises(codes, 0, 0).sum())
+    paper = Paper.half_width(np.array([float(n)]), np.array([v]), float(np.log(100)))[0]
+    assert paper / fed(BetaBinomial, codes, 10).limits().radius[0] >= ratio
+
+
+def test_surprises_start_from_one_half() -> None:
+    assert squared_surprises(np.array([1, 1, 0], dtype=np.uint8), 0, 0).tolist() == [0.25, 0.0, 1.0]
+    assert squared_surprises(np.array([0], dtype=np.uint8), 2, 1).tolist() == [0.25]
+
+
+def test_paper_refuses_where_it_is_not_valid() -> None:
+    with pytest.raises(ValueError, match=r"below 2\.5e25"):
+        Paper(10, 1e-25)
+    Paper(10, 1e-20)
+
+
+def test_only_the_order_free_ones_take_counts() -> None:
+    assert [name for name, kind in SEQUENCES.items() if kind.order_free] == ["centred-beta-binomial", "beta-binomial"]
+    for name, kind in SEQUENCES.items():
+        if not kind.order_free:
+            with pytest.raises(TypeError, match=f"depend on counts only to take counts; got '{name}': "):
+                kind(1, 0.1).add_counts(np.array([1]), np.array([1]))
+
+
+def mixture(n: int, k: int, q: float) -> float:
+    """Log of the mean over c = 2, 20, 200 of prod_{i<k} (c + i/q) prod_{j<n-k} (c + j/(1-q)) / (c)_n, written out."""
+    i, j, m = np.arange(k), np.arange(n - k), np.arange(n)
+    logs = [np.log(c + i / q).sum() + np.log(c + j / (1 - q)).sum() - np.log(c + m).sum() for c in (2, 20, 200)]
+    return float(special.logsumexp(logs) - np.log(3))
+
+
+@given(st.integers(0, 2000), st.data())
+def test_centred_limits_are_next_to_rates_that_are_ruled_out(n, data) -> None:
+    k = data.draw(st.integers(0, n))
+    sequence = CentredBetaBinomial(4, 0.1)
+    sequence.add_counts(np.array([n, 0, 0, 0]), np.array([k, 0, 0, 0]))
+    lower, upper = sequence.limits().lower[0], sequence.limits().upper[0]
+    assert (lower == 0) == (k <= 1)
+    assert (upper == 1) == (n - k <= 1)
+    for q in (lower, upper):
+        if 0 < q < 1:
+            assert 0 <= mixture(n, k, q) - np.log(40) < 1e-6
+    if n:
+        assert lower <= k / n <= upper
+
+
+def test_centred_limits_of_many_labels_are_next_to_rates_that_are_ruled_out() -> None:
+    n, k = (np.array(counts) for counts in ([10**4, 10**6, 10**8, 10**9], [10, 1000, 10**7, 5 * 10**8]))
+    found = CentredBetaBinomial.limits_of(n, k, float(np.log(40)))
+    for q in (found.lower, found.upper):
+        beyond = log_evidence(k.astype(float), n.astype(float), q, 1.0 - q) - np.log(40)
+        assert (beyond >= 0).all()
+        assert (beyond < 1e-6).all()
+
+
+@pytest.mark.broad
+def test_centred_limits_of_few_labels_are_those_of_the_formula() -> None:
+    # every count up to 30 labels, against bisection of the formula written out
+    for n in (2, 3, 7, 30):
+        for k in range(2, n + 1):
+            low, high = 1e-12, k / n
+            for _ in range(100):
+                middle = (low + high) / 2
+                low, high = (middle, high) if mixture(n, k, min(middle, 1 - 1e-15)) >= np.log(10) else (low, middle)
+            found = CentredBetaBinomial.limits_of(np.array([n]), np.array([k]), float(np.log(10)))
+            assert found.lower[0] == pytest.approx(low, rel=1e-6)
+            mirrored = CentredBetaBinomial.limits_of(np.array([n]), np.array([n - k]), float(np.log(10)))
+            assert mirrored.upper[0] == pytest.approx(1 - found.lower[0], abs=1e-15)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.03])
+def test_centred_mixture_is_a_martingale_at_the_true_rate(q: float) -> None:
+    # exact: its mean over all labels of length n is 1
+    for n in (1, 5, 40):
+        k = np.arange(n + 1)
+        mean = np.exp(stats.binom.logpmf(k, n, q) + log_evidence(k.astype(float), np.full(n + 1, float(n)), q, 1 - q))
+        assert mean.sum() == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("rate", [0.5, 0.05])
+def test_centred_limits_looked_at_after_every_label_miss_no_more_than_alpha(rate: float) -> None:
+    rng = np.random.default_rng(9)
+    runs, n_labels, alpha = 1000, 1000, 0.1
+    n = np.arange(1.0, n_labels + 1)
+    k = np.cumsum(rng.uniform(size=(runs, n_labels)) < rate, axis=1).astype(float)
+    evidence = np.stack([log_evidence(one, n, np.full(n_labels, rate), np.full(n_labels, 1 - rate)) for one in k])
+    misses = (evidence >= -np.log(alpha)).any(axis=1)
+    assert stats.binomtest(int(misses.sum()), runs, alpha, alternative="greater").pvalue > 1e-3
+    assert misses.mean() > 0.02  # and the limits are not vacuous
+    # the limits miss exactly where the evidence says so
+    some = rng.integers(runs, size=3)
+    for run in {*some.tolist(), *np.flatnonzero(misses)[:3].tolist()}:
+        limits = CentredBetaBinomial.limits_of(n.astype(int), k[run].astype(int), -float(np.log(alpha)))
+        np.testing.assert_array_equal((limits.lower > rate) | (limits.upper < rate), evidence[run] >= -np.log(alpha))
+
+
+def test_betting_never_widens_and_forgets_rates_that_are_ruled_out() -> None:
+    codes = (np.random.default_rng(0).uniform(size=5000) < 0.3).astype(np.uint8)
+    path = Betting.path(codes, 0.1)
+    assert (np.diff(path.lower) >= 0).all()
+    assert (np.diff(path.upper) <= 0).all()
+    assert len(fed(Betting, codes).state()["gamblers"][0]["too_low"]) < 100
+
+
+def test_betting_survives_labels_that_no_rate_can_explain() -> None:
+    codes = np.repeat([0, 1], 4000).astype(np.uint8)
+    limits = fed(Betting, codes).limits()
+    assert 0 <= limits.lower[0] <= limits.upper[0] <= 1
+
+
+@pytest.mark.broad
+@settings(deadline=None)
+@given(rate=st.sampled_from([0.0, 0.001, 0.3, 0.5, 1.0]), seed=st.integers(0, 100))
+def test_compiled_paths_equal_the_others(rate, seed) -> None:
+    codes = (np.random.default_rng(seed).uniform(size=700) < rate).astype(np.uint8)
+    assert Betting.path(codes, 0.1, implementation="numba") == Betting.path(codes, 0.1, implementation="numpy")
+    fast, slow = (BetaBinomial.path(codes, 0.1, implementation=one) for one in ("numba", "numpy"))
+    np.testing.assert_allclose(fast.lower, slow.lower, rtol=1e-9)
+    np.testing.assert_allclose(fast.upper, slow.upper, rtol=1e-9)
+
+
+def test_a_rate_is_ruled_out_once_the_capital_against_it_reaches_the_threshold():
+    labels, log_threshold = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]), np.log(3.0)
+    gamblers, grid = Gamblers.fresh(), Gamblers.fresh().grid
+    gamblers.take(labels, log_threshold)
+    bets = Gamblers.fresh()._bets(labels, log_threshold)[:, None]
+    with np.errstate(divide="ignore"):
+        factors = 1.0 + np.minimum(bets, Gamblers.fresh().largest_bet / grid) * (labels[:, None] - grid)
+    capital = factors.cumprod(axis=0).max(axis=0)
+    assert gamblers.low == np.count_nonzero(capital >= 3.0) < np.count_nonzero(capital >= 2.0)

@@ -1,0 +1,213 @@
+"""One source of random numbers: its key, and the fingerprint of rows that the key is made of."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse, stats
+from sklearn.linear_model import LogisticRegression
+
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    CalibratedClassifier,
+    OnlineCalibrator,
+    Partition,
+    compare,
+    compare_models,
+    scored,
+    threshold,
+)
+from calibrant.classifier.task import features_fingerprint
+from calibrant.errors import CalibrantWarning
+from calibrant.params.random import RandomSource, RowSums, fingerprint_of, seed_number, text_keys
+from calibrant.sample.reader import read_rows
+
+RNG = np.random.default_rng(0)
+SCORES = RNG.uniform(size=500)
+LABELS = (RNG.uniform(size=500) < SCORES).astype(np.uint8)
+
+
+def test_a_fingerprint_does_not_depend_on_order_type_or_the_name_of_the_positive_class() -> None:
+    whole = fingerprint_of(SCORES, labels=LABELS)
+    order = np.random.default_rng(1).permutation(500)
+    assert fingerprint_of(SCORES[order], labels=LABELS[order]) == whole
+    assert fingerprint_of(SCORES, labels=1 - LABELS) == whole
+    single = SCORES.astype(np.float32)
+    assert fingerprint_of(single, labels=LABELS) == fingerprint_of(single.astype(np.float64), labels=LABELS)
+    assert fingerprint_of([0.0, 1.0]) == fingerprint_of([-0.0, 1.0]) == fingerprint_of([False, True])
+
+
+def test_the_last_digits_of_a_solver_change_no_fingerprint() -> None:
+    noise = 1.0 + 1e-12 * np.random.default_rng(1).standard_normal(500)
+    whole = fingerprint_of(SCORES, labels=LABELS)
+    assert fingerprint_of(SCORES * noise, labels=LABELS) == whole
+    assert fingerprint_of([float(f"{score:.12g}") for score in SCORES], labels=LABELS) == whole
+    assert fingerprint_of(SCORES.astype(np.float32), labels=LABELS) == whole
+
+
+def test_a_fingerprint_tells_other_rows_apart() -> None:
+    """Sums of plain bits would not: scores that are few halvings from 1 have bits in few places."""
+    levels = np.array([0.25, 0.5, 0.75])
+    found = set()
+    counts = [(first, second) for first in range(60) for second in range(60)]
+    for first, second in counts:
+        rows = np.repeat(levels, [first, second, 120 - first - second])
+        found.add(fingerprint_of(rows, labels=np.zeros(120, dtype=np.uint8)))
+    assert len(found) == len(counts)
+    moved = SCORES.copy()
+    moved[7] *= 0.95
+    others = [LABELS.copy() for _ in range(500)]
+    for place, labels in enumerate(others):
+        labels[place] = 1 - labels[place]
+    prints = {fingerprint_of(SCORES, labels=labels) for labels in (LABELS, *others)}
+    assert len({*prints, fingerprint_of(moved, labels=LABELS)}) > 200  # one for each rounded score and label
+
+
+@given(cuts=st.lists(st.integers(0, 500), max_size=4), seed=st.integers(0, 5))
+def test_sums_of_parts_add_up_in_any_order(cuts: list[int], seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(500)
+    parts = np.split(order, sorted(cuts))
+    sums = [RowSums.of([SCORES[part]], ("no", "yes"), LABELS[part]) for part in parts]
+    total = sum(sums[1:], sums[0])
+    assert total.fingerprint == fingerprint_of(SCORES, labels=LABELS)
+
+
+def test_every_source_of_rows_has_the_fingerprint_of_the_rows_in_memory(tmp_path) -> None:
+    expected = read_rows(SCORES, LABELS).fingerprint()
+    table = pa.table({"p": SCORES, "y": np.where(LABELS == 1, "yes", "no")})
+    table.to_pandas().to_csv(tmp_path / "rows.csv", index=False)
+    names = {"score": "p", "label": "y"}
+    for source in (table, table.to_pandas(), pl.from_arrow(table).lazy(), str(tmp_path / "rows.csv")):
+        assert scored(source, **names).fingerprint() == expected
+    halves = [table.slice(250), table.slice(0, 250)]
+    assert scored(pa.concat_tables(halves), **names).fingerprint() == expected
+
+
+def test_a_key_depends_on_seed_purpose_settings_and_rows() -> None:
+    keys = {
+        RandomSource.of(seed, purpose, *settings, rows=rows).key
+        for seed in (0, 1)
+        for purpose in ("order", "kept")
+        for settings in ((), (1,), (2,))
+        for rows in (0, 1)
+    }
+    assert len(keys) == 24
+    assert RandomSource.of(None, "order") != RandomSource.of(None, "order")
+    parts = [RandomSource(key).for_purpose(purpose).key for key in (1, 2) for purpose in ("folds", "bets")]
+    assert len({1, 2, *parts}) == 6
+    assert seed_number(np.random.default_rng(4)) == seed_number(np.random.default_rng(4))
+
+
+def test_numbers_of_one_key_are_uniform_and_those_of_another_unrelated() -> None:
+    places = np.arange(20_000, dtype=np.uint64)
+    one = RandomSource.of(0, "kept", rows=fingerprint_of(SCORES)).uniforms(places)
+    other = RandomSource.of(0, "kept", rows=fingerprint_of(SCORES + 0.1)).uniforms(places)
+    assert stats.kstest(one, "uniform").pvalue > 0.01
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
+    assert abs(np.corrcoef(one[1:], one[:-1])[0, 1]) < 0.03
+    data = np.random.default_rng(0).random(20_000)  # what users draw their data with
+    assert abs(np.corrcoef(one, data)[0, 1]) < 0.03
+    order = RandomSource(3).order(1_000)
+    assert sorted(order.tolist()) == list(range(1_000))
+    assert abs(np.corrcoef(order, np.arange(1_000))[0, 1]) < 0.1
+
+
+def test_places_in_an_order_are_uniform_over_keys() -> None:
+    """Of three rows each of the six orders comes up as often as the others."""
+    orders = [tuple(RandomSource.of(0, "order", rows=rows).order(3).tolist()) for rows in range(3_000)]
+    counts = np.unique(orders, axis=0, return_counts=True)[1]
+    assert counts.size == 6
+    assert stats.chisquare(counts).pvalue > 0.001
+
+
+def test_features_of_every_kind_have_a_fingerprint() -> None:
+    X = np.random.default_rng(3).normal(size=(40, 3))
+    codes = np.arange(40) % 2 == 0
+    order = np.random.default_rng(4).permutation(40)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(codes, "x", "y"))
+    kinds = [X, sparse.csr_matrix(X * (X > 0)), [[value] for value in X[:, 0]], frame]
+    for features in kinds:
+        whole = features_fingerprint(features, codes)
+        if isinstance(features, list):
+            moved = [features[place] for place in order]
+        else:
+            moved = features.iloc[order] if hasattr(features, "iloc") else features[order]
+        assert features_fingerprint(moved, codes[order]) == whole
+        assert features_fingerprint(features, codes | (np.arange(40) == 1)) != whole
+    assert features_fingerprint(frame, codes) == features_fingerprint(pl.from_pandas(frame), codes)
+    assert features_fingerprint(frame, codes) != features_fingerprint(frame.assign(kind="x"), codes)
+    texts = text_keys(["a", "b", "a"])
+    assert texts[0] == texts[2] != texts[1]
+
+
+def test_the_same_rows_give_the_same_answer_and_results_record_their_seed() -> None:
+    models = {"one": SCORES, "other": SCORES**2}
+    found = compare_models(LABELS, models)
+    assert str(found) == str(compare_models(LABELS, models))
+    assert found.seed == 0
+    assert found.to_dict()["seed"] == 0
+    assert "seed 0" in found.sentence()
+    fresh = compare_models(LABELS, models, random_state=None)
+    assert fresh.to_dict() == compare_models(LABELS, models, random_state=fresh.seed).to_dict()
+    weights = {"importance_weight": SCORES, "weight_bound": 2.0}
+    kept = threshold(LABELS, SCORES, recall=0.8, random_state=None, **weights)
+    assert kept == threshold(LABELS, SCORES, recall=0.8, random_state=kept.seed, **weights)
+    table = compare([BinningCalibrator(n_bins=2)], SCORES, LABELS, random_state=None)
+    again = compare([BinningCalibrator(n_bins=2)], SCORES, LABELS, random_state=table.seed)
+    assert table.log_loss.tolist() == again.log_loss.tolist()
+    assert f"seed {table.seed}" in str(table)
+
+
+def test_other_rows_of_one_size_have_another_draw_although_the_seed_is_fixed() -> None:
+    weights = np.full(500, 0.5)
+    places = np.arange(500)
+    kept = []
+    for labels in (LABELS, np.roll(LABELS, 1)):
+        rows = read_rows(SCORES, labels, importance_weight=weights, groups=places).collect()
+        kept.append(rows.chosen(rows.draw(0.5, 0)))
+    assert 0.3 < (kept[0] == kept[1]).mean() < 0.7
+
+
+def test_a_stream_has_a_seed_of_its_own_and_goes_on_with_it() -> None:
+    groups = np.arange(500) // 5
+    streams = [OnlineCalibrator(Partition.fixed_width(2)).fit(SCORES, LABELS, groups=groups) for _ in range(6)]
+    assert len({stream._stream.seed for stream in streams}) == 6
+    assert len({str(stream.tally_) for stream in streams}) > 1
+    one = streams[0]
+    again = OnlineCalibrator.from_dict(one.to_dict())
+    assert again._stream.seed == one._stream.seed
+    more = np.random.default_rng(9).uniform(size=500)
+    named = {"groups": 1_000 + groups}
+    assert again.partial_fit(more, LABELS, **named).tally_ == one.partial_fit(more, LABELS, **named).tally_
+
+
+def test_the_last_rows_of_a_file_sorted_by_label_bring_a_warning() -> None:
+    X = SCORES[:, None]
+    order = np.argsort(LABELS, kind="stable")
+    bins = BinningCalibrator(n_bins=1)
+    with pytest.warns(CalibrantWarning, match="sorted by label"):
+        CalibratedClassifier(LogisticRegression(), bins, holdout="last").fit(X[order], LABELS[order])
+    CalibratedClassifier(LogisticRegression(), bins, holdout="last").fit(X, LABELS)
+    CalibratedClassifier(LogisticRegression(), bins).fit(X[order], LABELS[order])
+
+
+def test_models_of_earlier_releases_go_on_to_assume_that_order_says_nothing() -> None:
+    fitted = BinningCalibrator(n_bins=2).fit(SCORES, LABELS)
+    assert not any("order of the rows" in str(text) for text in fitted.guarantee_.assumptions)
+    state = fitted.to_dict()
+    assert state["state"].pop("keyed_draws") is True
+    old = BinningCalibrator.from_dict(state)
+    assert any("order of the rows" in str(text) for text in old.guarantee_.assumptions)
+
+
+def test_draws_for_one_fit_are_unrelated() -> None:
+    """Rows kept by weight, the order of bets and rounded weights have keys of their own."""
+    rows = read_rows(SCORES, LABELS).collect()
+    purposes = ("kept by weight", "order of bets", "rounded weights", "set aside", "blocks of groups")
+    assert len({rows.random_source(0, purpose).key for purpose in purposes}) == len(purposes)
+    weighted = AnchoredCalibrator(n_bins=2, weight_bound=1.0).fit(SCORES, LABELS, importance_weight=SCORES)
+    assert weighted.guarantee_.is_proved

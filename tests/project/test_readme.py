@@ -1,0 +1,81 @@
+"""Every snippet of the README and of the docs runs, prints what the page says it prints, and makes its pictures."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+ROOT = Path(__file__).parents[2]
+PAGES = [path for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))) if "```py" in path.read_text()]
+SLOW = ROOT / "docs" / "tutorials"
+
+spec = importlib.util.spec_from_file_location("examples", ROOT / "tools" / "examples.py")
+examples = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(examples)
+
+
+def run(runner, example):
+    """Run an example; skip it, but never in CI, where data or a library of its own cannot be had."""
+    try:
+        runner(example)
+    except Exception as error:
+        if (reason := examples.excuse(error)) is None:
+            raise
+        pytest.skip(reason)
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(path, marks=pytest.mark.slow) if path.parent == SLOW else path for path in PAGES],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_snippets_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(examples.run_page, page)
+
+
+SOLVED = [path for path in PAGES if "LogisticRegression" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", SOLVED, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_page_prints_what_the_last_digits_of_a_solver_decide(page, tmp_path, monkeypatch):
+    """Another processor moves coefficients a little; no figure on a page may be that near to a rounding edge."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(1)
+    solve = LogisticRegression.fit
+
+    def fit(self, X, y, sample_weight=None):
+        solve(self, X, y, sample_weight)
+        self.coef_ *= 1.0 + 1e-6 * generator.standard_normal(self.coef_.shape)
+        self.intercept_ *= 1.0 + 1e-6 * generator.standard_normal(self.intercept_.shape)
+        return self
+
+    monkeypatch.setattr(LogisticRegression, "fit", fit)
+    run(examples.run_page, page)
+
+
+def test_the_gallery_lists_each_script_once_and_describes_it():
+    index = (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
+    listed = " ".join(re.findall(r"<!-- cards: (.*) -->", index)).split()
+    assert sorted(listed) == sorted(path.stem for path in ROOT.glob("docs/gallery/*.py"))
+    for path in ROOT.glob("docs/gallery/*.py"):
+        text = path.read_text(encoding="utf-8")
+        title, explanation, picture = ast.get_docstring(ast.parse(text)).split("\n\n")
+        assert len(title) < 60, path.name
+        assert explanation.count(". ") + explanation.count(".\n") + explanation.count("? ") >= 1, path.name
+        assert picture.startswith("Picture: "), path.name
+        assert len(text.splitlines()) <= 42, path.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", sorted(ROOT.glob("docs/gallery/*.py")), ids=lambda path: path.stem)
+def test_scripts_of_the_gallery_show_one_picture(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(examples.run_script, script)
+    assert (tmp_path / f"{script.stem}.png").exists()

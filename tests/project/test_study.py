@@ -1,0 +1,125 @@
+"""The validation study judges promises correctly, its parts run, and its page shows what its files say."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+from calibrant import BinningCalibrator
+
+STUDY = Path(__file__).parents[2] / "study"
+sys.path.insert(0, str(STUDY))
+
+import judging  # noqa: E402
+import label_rates  # noqa: E402
+import page  # noqa: E402
+import parts  # noqa: E402
+from sets import BY_NAME, SETS  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(3)
+    scores = rng.uniform(size=2_000)
+    return BinningCalibrator(4).fit(scores, rng.uniform(size=2_000) < scores)
+
+
+def test_a_promise_is_broken_where_some_rate_leaves_its_limits(fitted):
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(size=40_000)
+    true = rng.uniform(size=scores.size) < scores
+    assert not judging.is_broken(fitted, scores, true)
+    assert judging.is_broken(fitted, scores, np.where(scores > 0.75, False, true))
+    assert judging.is_broken(fitted, scores[scores < 0.5], true[scores < 0.5])  # too many rows in a region
+
+
+def test_new_rows_refute_a_promise_where_their_exact_limits_miss_the_promised_ones(fitted):
+    rng = np.random.default_rng(2)
+    scores = rng.uniform(size=1_000)
+    y = rng.uniform(size=scores.size) < scores / 2
+    expected = 0.0
+    for region in range(4):
+        chosen = judging.regions(fitted, scores)[0] == region
+        exact = binomtest(int(y[chosen].sum()), int(chosen.sum())).proportion_ci(1 - 0.05 / 4)
+        low, high = fitted.guarantee_.lower[region], fitted.guarantee_.upper[region]
+        expected = max(expected, exact.low - high, low - exact.high)
+    assert expected > 0
+    assert judging.proved_distance(fitted, scores, y) == pytest.approx(expected)
+
+
+def test_rows_come_in_order_of_time_or_first_from_the_main_site():
+    table = pd.DataFrame({"date": ["2020-03-01", "2020-01-01", "2020-02-01"], "policePrecinct": [2, 1, 2]})
+    stops = BY_NAME["cars searched"]
+    first, second, third = parts.in_order(parts.moments(stops, "time", table), "time")
+    assert [*first, *second, *third] == [1, 2, 0]
+    train, known, later = parts.in_order(parts.moments(stops, "site", table), "site")
+    assert [*train, *known, *later] == [0, 2, 1]
+
+
+def test_parts_run_on_data_of_scikit_learn(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "DRAWS", 2)
+    ours = list(parts.rows_part(BY_NAME["tumours"], "logistic", "0", tmp_path))
+    assert [line["draws"] for line in ours] == [2, 2]
+    assert all(0 < line["epsilon"] < 0.5 and line["auc"] > 0.9 for line in ours)
+    peers = {line["method"]: line for line in parts.peers_part(BY_NAME["tumours"], "logistic", "0", tmp_path)}
+    assert peers["scikit-learn sigmoid"]["failed"] == 0
+    assert peers["raw score"]["auc"] == pytest.approx(ours[0]["auc"], abs=0.02)
+
+
+def test_splits_are_counted_or_averaged():
+    lines = [
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "brier": 0.1, "failed": 0},
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "failed": 1},
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "brier": 0.3, "failed": 0},
+    ]
+    (both,) = parts.over_splits(pd.DataFrame(lines)).to_dict("records")
+    assert (both["rows"], both["failed"], both["brier"]) == (9, 1, pytest.approx(0.2))
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
+def test_tables_of_the_pages_are_those_of_the_committed_files(path):
+    text = path.read_text(encoding="utf-8")
+    assert page.filled(text) == text
+
+
+def test_every_table_is_shown():
+    shown = {name for path in page.PAGES for _, name, _ in page.MARKS.findall(path.read_text(encoding="utf-8"))}
+    assert shown == set(page.TABLES)
+
+
+def test_committed_files_have_every_unit_of_the_study():
+    for part in parts.PARTS:
+        found = pd.read_csv(page.RESULTS / f"{part}.csv")
+        keys = {"rows": ["set", "model"], "peers": ["set", "model"], "order": ["set", "by", "model"]}
+        columns = keys.get(part, ["set", "model"])
+        expected = {(name, *names)[: len(columns)] for _, name, names in parts.units([part])}  # without the split
+        assert set(found[columns].itertuples(index=False, name=None)) == expected
+    assert len(SETS) >= 30
+
+
+def test_committed_promises_are_not_broken_more_often_than_they_may_be():
+    rows = pd.read_csv(page.RESULTS / "rows.csv")
+    for _, ours in rows.groupby("method"):
+        assert page.share(ours.broken.sum(), ours.draws.sum())[2] < 0.1
+
+
+def test_committed_rates_miss_no_more_often_than_stated_and_are_no_wider_than_labels_alone():
+    cells = label_rates.side_by_side(page.RESULTS)
+    assert len(cells) == 84
+    assert cells["p auto"].min() > 0.001
+    assert cells["ratio"].max() <= 1.03
+    good = cells[cells.judge.isin(["perfect", "very good", "good"]) & (cells.labels >= 100)]
+    assert good["ratio"].max() <= 0.95
+    many = cells[(cells.labels == 500) & (cells.judge != "perfect")]
+    assert many["over ppi_py"].max() <= 1.2
+
+
+def test_committed_thresholds_from_the_loose_end_are_false_too_often_and_proved_ones_are_not():
+    found = pd.read_csv(page.RESULTS / "loose_end.csv")
+    proved = found.rule == "calibrant.threshold"
+    assert found[proved].p.min() > 0.01
+    assert found[~proved].p.min() < 1e-6

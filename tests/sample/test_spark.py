@@ -1,0 +1,231 @@
+"""Spark, classic on a standalone cluster and Connect: the same counts as in memory, whoever counts and whoever dies."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from calibrant import BinningCalibrator, Partition
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.sample.batch import Columns
+from calibrant.sample.sources.spark import SparkData
+from calibrant.sample.sql.search import nested
+from calibrant.sample.sql.spark_search import SPARK, fast_bin_of, places_before
+from sample.cluster_tests import KILLS, ClusterTests, check_killed
+from sample.clusters import SparkCluster, end, java, stop_spark, without_our_package
+from sample.same_counts import EDGES, PLAIN, check_anchored, check_applied, check_counts, check_given_edges, rows_of
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # sockets to the virtual machine, which it closes
+]
+
+LACKING = java()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    if LACKING is not None:
+        assert "CI" not in os.environ, LACKING
+        pytest.skip(LACKING)
+    cluster = SparkCluster(tmp_path_factory.mktemp("spark"))
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="module")
+def spark(cluster: SparkCluster) -> Iterator[Any]:
+    session = cluster.session()
+    yield session
+    stop_spark(session)
+
+
+def frame_of(spark: Any, rows: pd.DataFrame, partitions: int) -> Any:
+    """The rows as a frame, dealt out to partitions, in another order than they had."""
+    return spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(partitions)
+
+
+@pytest.fixture
+def split_into(spark) -> Any:
+    def split_into(partitions: int, native: bool = True) -> Any:
+        def make(rows: pd.DataFrame, columns: Columns) -> SparkData:
+            data = SparkData(frame_of(spark, rows, partitions), columns, progress=False)
+            data._native = native
+            return data
+
+        return make
+
+    return split_into
+
+
+@pytest.fixture
+def slow(spark) -> Any:
+    def slow(rows: pd.DataFrame, seconds: float, native: bool = True) -> SparkData:
+        def slowly(batches: Iterator[Any]) -> Iterator[Any]:  # within a function: workers need not import this file
+            import time
+
+            time.sleep(seconds)
+            yield from batches
+
+        frame = frame_of(spark, rows, 40)
+        data = SparkData(frame.mapInArrow(slowly, frame.schema), PLAIN, progress=False)
+        data._native = native
+        return data
+
+    return slow
+
+
+@pytest.fixture
+def whole(cluster, spark) -> Any:
+    return lambda: cluster.wait_for_executors(spark)
+
+
+@pytest.fixture
+def at_work(spark) -> Any:
+    return spark.sparkContext.statusTracker().getActiveJobsIds
+
+
+class TestOnTheCluster(ClusterTests):
+    kills = KILLS // 2  # of each way to count
+
+    def test_workers_killed_while_the_kernel_counts_never_change_a_count(self, cluster, slow, whole) -> None:
+        check_killed(cluster, partial(slow, native=False), whole, self.kills)
+
+    def test_ctrl_c_ends_the_work_on_the_cluster(self, slow, at_work, spark) -> None:
+        super().test_ctrl_c_ends_the_work_on_the_cluster(slow, at_work)
+        assert spark.range(3).count() == 3  # and the session is as good as before
+
+
+def test_the_kernel_counts_as_in_memory(split_into) -> None:
+    check_counts(split_into(2, native=False), rows_of(2000, 2, single=True))
+    check_given_edges(split_into(40, native=False), rows_of(3000, 200))
+    check_anchored(split_into(3), rows_of(2000, 3))
+
+
+def test_labels_without_end_are_told_and_not_fetched(split_into) -> None:
+    rows = rows_of(3000)
+    with pytest.raises(InvalidValueError, match="two classes"):
+        split_into(2)(rows.assign(y=rows["w"]), PLAIN).tally(EDGES)
+
+
+def test_text_for_scores_is_refused_with_the_words_of_the_kernel(split_into) -> None:
+    with pytest.raises(InvalidTypeError, match="score column 'key' must hold real numbers; got string, such as 'row"):
+        split_into(2)(rows_of(100), Columns("key", "y")).tally(EDGES)
+
+
+@pytest.mark.parametrize(
+    "edges", [[-1e308, -5e-324, 0.0, 5e-324, 0.1, 1 / 3, 1e308], [-0.7, 0.0, 0.1, 0.1 + 2**-40, 1 / 3, 0.3 + 0.6]]
+)
+def test_scores_at_edges_and_next_to_them_fall_on_the_right_side(split_into, edges) -> None:
+    edges = np.array(edges)
+    near = np.concatenate([np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf), [-0.0]])
+    rows = pd.DataFrame({"p": near, "y": np.arange(near.size) % 2})
+    partition = Partition.from_edges(edges)
+    expected = BinningCalibrator(partition=partition).fit(rows["p"].to_numpy(), rows["y"].to_numpy())
+    data = split_into(2)(rows, PLAIN)
+    assert data._counted(partition) is not None
+    assert BinningCalibrator(partition=partition).fit(data).tally_ == expected.tally_
+
+
+def test_spark_itself_counts_where_it_can(split_into) -> None:
+    data = split_into(2)(rows_of(200), PLAIN)
+    data.fold = None  # the kernel's way is barred
+    assert data.tally(EDGES)[0].counts.sum() == 200
+    assert data.sizes() == {None: 200}
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_columns_are_added_when_they_are_asked_for(split_into, native) -> None:
+    check_applied(split_into(3, native), lambda frame: frame.toArrow().to_pandas(), rows_of(300, single=not native))
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_progress_tells_rows(spark, native) -> None:
+    told: list[int] = []
+    data = SparkData(frame_of(spark, rows_of(1000), 4), PLAIN, progress=lambda done, _: told.append(done))
+    data._native = native
+    data.tally(EDGES)
+    assert told[-1] == 1000
+
+
+CONNECT = Path(__file__).with_name("spark_connect.py")
+
+
+def test_spark_connect_does_the_same(tmp_path) -> None:
+    if LACKING is not None:
+        assert "CI" not in os.environ, LACKING
+        pytest.skip(LACKING)
+    environment = without_our_package(tmp_path)  # of the server and its workers
+    home = {"CALIBRANT_HOME": str(Path(sys.modules["calibrant"].__file__).parents[1])}
+    command = [sys.executable, str(CONNECT), str(Path(__file__).parents[1])]
+    log = tmp_path / "log"
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            command, env=environment | home, cwd=tmp_path, stdout=written, stderr=written, start_new_session=True
+        )
+    try:
+        assert process.wait(600) == 0, log.read_text(encoding="utf-8")[-4000:]
+    finally:
+        end(process)
+    assert "\nsame\n" in log.read_text(encoding="utf-8")
+
+
+def test_a_tree_of_comparisons_is_as_deep_as_the_logarithm_of_the_bins() -> None:
+    lines = nested(SPARK, "s", np.arange(1023.0).tolist(), [str(place) for place in range(1024)])
+    assert max(len(line) - len(line.lstrip()) for line in lines) == 10 * len("  ")
+
+
+def test_cuts_that_no_grid_can_part_are_left_to_a_tree_or_the_kernel() -> None:
+    crowded = np.concatenate([np.arange(1.0, 50.0) * 1e-9, [1.0]])
+    assert places_before("s", crowded) is None
+    assert places_before("s", np.array([0.0, 5e-324])) is None
+    assert places_before("s", np.array([-1e308, 1e308])) is None
+    many = Partition.from_edges(np.concatenate([np.arange(1.0, 500.0) * 1e-9, [1.0]]))
+    assert fast_bin_of("s", many.low, many.high, many.cuts, list(range(many.n_regions))) is None
+
+
+def read_as_numpy(sql: str, scores: np.ndarray) -> np.ndarray:
+    """What Spark would make of the few functions that a grid is written in."""
+    meaning = {
+        "s": scores,
+        "array": lambda *entries: np.array(entries),
+        "get": lambda entries, index: entries[index],
+        "greatest": np.maximum,
+        "least": np.minimum,
+        "infinity": np.inf,
+        "int": lambda values: values.astype(int),
+        "IF": np.where,
+    }
+    return eval(re.sub(r"(\d)D", r"\1", sql.replace("CAST('Infinity' AS DOUBLE)", "infinity")), meaning)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.integers(2, 300),
+    power=st.integers(-300, 300),
+    digits=st.sampled_from([2, 17]),
+    atoms=st.booleans(),
+)
+def test_a_grid_finds_how_many_cuts_are_at_most_a_score(seed, size, power, digits, atoms) -> None:
+    rng = np.random.default_rng(seed)
+    cuts = np.unique(np.round(rng.normal(size=size), digits) * 10.0**power)
+    if atoms:
+        cuts = np.unique(np.concatenate([cuts, np.nextafter(cuts, np.inf)]))
+    sql = places_before("s", cuts)
+    assume(sql is not None)
+    far = [-1.7e308, 1.7e308, -0.0, 0.0]
+    scores = np.concatenate([cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), 2 * cuts, far])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(read_as_numpy(sql, scores), np.searchsorted(cuts, scores, side="right"))

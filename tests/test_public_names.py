@@ -1,0 +1,222 @@
+"""The public names, listed: `calibrant` itself, and its doors, which only re-export. Every other path is private."""
+
+import ast
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import calibrant
+
+PUBLIC = {
+    "": [
+        "AnchoredCalibrator",
+        "Audit",
+        "BetaCalibrator",
+        "BinningCalibrator",
+        "CalibratedClassifier",
+        "ClassWiseCalibrator",
+        "Comparison",
+        "ConformalSets",
+        "CrossVennAbersCalibrator",
+        "Decisions",
+        "DriftMonitor",
+        "Exchangeability",
+        "Guarantee",
+        "Interval",
+        "IsotonicCalibrator",
+        "LabelShiftCalibrator",
+        "Model",
+        "ModelComparison",
+        "MonotoneBand",
+        "NetBenefit",
+        "NetBenefitDisplay",
+        "OnlineCalibrator",
+        "Partition",
+        "Plan",
+        "PlattCalibrator",
+        "Rate",
+        "RatePlan",
+        "ReliabilityDisplay",
+        "ScalingBinningCalibrator",
+        "ScoreCalibrator",
+        "ScoredData",
+        "SequentialModelComparison",
+        "ShiftCalibrator",
+        "Tally",
+        "TemperatureCalibrator",
+        "Threshold",
+        "TopLabelCalibrator",
+        "Validation",
+        "VennAbersCalibrator",
+        "VennBinningCalibrator",
+        "audit",
+        "check_exchangeable",
+        "compare",
+        "compare_models",
+        "decide",
+        "find_groups",
+        "load_model",
+        "net_benefit",
+        "plan",
+        "plan_rate",
+        "rate",
+        "render_report",
+        "save_model",
+        "scored",
+        "threshold",
+        "validate",
+        "write_report",
+    ],
+    "adversary": [
+        "Confrontation",
+        "GhostWorld",
+        "SAMPLE_SIZES",
+        "WidthDemonstration",
+        "confront",
+        "width_demonstration",
+    ],
+    "calibrators": [
+        "AnchoredCalibrator",
+        "BetaCalibrator",
+        "BinningCalibrator",
+        "CrossVennAbersCalibrator",
+        "IsotonicCalibrator",
+        "PlattCalibrator",
+        "ScalingBinningCalibrator",
+        "TemperatureCalibrator",
+        "VennAbersCalibrator",
+        "VennBinningCalibrator",
+    ],
+    "errors": [
+        "CalibrantError",
+        "CalibrantWarning",
+        "GroupCapWarning",
+        "InvalidTypeError",
+        "InvalidValueError",
+        "WeakGuaranteeWarning",
+    ],
+    "export": [
+        "DIALECTS",
+        "ExportTable",
+        "OUTPUTS",
+        "Steps",
+        "export_table",
+        "to_onnx",
+        "to_python",
+        "to_sql",
+    ],
+    "intervals": [
+        "Interval",
+        "METHODS",
+        "Method",
+        "blaker",
+        "clopper_pearson",
+        "clopper_pearson_weighted",
+        "empirical_bernstein",
+        "get_method",
+        "hoeffding",
+        "kl",
+        "umd",
+    ],
+    "metrics": [
+        "BrierScore",
+        "Estimate",
+        "ReliabilityTable",
+        "auc",
+        "brier_score",
+        "debiased_ece",
+        "ece",
+        "log_loss",
+        "reliability_table",
+        "smooth_ece",
+        "sweep_bins",
+    ],
+    "multiclass": [
+        "ClassWiseCalibrator",
+        "ClassWiseGuarantee",
+        "TopLabelCalibrator",
+    ],
+    "partition": [
+        "Bins",
+        "FunctionPartition",
+        "OTHER",
+        "Partition",
+        "ScorePartition",
+        "SegmentedPartition",
+    ],
+    "ratios": [
+        "DensityRatio",
+        "KLIEP",
+        "LargeShiftWarning",
+        "LogisticRatio",
+        "RatioDiagnostics",
+        "RuLSIF",
+        "ULSIF",
+        "effective_sample_size",
+    ],
+    "sequences": [
+        "BetaBinomial",
+        "Betting",
+        "CentredBetaBinomial",
+        "Paper",
+        "SEQUENCES",
+        "Sequence",
+        "Stitched",
+        "get_sequence",
+    ],
+    "shift": [
+        "Evidence",
+        "LabelShiftCalibrator",
+        "SHIFT_METHODS",
+        "ShiftCalibrator",
+        "ShiftMethod",
+        "WeightedRows",
+        "betting",
+        "empirical_bernstein",
+        "get_shift_method",
+        "hoeffding",
+        "oracle",
+        "paper",
+        "tolerated_error",
+        "widened",
+    ],
+    "tripod": [
+        "Calibration",
+        "calibration_to_interval",
+        "interval_to_calibration",
+        "interval_to_set",
+        "minimum_expected_width",
+        "region_sets",
+    ],
+}
+"""The names of each public module; the first is `calibrant` itself."""
+
+DOORS = sorted(PUBLIC.keys() - {""})
+
+
+def test_the_package_exports_these_names():
+    assert calibrant.__all__ == PUBLIC[""]
+    assert all(getattr(calibrant, name) is not None for name in PUBLIC[""])
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_exports_these_names(door):
+    module = import_module(f"calibrant.{door}")
+    defined = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    defined = [name for name in defined if inspect.isclass(vars(module)[name])]
+    assert sorted(getattr(module, "__all__", defined)) == PUBLIC[door]
+    assert all(hasattr(module, name) for name in PUBLIC[door])
+    assert getattr(calibrant, door) is module
+
+
+@pytest.mark.parametrize("door", sorted({*DOORS} - {"errors"}))
+def test_a_door_holds_no_code(door):
+    tree = ast.parse(Path(import_module(f"calibrant.{door}").__file__).read_text("utf-8"))
+    others = [node for node in tree.body[1:] if not isinstance(node, ast.ImportFrom)]
+    assert [ast.unparse(node.targets[0]) for node in others] == ["__all__"]
+
+
+def test_dir_shows_public_names_only():
+    assert dir(calibrant) == sorted(["__version__", *PUBLIC[""], *DOORS])
