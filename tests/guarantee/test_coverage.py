@@ -130,7 +130,7 @@ def test_default_is_at_most_half_as_wide_as_the_papers_method() -> None:
     assert np.mean(ours) == pytest.approx(0.0410, abs=5e-4)
     assert np.mean(papers) == pytest.approx(0.0843, abs=2e-3)
     assert np.mean(ours) <= 0.5 * np.mean(papers)
-    assert np.mean(default) <= 0.5 * np.mean(papers)  # it also looks for ties
+    assert np.mean(default) <= 0.5 * 0.0843  # it also looks for ties; the paper's mean of many draws
 
 
 def test_nearly_empty_bin_does_not_spoil_the_statement() -> None:
