@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from label_rates import loose_end, rate_misses
+from label_rates import loose_end, rate_groups, rate_misses
 from scipy.stats import beta
 
 RESULTS = Path(__file__).parents[1] / "docs" / "study"
@@ -287,6 +287,7 @@ TABLES = {
         sources,
         times,
         rate_misses,
+        rate_groups,
         loose_end,
     )
 }

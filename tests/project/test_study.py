@@ -118,6 +118,12 @@ def test_committed_rates_miss_no_more_often_than_stated_and_are_no_wider_than_la
     assert many["over ppi_py"].max() <= 1.2
 
 
+def test_committed_rates_of_groups_hold_where_rows_alone_break():
+    found = pd.read_csv(page.RESULTS / "rate_groups.csv")
+    assert found[found.method == "groups"].p.min() > 0.001
+    assert found[found.method == "rows"].p.min() < 1e-6
+
+
 def test_committed_thresholds_from_the_loose_end_are_false_too_often_and_proved_ones_are_not():
     found = pd.read_csv(page.RESULTS / "loose_end.csv")
     proved = found.rule == "calibrant.threshold"
