@@ -66,7 +66,7 @@ def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str,
         wholes[role] = name if name in schema.names else name.partition(".")[0]
         if wholes[role] not in schema.names:
             raise _no_field(role, name, schema.names)
-    read = {whole: [] for whole in wholes.values()}  # type: dict[str, list[Any]]
+    read: dict[str, list[Any]] = {whole: [] for whole in wholes.values()}
     for batches, _ in parts:
         for batch in batches(list(read)):
             for whole, values in read.items():

@@ -5,7 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from calibrant.assess.rates.bets import fewest_and_most
+from calibrant.assess.rates.bets import Walk, fewest_and_most
 from calibrant.assess.rates.cells import ScoreCells
 from calibrant.assess.rates.guesses import Unit, steps_of
 
@@ -36,6 +36,27 @@ def test_each_bet_is_fair_at_the_truth_given_the_past(prior):
                 changes.append(steps.positives[-1] - mean - steps.surplus[-1])
                 assert steps.lowest[-1] - mean - 1e-12 <= changes[-1] <= steps.highest[-1] - mean + 1e-12
             assert abs(np.mean(changes)) < 1e-12
+
+
+@pytest.mark.parametrize("upwards", [False, True])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_capital_at_the_truth_is_a_martingale(upwards, sequential):
+    """Over all orders in which 4 of 6 items can be drawn, mean capital at the true number stays what it was."""
+    cell = np.array([0, 0, 0, 1, 1, 1])
+    cells = ScoreCells(cell, np.bincount(cell), None)
+    codes = np.array([1, 1, 0, 1, 0, 0])
+    tail = 0.05
+    ends = []
+    for order in permutations(range(6), 4):
+        steps = steps_of([Unit(cell[[row]], codes[[row]]) for row in order], cells, 6, 1)
+        walk = Walk(steps, tail, upwards=upwards, sequential=sequential)
+        share = np.array([tail])
+        for place in range(4):
+            mean = np.array([(codes.sum() - codes[list(order[:place])].sum()) / steps.n_units[place]])
+            share = share * walk._factors(mean, share, place)
+        ends.append(share[0])
+    assert np.mean(ends) == pytest.approx(tail, rel=1e-12)
+    assert np.std(ends) > 0.01  # something is staked
 
 
 @pytest.mark.parametrize("sequential", [False, True])
