@@ -28,6 +28,7 @@ from calibrant.sample.scored_data import ScoredData
 from calibrant.text.sentences import shown
 
 _SCHEMA = "calibrant.calibrator/1"
+_MADE_BY_OTHERS = {"HoldOutCalibrator": "calibrant.calibrators.hold_out"}  # not public, but saved and read
 _NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
 _EARLIER: dict[str, Any] = {"min_rows": None}  # what calibrators did that were saved before a parameter was there
 
@@ -193,6 +194,8 @@ def _own_type(name: object) -> type[ScoreCalibrator] | None:
     """The calibrator of this package with that name. A class that a user wrote is never found here."""
     package = import_module("calibrant")  # which has the table of public names
     kind = getattr(package, name) if isinstance(name, str) and name in package.__all__ else None
+    if isinstance(name, str) and name in _MADE_BY_OTHERS:
+        kind = getattr(import_module(_MADE_BY_OTHERS[name]), name)
     known = isinstance(kind, type) and issubclass(kind, ScoreCalibrator) and kind is not ScoreCalibrator
     return kind if known else None
 
