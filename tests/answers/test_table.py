@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sqlite3
 
 import numpy as np
@@ -202,16 +203,21 @@ def test_onnx_float_segments():
     assert regions.tolist() == [1, 4, -1, -1]
 
 
+def without_notes(text):
+    """The code itself: what is said of numbers that were read from a file stands in a comment, or in a docstring."""
+    code = re.sub(r'"""(.|\n)*?"""', "", text)
+    return [line for line in code.splitlines() if not line.startswith("--")]
+
+
 def test_saved_and_read_back_it_exports_the_same():
     for world in (worlds.quantile, worlds.by_text, worlds.online, worlds.shift):
         calibrator = world()
         copy = ScoreCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
         segment = "s" if calibrator.partition_.has_segments else None
         for dialect in DIALECTS:
-            assert to_sql(copy, dialect=dialect, segment=segment) == to_sql(
-                calibrator, dialect=dialect, segment=segment
-            )
-        assert to_python(copy) == to_python(calibrator)
+            both = [to_sql(one, dialect=dialect, segment=segment) for one in (copy, calibrator)]
+            assert without_notes(both[0]) == without_notes(both[1])
+        assert without_notes(to_python(copy)) == without_notes(to_python(calibrator))
 
 
 @pytest.mark.parametrize("falls", [False, True])

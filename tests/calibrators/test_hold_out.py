@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from read_marks import unmarked
 from scipy.stats import binomtest
 
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.errors import InvalidValueError
+from read_marks import unmarked
 
 
 def _world(rng, n, off=0.0, centre=0.0):

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator, Partition, kernels, scored
+from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.faults import Place
 from calibrant.sample.sources import arrow
@@ -164,8 +165,9 @@ def test_a_column_that_is_missing_or_there_twice_is_told() -> None:
         scored(twice, score="p", label="y")
     other_twice = pa.table([pa.array(SCORES), pa.array(LABELS), pa.array(SCORES), pa.array(SCORES)], names=list("pyxx"))
     assert scored(other_twice, score="p", label="y").tally(EDGES)[0].counts.tolist() == EXPECTED[0]
-    both = scored(pa.table({"p": [0.0, 1.0, 1.0]}), score="p", label="p").tally(EDGES)[0]
-    assert both.positives.tolist() == [0, 0, 2]
+    with pytest.raises(InvalidValueError) as refused:
+        scored(pa.table({"p": [0.0, 1.0, 1.0]}), score="p", label="p")
+    assert (refused.value.parameter, refused.value.column) == ("score", "p")
 
 
 def test_a_stream_is_read_once() -> None:

@@ -8,7 +8,6 @@ from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._model import settings_of
 from calibrant.cli._promise import promise_json
-from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, TEXT, Choice, Flag, Integer, Only, Optional
 from calibrant.text.numbers import counted, upper
 from calibrant.text.sentences import shown
 
@@ -16,18 +15,6 @@ PROOF = ("regions", "counts", "positives", "epsilon", "limits", "score range", "
 """What a certificate consists of."""
 _SAID = ("remarks", "proved", "confidence_level", "interval", "theorem", "assumptions")
 _PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level"}  # of settings with another name
-_RULES = {
-    "method": Choice(METHODS),
-    "bins": Integer(1) | Only("auto"),
-    "confidence": OPEN_UNIT,
-    "seed": Integer(0),
-    "draw": Integer(1),
-    "skip_missing": Flag(),
-    "weighted": Flag(),
-    "holdout": Optional(Only("last")),
-    "time": Optional(TEXT),
-    "calibration_size": Optional(FRACTION_OR_COUNT),
-}
 _OF_ROWS = ("method", "seed", "skip_missing", "holdout", "time", "calibration_size", "weighted")
 """Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify` does."""
 
@@ -190,7 +177,7 @@ def _same_settings(model: Any, data: Any) -> Check:
     if "settings" not in model.provenance:
         return Check("settings", True, "the file has none but the parameters of its calibrator")
     told = settings_of(model)
-    if (fault := fault_of(told, _RULES)) is not None:
+    if (fault := fault_of(told, _rules())) is not None:
         return Check("settings", False, fault)
     known = {entry.name for entry in fields(Settings)}
     if strange := sorted(set(told) - known - {"draw"}):
@@ -237,3 +224,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _rules() -> dict[str, Any]:
+    """The rule of each setting."""
+    from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, TEXT, Choice, Flag, Integer, Only, Optional
+
+    return {
+        "method": Choice(METHODS),
+        "bins": Integer(1) | Only("auto"),
+        "confidence": OPEN_UNIT,
+        "seed": Integer(0),
+        "draw": Integer(1),
+        "skip_missing": Flag(),
+        "weighted": Flag(),
+        "holdout": Optional(Only("last")),
+        "time": Optional(TEXT),
+        "calibration_size": Optional(FRACTION_OR_COUNT),
+    }

@@ -7,7 +7,6 @@ from typing import Any
 from calibrant.cli._comparison import Check, difference, fault_of, undecided
 from calibrant.cli._errors import message_of
 from calibrant.cli._model import settings_of
-from calibrant.params.rules import FRACTION_OR_COUNT, Choice, Flag, Integer, Names, Number, Only, Optional, Rule
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
 
@@ -15,16 +14,6 @@ THRESHOLD_PROOF = ("thresholds", "counts", "limits", "sentence", "settings")
 """What a certificate of thresholds consists of."""
 SETTINGS = ("method", "start", "split", "max_group_size", "weight_bound")
 """Settings of `calibrant threshold` that are not in its result."""
-_RULES: dict[str, Rule[Any]] = {
-    "method": Choice(("auto", "ranks", "look")),
-    "start": Optional(Number()),
-    "split": FRACTION_OR_COUNT | Only("auto"),
-    "max_group_size": Optional(Integer(1)),
-    "weight_bound": Optional(Number(low=0.0)),
-    "classes": Optional(Names("two labels")),
-    "skip_missing": Flag(),
-    "draw": Integer(1),
-}
 _CHOSEN = ("segment", "target", "level", "threshold", "reason", "labels_needed")
 _OF_ALL = ("seed", "n_rows", "n_drawn", "max_group_size", "above_cap", "positive_label")
 _SHARES = ("selected", "precision", "recall", "specificity", "npv", "false_alarms")
@@ -132,12 +121,29 @@ def _same_settings(model: Any, data: Any, again: Any) -> Check:
     if "settings" not in model.provenance:
         return Check("settings", True, "the file has none; the usual ones find the same")
     settings = settings_of(model)
-    if (fault := fault_of(settings, _RULES)) is not None:
+    rules = _rules()
+    if (fault := fault_of(settings, rules)) is not None:
         return Check("settings", False, fault)
     for name, column in (("max_group_size", data.columns.group), ("weight_bound", data.columns.weight)):
         if settings.get(name) is not None and column is None:
             return Check("settings", False, f"there is no column that {name} is about")
-    if strange := sorted(set(settings) - set(_RULES)):
+    if strange := sorted(set(settings) - set(rules)):
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
     of_draw = () if again.n_drawn > 0 or data.columns.weight is not None else ("split",)
     return Check("settings", True, f"they find the same thresholds{undecided(settings, data, of_draw)}")
+
+
+def _rules() -> dict[str, Any]:
+    """The rule of each setting."""
+    from calibrant.params.rules import FRACTION_OR_COUNT, Choice, Flag, Integer, Names, Number, Only, Optional
+
+    return {
+        "method": Choice(("auto", "ranks", "look")),
+        "start": Optional(Number()),
+        "split": FRACTION_OR_COUNT | Only("auto"),
+        "max_group_size": Optional(Integer(1)),
+        "weight_bound": Optional(Number(low=0.0)),
+        "classes": Optional(Names("two labels")),
+        "skip_missing": Flag(),
+        "draw": Integer(1),
+    }

@@ -11,7 +11,7 @@ from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table, warn
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._signs import on_first_rows, show_signs, signs_of, texts_of
-from calibrant.cli._target import check_target
+from calibrant.cli._target import InputPath, check_target
 from calibrant.text.numbers import rows
 
 _MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
@@ -39,7 +39,7 @@ _targets = option.together(
               "rows were looked at; no rows are drawn.")  # fmt: skip
 @click.option("--split", type=option.share, default="auto", show_default=True, metavar="SHARE",
               help="For a look: fraction or number of rows to draw.")  # fmt: skip
-@click.option("--unlabelled", metavar="FILE", type=click.Path(), help="File with the same column of scores, of further "
+@click.option("--unlabelled", metavar="FILE", type=InputPath(), help="File with the same column of scores, of further "
               "rows without labels: the share that is selected is counted there.")  # fmt: skip
 @option.row_id
 @option.group
