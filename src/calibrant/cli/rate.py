@@ -15,6 +15,7 @@ from calibrant.text.numbers import counted, percent, plain
 
 NOT_DECIDED = 3
 _CODES = {"shown": 0, "refuted": 1, "undecided": NOT_DECIDED}
+_TAGS = {"refuted": "Refuted", "undecided": "Not decided"}
 _ROLES = ("score", "label", "group", "segment", "order")
 
 
@@ -159,7 +160,7 @@ def _write(
         from calibrant.draw.report.pages import result_page
 
         facts = facts_of(_Named(names), score=options["score"], label=options["label"])
-        content = result_page(found, "Rate", answer, facts, proved=verdict in (None, "shown"))
+        content = result_page(found, "Rate", answer, facts, not_proved=_TAGS.get(verdict or "", ""))
     else:
         content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_file(content.encode(), path, overwrite=options["overwrite"])

@@ -40,14 +40,23 @@ def threshold_page(
 
 
 def result_page(
-    found: Result, title: str, verdict: str, facts: Mapping[str, str], *, proved: bool, warnings: Sequence[str] = ()
+    found: Result,
+    title: str,
+    verdict: str,
+    facts: Mapping[str, str],
+    *,
+    not_proved: str = "",
+    warnings: Sequence[str] = (),
 ) -> str:
-    """The page of any result: its sentence, assumptions and notes, and its tables."""
+    """The page of any result: its sentence, assumptions and notes, and its tables.
+
+    `not_proved` is the word above the sentence where what was asked is not proved, such as "Refuted".
+    """
     tables = [
         (table.name[:1].upper() + table.name[1:], TextTable(list(table.columns), _texts(table)))
         for table in found.tables()
     ]
-    about = {"facts": [*facts.items()], "warnings": warnings, "numbers": (), "proved": proved}
+    about = {"facts": [*facts.items()], "warnings": warnings, "proved": not not_proved, "not_proved": not_proved}
     return rendered_page("result", found=found, title=title, verdict=verdict, tables=tables, **about)
 
 
