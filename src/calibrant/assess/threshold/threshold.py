@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.threshold.finder import Search, regions
-from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.assess.threshold.proved_threshold import Cut, Threshold
 from calibrant.calibrators.regions.weighted_rows import kept_rows
 from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.arrays import as_numbers
@@ -144,73 +144,132 @@ def threshold(
     >>> found.predict([0.5, 0.7])
     array([False,  True])
     """
-    asked = {"precision": precision, "recall": recall, "npv": npv, "specificity": specificity}
-    targets = {name: OPEN_UNIT.check(name, level) for name, level in asked.items() if level is not None}
-    if len(targets) != 1 and set(targets) != {"precision", "npv"}:
-        rule = "be one of precision, recall, npv and specificity, or precision and npv together"
-        raise InvalidTypeError("the target", rule, got=" and ".join(targets) or "none")
+    targets = _checked_targets(precision=precision, recall=recall, npv=npv, specificity=specificity)
     alpha = error_budget(confidence_level)
     Choice(METHODS).check("method", method)
     (FRACTION_OR_COUNT | Only("auto")).check("split", split)
     seed = seed_number(random_state)
-    if start is not None:
-        Number().check("start", start)
-        if len(targets) > 1 or method == "look" or not set(targets) <= {"precision", "npv"}:
-            alone = ("go with one target, precision or npv, and without ", Setting("method", "look"))
-            raise InvalidTypeError("start", alone, got=repr(start))
-    largest = Optional(Integer(1)).check("max_group_size", max_group_size)
+    _check_start(start, targets, method)
+    cap = Optional(Integer(1)).check("max_group_size", max_group_size)
     beside: dict[str, Any] = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
     unlabelled = _unlabelled(unlabelled_scores, weight_bound, **beside)
     data = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside)
-    weighted = data.columns.weight is not None or weight_bound is not None
-    if weighted:
-        # these are draws from the weighted population, so everything below holds for it
-        rows = data.collect()
-        bound = Units.bounded_of(rows.without_groups(), weight_bound, None)[1].bound
-        data = kept_rows(rows, bound, seed)
+    data = _kept_by_weight(data, weight_bound, seed)
     grouped = data.columns.group is not None
     if grouped and (method == "ranks" or start is not None):
-        look = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
-        raise InvalidTypeError("groups", look, advice="keep one row of each group")
+        raise _by_ranks_with_groups()
     whole, known = data.tally(regions({name: np.empty(0) for name in data.sizes()}))
-    data, n_rows = data.with_classes(known.labels, known.positive), int(whole.counts.sum())
-    if method == "auto":
-        method = "look" if grouped or n_rows > _MOST_RANKED else "ranks"
+    data = data.with_classes(known.labels, known.positive)
+    n_rows = int(whole.counts.sum())
+    method = _chosen_method(method, grouped, n_rows)
     if grouped or method == "ranks":
         data = data.collect()
-    if unlabelled is not None and (grouped or weighted or data.columns.segment is not None):
+    if unlabelled is not None and (grouped or data.columns.segment is not None):
         raise _with_others("the data")
-    search = Search(data, targets, alpha, n_rows, split, seed, largest, unlabelled)
-    assumed = [f"{'groups' if grouped else 'rows'} are independent draws from one population"]
+    search = Search(data, targets, alpha, n_rows, split, seed, cap, unlabelled)
+    begin = float(start) if start is not None and n_rows > 0 else None
+    cuts = _found_cuts(search, method, begin)
+    _warn_of_cap(search, max_group_size)
+    return Threshold(
+        cuts,
+        float(confidence_level),
+        method if begin is None else "start",
+        search.n_rows,
+        search.n_drawn,
+        known.positive,
+        _assumptions(search, weight_bound, begin, unlabelled),
+        **_group_counts(search),
+        seed=seed,
+    )
+
+
+def _checked_targets(**asked: float | None) -> dict[str, float]:
+    """The targets that were given: one of them, or precision and npv together."""
+    targets = {name: OPEN_UNIT.check(name, level) for name, level in asked.items() if level is not None}
+    if len(targets) != 1 and set(targets) != {"precision", "npv"}:
+        rule = "be one of precision, recall, npv and specificity, or precision and npv together"
+        raise InvalidTypeError("the target", rule, got=" and ".join(targets) or "none")
+    return targets
+
+
+def _check_start(start: float | None, targets: dict[str, float], method: str) -> None:
+    if start is None:
+        return
+    Number().check("start", start)
+    if len(targets) > 1 or method == "look" or not _tested_by_side(targets):
+        alone = ("go with one target, precision or npv, and without ", Setting("method", "look"))
+        raise InvalidTypeError("start", alone, got=repr(start))
+
+
+def _tested_by_side(targets: dict[str, float]) -> bool:
+    """Whether the targets are about the rows on one side of the threshold, not about all rows of one class."""
+    return targets.keys() <= {"precision", "npv"}
+
+
+def _kept_by_weight(data: ScoredData, weight_bound: float | None, seed: int) -> ScoredData:
+    """Rows kept by their weight: draws from the weighted population, so that all that is proved holds for it.
+
+    Weights need a bound, and a bound weights: after this, rows were kept by weight where there is a bound.
+    """
+    if data.columns.weight is None and weight_bound is None:
+        return data
+    rows = data.collect()
+    units = Units.bounded_of(rows.without_groups(), weight_bound, None)[1]
+    return kept_rows(rows, units.bound, seed)
+
+
+def _by_ranks_with_groups() -> InvalidTypeError:
+    look = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
+    return InvalidTypeError("groups", look, advice="keep one row of each group")
+
+
+def _chosen_method(method: str, grouped: bool, n_rows: int) -> str:
+    if method != "auto":
+        return method
+    return "look" if grouped or n_rows > _MOST_RANKED else "ranks"
+
+
+def _found_cuts(search: Search, method: str, begin: float | None) -> tuple[Cut, ...]:
+    """Search in the way that fits the rows and the targets."""
+    if search.n_rows == 0:
+        return search.by_ranks(None)  # which finds nothing
+    if begin is not None:
+        return search.by_ranks(begin)
+    by_side = _tested_by_side(search.targets)
+    if search.grouped or (method == "look" and by_side):
+        return search.by_look()
+    if by_side:
+        return search.by_ranks(None)
+    return search.by_order_statistic()
+
+
+def _assumptions(
+    search: Search, weight_bound: float | None, begin: float | None, unlabelled: FloatArray | None
+) -> tuple[str, ...]:
+    """What must be true; after the search, which may have learned the cap on sizes of groups."""
+    weighted = weight_bound is not None
+    drawn = "groups" if search.grouped else "rows"
+    assumed = [f"{drawn} are independent draws from one population"]
     if weighted:
-        kept = (
+        assumed.append(
             "each row was kept with probability weight / bound, so that the rows are draws from the weighted population"
         )
-        assumed += [kept, f"no importance weight exceeds {weight_bound:g}"]
+        assumed.append(f"no importance weight exceeds {weight_bound:g}")
     if unlabelled is not None:
         assumed.append("rows without labels are independent draws from the same population")
-    if not n_rows:
-        cuts = search.by_ranks(None)  # which finds nothing
-    elif start is not None:
-        method, cuts = "start", search.by_ranks(float(start))
+    if begin is not None:
         assumed.append("the start was fixed before the rows were looked at")
-    elif grouped or (method == "look" and set(targets) <= {"precision", "npv"}):
-        cuts = search.by_look()
-    elif "recall" in targets or "specificity" in targets:
-        cuts = search.by_order_statistic()
-    else:
-        cuts = search.by_ranks(None)
-    largest = search.max_group_size if grouped else None
-    if grouped:
-        kept = f"a group counts as at most {rows_text(largest or 1)} that were kept"
-        assumed += [kept] if weighted else []
-    if max_group_size is None:
-        _warn_of_cap(search)
-    counts = search.n_rows, search.n_drawn
-    told = known.positive, tuple(assumed)
-    above = search.above_cap if grouped else None
-    cap: dict[str, Any] = {"max_group_size": largest, "above_cap": above}
-    return Threshold(cuts, float(confidence_level), method, *counts, *told, **cap, seed=seed)
+    if search.grouped and weighted:
+        cap = rows_text(search.max_group_size or 1)
+        assumed.append(f"a group counts as at most {cap} that were kept")
+    return tuple(assumed)
+
+
+def _group_counts(search: Search) -> dict[str, Any]:
+    """How many rows a group counts as, and the share of rows above that; nothing where rows have no groups."""
+    if not search.grouped:
+        return {}
+    return {"max_group_size": search.max_group_size, "above_cap": search.above_cap}
 
 
 def _unlabelled(scores: ArrayLike | None, weight_bound: float | None, **beside: Any) -> FloatArray | None:
@@ -231,9 +290,9 @@ def _with_others(name: str) -> InvalidTypeError:
     return InvalidTypeError("unlabelled_scores", rule, got=f"{name} with them", advice="leave them out")
 
 
-def _warn_of_cap(search: Search) -> None:
+def _warn_of_cap(search: Search, given_cap: int | None) -> None:
     """Warn where a target is proved for groups that count up to a learned cap, and missed if all rows count."""
-    if not search.broken:
+    if given_cap is not None or not search.broken:
         return
     target, level, found = min(search.broken, key=lambda one: one[2] - one[1])
     cap = rows_text(search.max_group_size or 1)
