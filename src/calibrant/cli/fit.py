@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -74,80 +74,189 @@ def command(**options: Any) -> int:
     calibrant fit balanced.csv --score p --label y --prior 0.02 -o model.json
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
-    output = options["output"]
-    kept = options["keep_segment"]
-    given = {**options, "weighted": options["weight"] is not None, "keep_segments": kept or None}
-    by_label = options["target_prior"] is not None or options["sampling_rates"] is not None
-    constant = by_label or options["value"] != Settings().value
-    given["method"] = options["method"] or ("binning" if constant else Settings().method)
-    settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
+    settings = _settings_of(options)
     settings.check(options["segment"], options["group"])
-    if output is not None:
-        if is_page(output):
-            raise RefusedError("-o", "be a model file", got=repr(output), advice="use calibrant audit for a report")
-        check_target(options)
+    _check_output(options)
+    fitted = _fit(settings, options)
+    if options["output"] is not None:
+        _save(fitted, options)
+    reached = _is_reached(fitted.guarantee, options["require_epsilon"])
+    if options["as_json"]:
+        print_json(_json(fitted, reached, options))
+    else:
+        _show(fitted, reached, options)
+    return 1 if reached is False else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A fitted calibrator, and what there is to say of its rows."""
+
+    method: str
+    calibrator: Any
+    columns: Mapping[str, str]
+    provenance: Mapping[str, Any]
+    n_groups: int | None
+    n_skipped: int
+    signs: list[dict[str, Any]]
+    on_rows: tuple[str, ...]
+    """Notes on the rows that were fitted; shown with --quiet, too."""
+    advice: tuple[str, ...]
+    """Further notes: on options, scores and times that may not be what was meant."""
+
+    @property
+    def guarantee(self) -> Any:
+        return self.calibrator.guarantee_
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.on_rows, *self.advice)
+
+
+def _settings_of(options: dict[str, Any]) -> Settings:
+    """The settings of the calibrator that the options ask for."""
+    given = {
+        **options,
+        "method": options["method"] or _default_method(options),
+        "weighted": options["weight"] is not None,
+        "keep_segments": options["keep_segment"] or None,
+    }
+    return Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
+
+
+def _default_method(options: dict[str, Any]) -> str:
+    """Binning if rows were sampled by label or a --value was chosen: both need one value per bin."""
+    by_label = options["target_prior"] is not None or options["sampling_rates"] is not None
+    if by_label or options["value"] != Settings().value:
+        return "binning"
+    return Settings().method
+
+
+def _check_output(options: dict[str, Any]) -> None:
+    """Refuse an output file that is a web page, or cannot be written to."""
+    output = options["output"]
+    if output is None:
+        return
+    if is_page(output):
+        advice = "use calibrant audit for a report"
+        raise RefusedError("-o", "be a model file", got=repr(output), advice=advice)
+    check_target(options)
+
+
+def _fit(settings: Settings, options: dict[str, Any]) -> _Fitted:
+    """Fit a calibrator to the rows of the files, and note what is particular about them."""
     recent: tuple[str, ...] = ()
     with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
         dated = on_time(data, options)
         if settings.holdout is not None:
             data, said = latest(data, settings.time, settings.calibration_size)
             recent = (said,)
-        if kept:
-            settings = replace(settings, keep_segments=typed_segments(data, kept))
+        if options["keep_segment"]:
+            kept = typed_segments(data, options["keep_segment"])
+            settings = replace(settings, keep_segments=kept)
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings.saved())
         facts = data.facts(drawn=False)
-        signs, first = signs_of(data, labels, options), on_first_rows(data, labels)
+        signs = signs_of(data, labels, options)
+        first = on_first_rows(data, labels)
         n_groups = None if options["group"] is None else data.n_groups()
     if n_groups is not None:
         provenance["groups"] = n_groups
-    told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
-    notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *first, *dated)
-    columns = data.columns.named
-    if output is not None:
-        from calibrant.answers.model_file import save_model
+    told = [text for text in facts.notes if text not in calibrator.guarantee_.remarks]
+    return _Fitted(
+        method=settings.method,
+        calibrator=calibrator,
+        columns=data.columns.named,
+        provenance=provenance,
+        n_groups=n_groups,
+        n_skipped=facts.skipped,
+        signs=signs,
+        on_rows=(*recent, *told),
+        advice=(*_on_split(settings, calibrator), *_on_scores(settings, reach), *first, *dated),
+    )
 
-        save_model(calibrator, output, columns=columns, provenance=provenance, overwrite=options["overwrite"])
-    wanted, epsilon = options["require_epsilon"], calibrator.guarantee_.epsilon
-    proved = epsilon is not None and bool(calibrator.guarantee_.is_proved)
-    reached = None if wanted is None else proved and epsilon <= wanted
-    if options["as_json"]:
-        print_json(
-            {
-                "command": "fit",
-                "model": output,
-                "method": settings.method,
-                "rows": provenance["rows"],
-                "skipped_rows": facts.skipped,
-                "groups": n_groups,
-                "fingerprint": provenance["fingerprint"],
-                "columns": columns,
-                "guarantee": promise_json(calibrator),
-                "notes": notes,
-                "signs_of_groups": signs,
-                "required_epsilon": wanted,
-                "reached": reached,
-            }
-        )
-        return 1 if reached is False else 0
-    show_promise(calibrator, (*recent, *told) if is_quiet() else notes)
-    _show_rest(calibrator.guarantee_, provenance["rows"])
+
+def _save(fitted: _Fitted, options: dict[str, Any]) -> None:
+    """Write the model file."""
+    from calibrant.answers.model_file import save_model
+
+    save_model(
+        fitted.calibrator,
+        options["output"],
+        columns=fitted.columns,
+        provenance=fitted.provenance,
+        overwrite=options["overwrite"],
+    )
+
+
+def _has_epsilon(guarantee: Any) -> bool:
+    """Whether an epsilon is proved."""
+    return guarantee.epsilon is not None and bool(guarantee.is_proved)
+
+
+def _is_reached(guarantee: Any, wanted: float | None) -> bool | None:
+    """Whether the required epsilon is proved; None if none is required."""
+    if wanted is None:
+        return None
+    return _has_epsilon(guarantee) and guarantee.epsilon <= wanted
+
+
+def _json(fitted: _Fitted, reached: bool | None, options: dict[str, Any]) -> dict[str, Any]:
+    """What was fitted as plain values; documented on the page of the command line."""
+    return {
+        "command": "fit",
+        "model": options["output"],
+        "method": fitted.method,
+        "rows": fitted.provenance["rows"],
+        "skipped_rows": fitted.n_skipped,
+        "groups": fitted.n_groups,
+        "fingerprint": fitted.provenance["fingerprint"],
+        "columns": fitted.columns,
+        "guarantee": promise_json(fitted.calibrator),
+        "notes": fitted.notes,
+        "signs_of_groups": fitted.signs,
+        "required_epsilon": options["require_epsilon"],
+        "reached": reached,
+    }
+
+
+def _show(fitted: _Fitted, reached: bool | None, options: dict[str, Any]) -> None:
+    """The guarantee, what it assumes, and where the model is."""
+    show_promise(fitted.calibrator, fitted.on_rows if is_quiet() else fitted.notes)
+    _show_rest(fitted.guarantee, fitted.provenance["rows"])
+    _show_assumptions(fitted.calibrator)
+    show_signs(fitted.signs)
+    say()
+    if reached is False:
+        _show_not_reached(fitted.calibrator, options["require_epsilon"])
+    _show_file(fitted.calibrator, options)
+
+
+def _show_assumptions(calibrator: Any) -> None:
     assumed = promise_json(calibrator)["assumptions"]
     if assumed and not is_quiet():
         paragraph(f"Assumed: {'; '.join(assumed)}.")
-    show_signs(signs)
-    say()
-    if reached is False:
-        what = f"epsilon is {upper(epsilon)}" if proved else "nothing is guaranteed"
-        needed = _rows_needed(calibrator, wanted) if proved else ""
-        paragraph(f"The required epsilon, {wanted:g}, was not reached: {what}.{needed}", bold=True)
+
+
+def _show_not_reached(calibrator: Any, wanted: float) -> None:
+    """Why the required epsilon was not reached, and how many rows would do."""
+    found = "nothing is guaranteed"
+    needed = ""
+    if _has_epsilon(calibrator.guarantee_):
+        found = f"epsilon is {upper(calibrator.guarantee_.epsilon)}"
+        needed = _rows_needed(calibrator, wanted)
+    paragraph(f"The required epsilon, {wanted:g}, was not reached: {found}.{needed}", bold=True)
+
+
+def _show_file(calibrator: Any, options: dict[str, Any]) -> None:
+    """Where the model was saved, and what can be done with it."""
+    output = options["output"]
     if output is None:
         remark("nothing was saved: give -o model.json to save the model")
-    else:
-        saved(output)
-        if not is_quiet():
-            say("\n  ".join(["Next:", *_next(calibrator, output, options)]))
-    return 1 if reached is False else 0
+        return
+    saved(output)
+    if not is_quiet():
+        say("\n  ".join(["Next:", *_next(calibrator, output, options)]))
 
 
 def _show_rest(guarantee: Any, n_rows: int) -> None:
@@ -220,7 +329,8 @@ def provenance_of(source: Any, data: Any, settings: Mapping[str, Any]) -> tuple[
     from calibrant._version import __version__
     from calibrant.sample.fingerprint import fingerprint
 
-    seen, columns = fingerprint(data, ordered=True), {"id_type": data.columns.id, "group_type": data.columns.group}
+    seen = fingerprint(data, ordered=True)
+    columns = {"id_type": data.columns.id, "group_type": data.columns.group}
     facts = {
         "rows": seen.rows,
         "fingerprint": str(seen),
