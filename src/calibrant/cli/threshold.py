@@ -1,6 +1,7 @@
 """`calibrant threshold`: the threshold with a proved precision, recall, npv or specificity."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table, warn
 from calibrant.cli._report import facts_of, is_page
-from calibrant.cli._signs import on_first_rows, show_signs, signs_of, texts_of
+from calibrant.cli._signs import on_first_rows, signs_of, texts_of
 from calibrant.cli._target import InputPath, check_target
 from calibrant.text.numbers import rows
 
@@ -65,54 +66,82 @@ def command(**options: Any) -> int:
     calibrant threshold scores.csv --score p --label y --precision 0.9 --npv 0.99 -o thresholds.json
     calibrant threshold scores.csv --score p --label y --precision 0.9 -o thresholds.html    # a report
     """
-    from calibrant import save_model, threshold
-
-    output = options["output"]
-    if output is not None:
-        if not (is_page(output) or output.lower().endswith(".json")):
-            raise RefusedError("-o", "end in .json, or in .html for a report", got=repr(output))
-        check_target(options)
-        if options["unlabelled"] is not None and not is_page(output):
-            advice = "a model file must be found again by verify, which reads labelled rows only: leave one of both out"
-            raise RefusedError("--unlabelled", "go without a model file", got=f"-o {output}", advice=advice)
-    with labelled(options, "segment", "id", "group", "weight") as (source, data, labels):
-        found = threshold(
-            data,
-            **{name: options[name] for name in _TARGETS},
-            confidence_level=options["confidence"],
-            method=options["method"],
-            start=options["start"],
-            max_group_size=options["max_group_size"],
-            weight_bound=options["weight_bound"],
-            split=options["split"],
-            unlabelled_scores=_unlabelled(options),
-            random_state=options["seed"],
-            **labels,
-        )
-        facts = data.facts(drawn=False)
-        signs, first = signs_of(data, labels, options), on_first_rows(data, labels)
-        if output is not None and not is_page(output):
-            provenance = _provenance(source, data, labels, options)
-        if is_page(output):
-            _write(found, source, data.with_classes(**labels), options, [*texts_of(signs), *first])
-    if output is not None and not is_page(output):
-        named = data.columns.named
-        save_model(found, output, columns=named, provenance=provenance, overwrite=options["overwrite"])
-    proved = all(cut.threshold is not None for cut in found.cuts)
+    _check_output(options)
+    found = _find(options)
     if options["as_json"]:
-        state = {name: value for name, value in found.to_dict().items() if name not in ("schema", "n_rows", "n_drawn")}
-        counts = {"rows": found.n_rows, "drawn_rows": found.n_drawn, "skipped_rows": facts.skipped}
-        more = {"limits_confidence_level": found.limits_confidence_level, "signs_of_groups": signs}
-        print_json({"command": "threshold", "proved": proved, "output": output, **counts, **state, **more})
+        print_json(_json(found, options))
     else:
-        _show(found, facts.notes)
-        show_signs(signs)
-        for text in first:
-            warn(text)
-        if output is not None:
-            selects = is_page(output) or any(high < math.inf for _, high in found.ends.values())
-            saved(output, "" if selects else "it selects no row")
-    return 1 if options["check"] and not proved else 0
+        _show(found, options)
+    return 1 if options["check"] and not found.is_proved else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The thresholds, and what there is to say of the rows they come from."""
+
+    threshold: Any
+    n_skipped: int
+    notes: tuple[str, ...]
+    signs: list[dict[str, Any]]
+    on_first_rows: list[str]
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether every target is proved."""
+        return all(cut.threshold is not None for cut in self.threshold.cuts)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [*texts_of(self.signs), *self.on_first_rows]
+
+
+def _check_output(options: dict[str, Any]) -> None:
+    """Refuse an output file that is neither a model file nor a report, or cannot be written to."""
+    output = options["output"]
+    if output is None:
+        return
+    if not (is_page(output) or output.lower().endswith(".json")):
+        raise RefusedError("-o", "end in .json, or in .html for a report", got=repr(output))
+    check_target(options)
+    if options["unlabelled"] is not None and not is_page(output):
+        why = "a model file must be found again by verify, which reads labelled rows only"
+        advice = f"{why}: leave one of both out"
+        got = f"-o {output}"
+        raise RefusedError("--unlabelled", "go without a model file", got=got, advice=advice)
+
+
+def _find(options: dict[str, Any]) -> _Found:
+    """Find the thresholds in the rows of the files, and write the output file."""
+    with labelled(options, "segment", "id", "group", "weight") as (source, data, labels):
+        threshold = _threshold(data, labels, options)
+        facts = data.facts(drawn=False)
+        signs = signs_of(data, labels, options)
+        first = on_first_rows(data, labels)
+        found = _Found(threshold, facts.skipped, facts.notes, signs, first)
+        if is_page(options["output"]):
+            _write_report(found, source, data.with_classes(**labels), options)
+        elif options["output"] is not None:
+            provenance = _provenance(source, data, labels, options)
+            _save(found, data.columns.named, provenance, options)
+    return found
+
+
+def _threshold(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
+    from calibrant import threshold
+
+    return threshold(
+        data,
+        **{name: options[name] for name in _TARGETS},
+        confidence_level=options["confidence"],
+        method=options["method"],
+        start=options["start"],
+        max_group_size=options["max_group_size"],
+        weight_bound=options["weight_bound"],
+        split=options["split"],
+        unlabelled_scores=_unlabelled(options),
+        random_state=options["seed"],
+        **labels,
+    )
 
 
 def _provenance(source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +171,20 @@ def _unlabelled(options: dict[str, Any]) -> Any:
     return read_columns(source, {"score": options["score"]})["score"]
 
 
-def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings: list[str]) -> None:
+def _save(found: _Found, columns: Any, provenance: dict[str, Any], options: dict[str, Any]) -> None:
+    """Write the model file."""
+    from calibrant import save_model
+
+    save_model(
+        found.threshold,
+        options["output"],
+        columns=columns,
+        provenance=provenance,
+        overwrite=options["overwrite"],
+    )
+
+
+def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]) -> None:
     """The report, with curves from a random sample where there are very many rows."""
     import numpy as np
 
@@ -160,20 +202,57 @@ def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings
         return scores[here], sample.codes[here]
 
     drawn = {} if draw is None else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
-    about = facts_of(source, event=f"{options['label']} = {found.positive_label}", **drawn)
-    page = threshold_page(found, rows_of, about, warnings)
+    event = f"{options['label']} = {found.threshold.positive_label}"
+    about = facts_of(source, event=event, **drawn)
+    page = threshold_page(found.threshold, rows_of, about, found.warnings)
     write_file(page.encode(), options["output"], overwrite=options["overwrite"])
 
 
-def _show(found: Any, notes: tuple[str, ...]) -> None:
-    for line in found.lines():
+def _json(found: _Found, options: dict[str, Any]) -> dict[str, Any]:
+    """The thresholds as plain values; documented on the page of the command line."""
+    threshold = found.threshold
+    renamed = ("schema", "n_rows", "n_drawn")
+    state = {name: value for name, value in threshold.to_dict().items() if name not in renamed}
+    return {
+        "command": "threshold",
+        "proved": found.is_proved,
+        "output": options["output"],
+        "rows": threshold.n_rows,
+        "drawn_rows": threshold.n_drawn,
+        "skipped_rows": found.n_skipped,
+        **state,
+        "limits_confidence_level": threshold.limits_confidence_level,
+        "signs_of_groups": found.signs,
+    }
+
+
+def _show(found: _Found, options: dict[str, Any]) -> None:
+    """The thresholds, what there is to say of the rows, and which file was written."""
+    _show_threshold(found.threshold)
+    for text in found.notes:
+        note(text)
+    for text in found.warnings:
+        warn(text)
+    output = options["output"]
+    if output is not None:
+        selects = is_page(output) or _selects_rows(found.threshold)
+        saved(output, "" if selects else "it selects no row")
+
+
+def _selects_rows(threshold: Any) -> bool:
+    """Whether there is a segment with a score from which on rows are selected."""
+    return any(high < math.inf for _, high in threshold.ends.values())
+
+
+def _show_threshold(threshold: Any) -> None:
+    for line in threshold.lines():
         paragraph(line, bold=True)
-    proved = found.table()
+    proved = threshold.table()
     if proved.rows:
         say()
         table(*proved)
-        paragraph(found.on_limits)
-    drawn = f". {found.n_drawn:,} of them chose the thresholds to test and are not counted" if found.n_drawn else ""
-    paragraph(f"{rows(found.n_rows)}{drawn}.")
-    for text in notes:
-        note(text)
+        paragraph(threshold.on_limits)
+    drawn = ""
+    if threshold.n_drawn:
+        drawn = f". {threshold.n_drawn:,} of them chose the thresholds to test and are not counted"
+    paragraph(f"{rows(threshold.n_rows)}{drawn}.")
