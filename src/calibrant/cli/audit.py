@@ -1,6 +1,6 @@
 """`calibrant audit`: is the model calibrated? What is proved, and what cannot be known."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import click
@@ -71,47 +71,91 @@ def command(**options: Any) -> int:
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
     calibrant audit scores.csv --score p --label y --check --tolerance 0.01    # only if off by more than 0.01
     """
-    from calibrant._file import write_file
-
-    output = options["output"]
     check_report(options)
+    _check_options(options)
+    model = None if options["model"] is None else read_model(options["model"])
+    found = _find(model, options)
+    if options["as_json"]:
+        print_json(_json(found, model, options))
+    else:
+        _show(found, model, options)
+    return 1 if options["check"] and found.audit.worst is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The audit, and what else was asked of the same rows."""
+
+    audit: Any
+    period: str | None
+    """What the segments are called if they are periods of time; None if they are not."""
+    signs: list[dict[str, Any]]
+    validation: Any
+    """The table of validators, with --full."""
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse options that do not go together."""
     for name in ("model", "mark"):
-        if output is None and options[name] is not None:
+        if options["output"] is None and options[name] is not None:
             raise RefusedError(f"--{name}", "go with -o audit.html, as the report shows it")
     option.check_bounds(options)
-    if options["full"] and options["group"] is not None and options["max_group_size"] is None:
-        raise RefusedError("--max-group-size", "be given with --full and --group: nothing is proved without it")
+    grouped = options["group"] is not None
+    if options["full"] and grouped and options["max_group_size"] is None:
+        rule = "be given with --full and --group: nothing is proved without it"
+        raise RefusedError("--max-group-size", rule)
     if options["grade"] is not None and not options["full"]:
         raise RefusedError("--grade", "go with --full, which adds the table of grades")
-    model = None if options["model"] is None else read_model(options["model"])
+
+
+def _find(model: Any, options: dict[str, Any]) -> _Found:
+    """Audit the rows of the files, and write the report if there is one."""
     with labelled(options, "segment", "group", "weight") as (source, data, labels):
         if model is not None:
             check_columns(model, data.columns.named)
-        dated, period = (data, None) if options["time"] is None else _by_period(data, labels, options["time"])
-        found = _audit(dated, labels, options)
-        if period is not None:
-            found = replace(found, noun=period)
+        audit, period = _audit_over_time(data, labels, options)
         signs = signs_of(data, labels, options)
-        table = _validated(source, data, labels, options) if options["full"] else None
-        if output is not None:
-            shown = {"validation": table, "period": period, "warnings": texts_of(signs)}
-            page = _report(found, data, source, labels, options, model=model, **shown)
-            write_file(page.encode(), output, overwrite=options["overwrite"])
-    if options["as_json"]:
-        promised = None if model is None else promise_json(model.calibrator)
-        print_json({"command": "audit", "report": output, **audit_json(found), "guarantee": promised,
-                    "signs_of_groups": signs, "validation": None if table is None else table.to_dict()})  # fmt: skip
-    else:
-        show_audit(found)
-        show_signs(signs)
-        if table is not None:
-            show_validation(table)
-        if model is not None:
-            say(f"\nThe guarantee of {options['model']}:")
-            show_sentence(model.calibrator, bold=False)
-        if output is not None:
-            saved(output)
-    return 1 if options["check"] and found.worst is not None else 0
+        validation = _validated(source, data, labels, options) if options["full"] else None
+        found = _Found(audit, period, signs, validation)
+        if options["output"] is not None:
+            _write_report(found, data, source, labels, options, model)
+    return found
+
+
+def _audit_over_time(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> tuple[Any, str | None]:
+    """The audit, of each period too where there is a column of times; and what a period is."""
+    if options["time"] is None:
+        return _audit(data, labels, options), None
+    dated, period = _by_period(data, labels, options["time"])
+    audit = _audit(dated, labels, options)
+    if period is not None:
+        audit = replace(audit, noun=period)
+    return audit, period
+
+
+def _json(found: _Found, model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What was found as plain values; documented on the page of the command line."""
+    return {
+        "command": "audit",
+        "report": options["output"],
+        **audit_json(found.audit),
+        "guarantee": None if model is None else promise_json(model.calibrator),
+        "signs_of_groups": found.signs,
+        "validation": None if found.validation is None else found.validation.to_dict(),
+    }
+
+
+def _show(found: _Found, model: Any, options: dict[str, Any]) -> None:
+    """The audit, then what else was asked for, and which file was written."""
+    show_audit(found.audit)
+    show_signs(found.signs)
+    if found.validation is not None:
+        show_validation(found.validation)
+    if model is not None:
+        say(f"\nThe guarantee of {options['model']}:")
+        show_sentence(model.calibrator, bold=False)
+    if options["output"] is not None:
+        saved(options["output"])
 
 
 def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -216,23 +260,40 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
     }
 
 
-def _report(
-    found: Any, data: Any, source: Any, labels: dict[str, Any], options: dict[str, Any], *, model: Any, **parts: Any
-) -> str:
+def _write_report(
+    found: _Found,
+    data: Any,
+    source: Any,
+    labels: dict[str, Any],
+    options: dict[str, Any],
+    model: Any,
+) -> None:
+    """Write the report, with the guarantee of the model and the thresholds to mark, if any."""
+    from calibrant._file import write_file
     from calibrant.cells.partition import Partition
     from calibrant.draw.report.report import render_report
     from calibrant.sample.fingerprint import fingerprint
 
-    histogram, classes = data.with_classes(**labels).tally(Partition.fixed_width(_HISTOGRAM_BINS))
+    bins = Partition.fixed_width(_HISTOGRAM_BINS)
+    histogram, classes = data.with_classes(**labels).tally(bins)
     if model is not None:
         check_classes(model, classes)
     facts = {
-        **event_facts(found, data.columns.label, classes.positive),
+        **event_facts(found.audit, data.columns.label, classes.positive),
         "files": shown_names(source.names),
         **data.columns.named,
         "fingerprint": str(fingerprint(data)),
     }
-    calibrator = None if model is None else model.calibrator
-    settings = {"title": options["title"] or f"Audit of {facts['files']}", "source": facts, "histogram": histogram}
-    marked = None if options["mark"] is None else read_threshold(options["mark"])
-    return render_report(found, calibrator, **settings, **parts, scale=options["scale"], thresholds=marked)
+    page = render_report(
+        found.audit,
+        None if model is None else model.calibrator,
+        title=options["title"] or f"Audit of {facts['files']}",
+        source=facts,
+        histogram=histogram,
+        validation=found.validation,
+        period=found.period,
+        warnings=texts_of(found.signs),
+        scale=options["scale"],
+        thresholds=None if options["mark"] is None else read_threshold(options["mark"]),
+    )
+    write_file(page.encode(), options["output"], overwrite=options["overwrite"])
