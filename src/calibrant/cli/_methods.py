@@ -79,48 +79,78 @@ class Settings:
 
     def check(self, segment: str | None = None, group: str | None = None) -> None:
         """Refuse options that the method does not have, rather than ignore them."""
-        default, takes = Settings(), _METHODS[self.method].takes
-        every = {name for method in _METHODS.values() for name in method.takes} - {"seed"}  # it decides nothing then
-        for name in sorted(every - {*takes}):
+        self._check_options()
+        self._check_method(segment, group)
+        self._check_together(group)
+        self._check_needed(segment, group)
+
+    def _check_options(self) -> None:
+        """Refuse settings of other methods."""
+        default = Settings()
+        every = {name for method in _METHODS.values() for name in method.takes}
+        every.remove("seed")  # it decides nothing where nothing is drawn
+        for name in sorted(every.difference(_METHODS[self.method].takes)):
             if getattr(self, name) != getattr(default, name):
                 option = in_options(Setting(_PARAMETERS.get(name, name)))
-                raise RefusedError(option, f"be left out with --method {self.method}, which has no such option")
-        by_label = "--prior" if self.sampling_rates is None else "--sampling-rates"
+                rule = f"be left out with --method {self.method}, which has no such option"
+                raise RefusedError(option, rule)
+
+    def _check_method(self, segment: str | None, group: str | None) -> None:
+        """Refuse segments, groups, weights or sampling by label that the method cannot take."""
         uses = (
             ("--segment", segment is not None, _IN_SEGMENTS),
             ("--group", group is not None, _GROUPED),
             ("--weight", self.weighted, _WEIGHTED),
-            (by_label, self.by_label, _BY_LABEL),
+            (self._by_label_option, self.by_label, _BY_LABEL),
         )
         for option, given, methods in uses:
             if given and self.method not in methods:
                 *most, last = methods
                 rule = f"go with --method {', '.join(most)} or {last}"
                 raise RefusedError(option, rule, got=f"--method {self.method}")
+
+    def _check_together(self, group: str | None) -> None:
+        """Refuse options that exclude each other."""
+        by_label = self._by_label_option
         if self.by_label and self.weighted:
-            raise RefusedError(by_label, "be left out with --weight", advice="multiply the weights instead")
+            advice = "multiply the weights instead"
+            raise RefusedError(by_label, "be left out with --weight", advice=advice)
         if group is not None and self.sampling_rates is not None:
             advice = "use --weight, one over the share of each row's class that was kept"
             raise RefusedError("--group", f"be left out with {by_label}", advice=advice)
         if self.by_label and (self.max_group_size is not None or self.group_target is not None):
             option = "--group-target" if self.max_group_size is None else "--max-group-size"
-            raise RefusedError(option, f"be left out with {by_label}, for which one row of each group is drawn")
+            rule = f"be left out with {by_label}, for which one row of each group is drawn"
+            raise RefusedError(option, rule)
         if self.weighted and self.interval not in (None, "betting"):
-            raise RefusedError("--interval", "be left out with --weight, whose interval is that of betting")
+            rule = "be left out with --weight, whose interval is that of betting"
+            raise RefusedError("--interval", rule)
+
+    def _check_needed(self, segment: str | None, group: str | None) -> None:
+        """Refuse options without the one that they belong to."""
+        segmented = segment is not None
+        grouped = group is not None
+        held_out = self.holdout is not None
         segments = "--segment, the column of segments"
+        weights = "--weight, the column of weights"
+        groups = "--group, the column of groups"
         needed = (
-            ("--min-rows", self.min_rows is not None, segment is not None, segments),
-            ("--keep-segment", self.keep_segments is not None, segment is not None, segments),
-            ("--weight-bound", self.weight_bound is not None, self.weighted, "--weight, the column of weights"),
-            ("--interval betting", self.interval == "betting", self.weighted, "--weight, the column of weights"),
-            ("--max-group-size", self.max_group_size is not None, group is not None, "--group, the column of groups"),
-            ("--group-target", self.group_target is not None, group is not None, "--group, the column of groups"),
-            ("--time", self.time is not None, self.holdout is not None, "--holdout last"),
-            ("--calibration-size", self.calibration_size is not None, self.holdout is not None, "--holdout last"),
+            ("--min-rows", self.min_rows is not None, segmented, segments),
+            ("--keep-segment", self.keep_segments is not None, segmented, segments),
+            ("--weight-bound", self.weight_bound is not None, self.weighted, weights),
+            ("--interval betting", self.interval == "betting", self.weighted, weights),
+            ("--max-group-size", self.max_group_size is not None, grouped, groups),
+            ("--group-target", self.group_target is not None, grouped, groups),
+            ("--time", self.time is not None, held_out, "--holdout last"),
+            ("--calibration-size", self.calibration_size is not None, held_out, "--holdout last"),
         )
         for option, given, possible, other in needed:
             if given and not possible:
                 raise RefusedError(option, f"go with {other}")
+
+    @property
+    def _by_label_option(self) -> str:
+        return "--prior" if self.sampling_rates is None else "--sampling-rates"
 
     @property
     def by_label(self) -> bool:
