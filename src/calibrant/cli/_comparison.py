@@ -1,7 +1,7 @@
 """What `verify` compares: values that must be equal, and numbers that another machine may round otherwise."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,20 +47,34 @@ def difference(one: Any, other: Any, name: str = "") -> str | None:
     'left'
     """
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for key in [*one, *other]:
-            if key not in one or key not in other:
-                return str(key)
-            if (found := difference(one[key], other[key], str(key))) is not None:
-                return found
-        return None
+        return _difference_of_mappings(one, other)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        if len(one) != len(other):
-            return name or "length"
-        pairs = zip(one, other, strict=True)
-        return next((found for pair in pairs if (found := difference(*pair, name)) is not None), None)
+        return _difference_of_lists(one, other, name)
     if isinstance(one, float) and isinstance(other, float):
         return None if _near(one, other, name) else name or "a number"
-    return None if type(one) is type(other) and one == other else name or "a value"
+    if type(one) is type(other) and one == other:
+        return None
+    return name or "a value"
+
+
+def _difference_of_mappings(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> str | None:
+    for key in [*one, *other]:
+        if key not in one or key not in other:
+            return str(key)
+        found = difference(one[key], other[key], str(key))
+        if found is not None:
+            return found
+    return None
+
+
+def _difference_of_lists(one: Sequence[Any], other: Sequence[Any], name: str) -> str | None:
+    if len(one) != len(other):
+        return name or "length"
+    for left, right in zip(one, other, strict=True):
+        found = difference(left, right, name)
+        if found is not None:
+            return found
+    return None
 
 
 def _near(one: float, other: float, name: str) -> bool:
