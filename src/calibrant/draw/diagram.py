@@ -57,6 +57,14 @@ def draw_diagonal(ax: "Axes", left: float, right: float, scale: str) -> None:
         ax.plot(ends, ends, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="rate = score")
 
 
+def draw_legend(ax: "Axes", *, below: bool) -> None:
+    """The legend, where it covers least or below the plot."""
+    place: dict[str, Any] = {"loc": "best"}
+    if below:
+        place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
+    ax.legend(frameon=False, fontsize="small", **place)
+
+
 def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> None:
     """Lines at thresholds, named in the legend. Of a Threshold also what happens to the rows on both sides."""
     marks = dict(thresholds) if isinstance(thresholds, Mapping) else named_cuts(thresholds.cuts)

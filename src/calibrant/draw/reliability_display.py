@@ -19,6 +19,7 @@ from calibrant.draw.diagram import (
     Display,
     draw_band,
     draw_diagonal,
+    draw_legend,
     draw_model,
     draw_observed,
     draw_promise,
@@ -334,41 +335,61 @@ class ReliabilityDisplay(Display):
             The display itself.
         """
         Choice(SCALES).check("scale", scale)
+        logit = scale == "logit"
         self._begin(ax, 5.6, 5.6 if thresholds is None else 6.9)
-        tables, logit = self._observed, scale == "logit"
-        every: list[ReliabilityTable | Guarantee] = [*tables, *([] if self.promised is None else [self.promised])]
-        left, right, top = limits or (*score_limits(tables, self.bounds), highest_rate(every))
         if logit:
-            left, right, top, histogram = *logit_limits(tables, self.promised), 1.0, False
+            limits = *logit_limits(self._observed, self.promised), 1.0
+        elif limits is None:
+            limits = *score_limits(self._observed, self.bounds), highest_rate(self._drawn)
+        left, right, top = limits
+        strip = histogram and not logit and self.observed is not None
         draw_diagonal(self.ax_, left, right, scale)
-        if self.band is not None and not self.band.is_refuted_:
-            draw_band(self.ax_, self.band, left, right)
-        if self.promised is not None and self.bounds is not None:
-            draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
-        floor = left if logit else None
-        if self.observed is not None:
-            draw_observed(self.ax_, self.observed, self.name, floor)
-            if histogram:
-                draw_strip(self.ax_, self.observed, top)
-        for number, (name, table) in enumerate(self.models.items()):
-            shift = (number - (len(self.models) - 1) / 2) * 0.006 * (right - left)
-            draw_model(self.ax_, table, name, number, floor, shift if floor is None else 0.0)
-        set_limits(self.ax_, left, right, top, strip=histogram and self.observed is not None, logit=logit)
-        if self.models and self.confidence_level is not None:
-            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
-            self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
-        self.ax_.set_xlabel("score")
-        self.ax_.set_ylabel(f"rate of class {every[0].positive_label!r}")
+        self._draw_guaranteed(left, right)
+        self._draw_rates(left, right, logit)
+        if strip and self.observed is not None:
+            draw_strip(self.ax_, self.observed, top)
+        set_limits(self.ax_, left, right, top, strip=strip, logit=logit)
+        self._write_titles()
         without_frame(self.ax_)
         if thresholds is not None:
             draw_thresholds(self.ax_, thresholds)
         if legend:
-            place: dict[str, Any] = {"loc": "best"}
-            if thresholds is not None or top < 1.0 or has_marks_at_upper_left(tables, left, right):
-                place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
-            self.ax_.legend(frameon=False, fontsize="small", **place)
+            marks_in_corner = has_marks_at_upper_left(self._observed, left, right)
+            draw_legend(self.ax_, below=thresholds is not None or top < 1.0 or marks_in_corner)
         return self
+
+    def _draw_guaranteed(self, left: float, right: float) -> None:
+        """The bands behind the rates: of a monotone rate, and of the calibrator."""
+        if self.band is not None and not self.band.is_refuted_:
+            draw_band(self.ax_, self.band, left, right)
+        if self.promised is not None and self.bounds is not None:
+            draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
+
+    def _draw_rates(self, left: float, right: float, logit: bool) -> None:
+        """The observed rates; those of several models side by side, except on the logit scale."""
+        floor = left if logit else None
+        if self.observed is not None:
+            draw_observed(self.ax_, self.observed, self.name, floor)
+        gap = 0.0 if logit else 0.006
+        middle = (len(self.models) - 1) / 2
+        for number, (name, table) in enumerate(self.models.items()):
+            shift = (number - middle) * gap * (right - left)
+            draw_model(self.ax_, table, name, number, floor, shift)
+
+    def _write_titles(self) -> None:
+        """The title, which says what the intervals of several models are, and those of the axes."""
+        if self.models and self.confidence_level is not None:
+            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
+            self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
+        self.ax_.set_xlabel("score")
+        self.ax_.set_ylabel(f"rate of class {self._drawn[0].positive_label!r}")
 
     @property
     def _observed(self) -> list[ReliabilityTable]:
         return [table for table in (*self.models.values(), self.observed) if table is not None]
+
+    @property
+    def _drawn(self) -> list[ReliabilityTable | Guarantee]:
+        """All that is drawn with rates: what was observed, and what is guaranteed."""
+        promised = [] if self.promised is None else [self.promised]
+        return [*self._observed, *promised]
