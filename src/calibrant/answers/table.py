@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant._version import __version__
+from calibrant.answers.outputs import OUTPUTS, names_by_output
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.calibrators.beta import BetaCalibrator
@@ -28,9 +29,6 @@ from calibrant.guarantee.tripod import region_sets
 from calibrant.params.rules import OPEN_UNIT
 from calibrant.sample.sql.search import LARGEST
 from calibrant.text.sentences import Setting, Text, joined, shown
-
-OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
-"""What can be asked for: the value, the limits of its interval, the number of the region, the prediction set."""
 
 Segment: TypeAlias = str | int | float | bool
 Label: TypeAlias = str | int | float | bool | bytes
@@ -178,28 +176,21 @@ class ExportTable:
 
     def choose(self, outputs: Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:
         """Return the chosen outputs, each with the name it gets."""
-        alone = ("calibrated",) if self.lines is not None else ("calibrated", "region")
-        limits = () if self.lower is None else ("lower", "upper")
-        available = OUTPUTS if self.sets is not None else limits or alone
+        available = self._available
         if outputs is None:
             return dict(self.named or {name: name for name in _DEFAULT if name in available})
-        if isinstance(outputs, str) or not isinstance(outputs, Sequence | Mapping):
-            rule = f"be a list of {', '.join(OUTPUTS)}, or a mapping from those to names"
-            raise InvalidTypeError("outputs", rule, got=shown(outputs))
-        chosen = dict(outputs) if isinstance(outputs, Mapping) else {name: name for name in outputs}
-        for output, name in chosen.items():
-            if output not in available:
-                no_limits = output in OUTPUTS and self.lower is None
-                why = ": this calibrator has no confidence intervals" if no_limits else ""
-                raise InvalidValueError("outputs", f"be among {', '.join(available)}{why}", got=shown(output))
-            if not isinstance(name, str) or not name:
-                raise InvalidTypeError("outputs", "give each output a name, as text", got=f"{shown(name)} for {output}")
-        if not chosen:
-            raise InvalidValueError("outputs", "name at least one output", got="none")
-        if len({name.lower() for name in chosen.values()}) < max(len(chosen), len(outputs)):
-            rule = "have names that differ, even if upper and lower case are ignored"
-            raise InvalidValueError("outputs", rule, got=shown(outputs))
-        return chosen
+        return names_by_output(outputs, available, has_limits=self.lower is not None)
+
+    @property
+    def _available(self) -> tuple[str, ...]:
+        """The outputs that this table has."""
+        if self.sets is not None:
+            return OUTPUTS
+        if self.lower is not None:
+            return ("lower", "upper")
+        if self.lines is not None:
+            return ("calibrated",)
+        return ("calibrated", "region")
 
 
 def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTable:
