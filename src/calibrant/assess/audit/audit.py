@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.assess.audit.cell_sums import CellSums, cells_of_data
 from calibrant.assess.audit.findings import Audit, AuditTable, Bounds, Finding
-from calibrant.assess.audit.resolutions import Resolutions, audit_cells
+from calibrant.assess.audit.resolutions import Proved, Resolutions, audit_cells
 from calibrant.assess.audit.weighted_audit import audit_units
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, read_forecasts
 from calibrant.assess.monotone.monotone_band import MonotoneBand
@@ -21,6 +21,7 @@ from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
 
+_NOT_TRAINED = "the scores come from a model that was not trained on these rows"
 _SKIPPED = (
     "at every score, whether a row's label is missing does not depend on the label; averages and shares are over rows "
     "with a label"
@@ -158,48 +159,70 @@ def audit(
     monotone = Flag().check("monotone", monotone)
     n_skipped = y.skipped_rows() if isinstance(y, ScoredData) else 0
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
-    in_columns = isinstance(y, ScoredData) and (y.columns.weight is not None or y.columns.group is not None)
-    members = []
-    if in_columns or any(value is not None for value in (*beside.values(), weight_bound, max_group_size)):
+    band = None
+    if _has_units(y, *beside.values(), weight_bound, max_group_size):
         if monotone:
             raise InvalidValueError("monotone", "be False with groups or importance weights", got="True")
         rows = read_forecasts(y, scores, pos_label, classes, segments, **beside, weight_bound=weight_bound)
         proved = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
     else:
-        if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):
-            check_nothing_beside(scores=scores, segments=segments)
-            members = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
-        else:
-            members = _members(read_forecasts(y, scores, pos_label, classes, segments))
+        members = _cells(y, scores, pos_label, classes, segments, n_bins)
         proved = audit_cells(members, n_bins, alpha)
-    parts, table = proved.parts, AuditTable.joined([part.table for part in proved.parts])
-
-    def bounds(some: list[Resolutions], errors: FloatArray, target: int) -> dict[str, Any]:
-        reason = next((_no_upper_bound(part) for part in some if not part.finite), None)
-        return {
-            "lower_bound": float(errors.max()),
-            "average_lower_bound": proved.averages[target],
-            "upper_bound": None if reason else max(part.largest_possible for part in some),
-            "upper_bound_reason": reason,
-            "unseen_mass": None if reason else proved.unseen_mass[target],
-            "tolerance": tolerance,
-        }
-
-    trained = "the scores come from a model that was not trained on these rows"
+        band = _band(members[0][1], confidence_level) if monotone else None
+    parts = proved.parts
+    table = AuditTable.joined([part.table for part in parts])
+    within = _bounds(proved, parts[1:], table.error, 1, tolerance) if len(parts) > 1 else None
     return Audit(
-        **bounds(parts[:1], parts[0].table.error, 0),
-        within_segments=Bounds(**bounds(parts[1:], table.error, 1)) if len(parts) > 1 else None,
+        **_bounds(proved, parts[:1], parts[0].table.error, 0, tolerance),
+        within_segments=None if within is None else Bounds(**within),
         table=table,
         findings=_findings(parts, tolerance),
         confidence_level=float(confidence_level),
         n_rows=parts[0].n_rows,
-        assumptions=(*proved.assumptions, trained, *((_SKIPPED,) if n_skipped else ())),
+        assumptions=(*proved.assumptions, _NOT_TRAINED, *((_SKIPPED,) if n_skipped else ())),
         n_skipped=n_skipped,
-        monotone=_band(members[0][1], confidence_level) if monotone else None,
+        monotone=band,
         n_groups=proved.n_groups,
         n_set_aside=proved.n_set_aside,
         population=proved.population,
     )
+
+
+def _has_units(y: ArrayLike | ScoredData, *beside: object) -> bool:
+    """Whether rows count differently or belong together: by what is given beside the data, or by their columns."""
+    if any(value is not None for value in beside):
+        return True
+    return isinstance(y, ScoredData) and (y.columns.weight is not None or y.columns.group is not None)
+
+
+def _cells(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None,
+    pos_label: Hashable,
+    classes: ArrayLike | None,
+    segments: ArrayLike | None,
+    n_bins: int | str,
+) -> list[tuple[Hashable, CellSums]]:
+    """The cells of all rows, then those of each segment; data of any size are counted where they are."""
+    if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):
+        check_nothing_beside(scores=scores, segments=segments)
+        return cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
+    return _members(read_forecasts(y, scores, pos_label, classes, segments))
+
+
+def _bounds(
+    proved: Proved, parts: list[Resolutions], errors: FloatArray, target: int, tolerance: float
+) -> dict[str, Any]:
+    """The fields of `Bounds`, for one target: 0 for all rows, 1 within segments."""
+    reason = next((_no_upper_bound(part) for part in parts if not part.finite), None)
+    return {
+        "lower_bound": float(errors.max()),
+        "average_lower_bound": proved.averages[target],
+        "upper_bound": None if reason else max(part.largest_possible for part in parts),
+        "upper_bound_reason": reason,
+        "unseen_mass": None if reason else proved.unseen_mass[target],
+        "tolerance": tolerance,
+    }
 
 
 def _band(cells: CellSums, confidence_level: float) -> MonotoneBand:

@@ -22,6 +22,9 @@ from calibrant.text.sentences import Setting, shown, words
 _CUTTING = 0.1  # of the rows, or of whole groups: these only cut the regions
 _ROUNDING = 1e-9
 
+_Segment = tuple[Hashable, BoolArray]
+"""The name of a segment, None for all rows, and which rows it has."""
+
 
 def audit_units(
     rows: MemoryRows, weight_bound: float | None, max_group_size: int | None, n_bins: int | str, alpha: float
@@ -35,57 +38,131 @@ def audit_units(
     Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the segments that units set
     aside have.
     """
-    # of groups exactly a tenth or more, because they fix the cap on sizes, too
-    share = _CUTTING if rows.groups is None else max(1, math.ceil(_CUTTING * rows.n_groups()))
-    cutting = rows.chosen(rows.draw(share, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
-    learned = max_group_size is None
-    if rows.groups is not None and max_group_size is None:
-        max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
-    # the weights of rows that only cut are checked too
-    order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
-    rows, cutting = rows.take(order), cutting[order]
-    if cutting.all():
-        raise InvalidValueError("y", "have more than one row or group", got="one")
-    in_full = weights_of(rows.take(~cutting))
-    others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
-    n_units = units.n_units or len(others)
-    segments = _segments(rows)
-    # by rows set aside alone: what is counted must not decide how alpha is shared
-    known = [(name, inside) for name, inside in segments if (inside & cutting).any()]
-    known.insert(0, (None, np.ones(len(rows), dtype=bool)))
-    parts, cuts = [], []
-    unseen = np.ones((2, len(rows)))
-    for name, inside in known:
-        cut, groups = rows.scores[cutting & inside], rows.groups
-        n_cutting = cut.size if groups is None else np.unique(groups.codes[cutting & inside]).size
-        share = cut.size / max(int(cutting.sum()), 1) if name is not None else 1.0
-        finest = finest_bins(max(1, round(n_units * share)), n_bins)
-        cuts.append(_Cuts.of(cut, finest, n_cutting))
-        unseen[int(len(cuts) > 1), inside] = ~np.isin(rows.scores[inside], cuts[-1].values)
-        members = np.flatnonzero(inside[~cutting])
-        if members.size:  # they count as among all rows: what is said of segments is about the same population
-            own = others.take(members), units.part(members), in_full[members]
-            parts.append(_resolve(name, *own, cuts[-1], alpha * REGIONS_SHARE / len(known)))
-    if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
-        parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
-    given = (rows.take(cutting), others)
-    # every other resolution: signs are few in coarse ones, and uncertain in fine ones
-    levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)][::2]) for part in given]
+    divided = _Divided.of(rows, weight_bound, max_group_size)
+    units = divided.units
+    known = [(None, np.ones(len(rows), dtype=bool)), *divided.segments(seen=True)]
+    cuts = [divided.cuts(name, inside, n_bins) for name, inside in known]
+    parts = _all_parts(divided, known, cuts, alpha * REGIONS_SHARE / len(known))
     n_targets = min(len(known), 2)
-    average = within = _average(given, units, levels, alpha * AVERAGE_SHARE / n_targets)
-    if n_targets > 1:
-        numbers = [np.asarray(part.segment) for part in given]
-        apart = [level * len(rows.segment_names) + own for level, own in zip(levels, numbers, strict=True)]
-        within = max(average, _average(given, units, apart, alpha * AVERAGE_SHARE / n_targets))
-    masses = [units.limits(one[~cutting], alpha * UNSEEN_SHARE / n_targets)[1] for one in unseen[:n_targets]]
-    assumed = _assumed(units, cutting, weight_bound)
-    silent = [name for name, inside in segments if not (inside & cutting).any()]
+    averages = _averages(divided, cuts[0], n_targets, alpha * AVERAGE_SHARE / n_targets)
+    masses = [
+        units.limits(unseen[~divided.cutting], alpha * UNSEEN_SHARE / n_targets)[1]
+        for unseen in _unseen_scores(divided.rows, known, cuts)[:n_targets]
+    ]
+    assumed = _assumed(units, divided.cutting, weight_bound)
+    silent = divided.segments(seen=False)
     if silent:
-        assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
-    if learned and units.unit is not None:
+        assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0][0])}",)
+    if max_group_size is None and units.unit is not None:
         _warn_of_cap(parts, units)
     aside = len(rows) - parts[0].n_rows
-    return Proved(parts, (average, within), (masses[0], masses[-1]), assumed, units.n_units, aside, units.population)
+    return Proved(parts, averages, (masses[0], masses[-1]), assumed, units.n_units, aside, units.population)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Divided:
+    """Rows in the order of bets: some that only cut the regions, and others that are counted.
+
+    Attributes
+    ----------
+    rows : MemoryRows
+        All of them.
+    cutting : bool array
+        Which of them only cut.
+    others : MemoryRows
+        Those that are counted, with the weights by which they count.
+    units : Units
+        The units of the counted rows.
+    in_full : float array
+        The weights of the counted rows without a cap on groups.
+    """
+
+    rows: MemoryRows
+    cutting: BoolArray
+    others: MemoryRows
+    units: Units
+    in_full: FloatArray
+
+    @classmethod
+    def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> "_Divided":
+        """Draw the rows that cut; without a cap on the size of groups they fix it, too."""
+        cutting = _cutting_rows(rows)
+        if rows.groups is not None and max_group_size is None:
+            max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
+        # the weights of rows that only cut are checked too
+        order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
+        rows = rows.take(order)
+        cutting = cutting[order]
+        if cutting.all():
+            raise InvalidValueError("y", "have more than one row or group", got="one")
+        not_cutting = rows.take(~cutting)
+        others, units = Units.of(not_cutting, weight_bound, max_group_size)
+        return cls(rows, cutting, others, units, weights_of(not_cutting))
+
+    def segments(self, *, seen: bool) -> list[_Segment]:
+        """The segments that rows set aside have, or those that none of them has.
+
+        By rows set aside alone: what is counted must not decide how alpha is shared.
+        """
+        return [(name, inside) for name, inside in _segments(self.rows) if (inside & self.cutting).any() == seen]
+
+    def cuts(self, name: Hashable, inside: BoolArray, n_bins: int | str) -> "_Cuts":
+        """How scores of a segment are cut, by those of its rows that only cut."""
+        chosen = self.cutting & inside
+        scores = self.rows.scores[chosen]
+        groups = self.rows.groups
+        n_cutting = scores.size if groups is None else np.unique(groups.codes[chosen]).size
+        share = 1.0 if name is None else scores.size / max(int(self.cutting.sum()), 1)
+        n_units = self.units.n_units or len(self.others)
+        finest = finest_bins(max(1, round(n_units * share)), n_bins)
+        return _Cuts.of(scores, finest, n_cutting)
+
+
+def _cutting_rows(rows: MemoryRows) -> BoolArray:
+    """Which rows only cut the regions."""
+    if len(rows) <= 1:
+        return np.zeros(1, dtype=bool)
+    if rows.groups is None:
+        return rows.chosen(rows.draw(_CUTTING, 0))
+    # of groups exactly a tenth or more, because they fix the cap on sizes, too
+    n_groups = max(1, math.ceil(_CUTTING * rows.n_groups()))
+    return rows.chosen(rows.draw(n_groups, 0))
+
+
+def _all_parts(divided: _Divided, known: list[_Segment], cuts: list["_Cuts"], alpha: float) -> list[Resolutions]:
+    """What is proved of all rows, then of each segment that has counted rows, with probability 1 - alpha each."""
+    parts = []
+    for (name, inside), cut in zip(known, cuts, strict=True):
+        members = np.flatnonzero(inside[~divided.cutting])
+        if members.size:  # they count as among all rows: what is said of segments is about the same population
+            own_rows = divided.others.take(members)
+            own_units = divided.units.part(members)
+            parts.append(_resolve(name, own_rows, own_units, divided.in_full[members], cut, alpha))
+    if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
+        parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
+    return parts
+
+
+def _unseen_scores(rows: MemoryRows, known: list[_Segment], cuts: list["_Cuts"]) -> FloatArray:
+    """1 where no row set aside has a row's score: among all rows, and among those of its segment."""
+    unseen = np.ones((2, len(rows)))
+    for place, ((_, inside), cut) in enumerate(zip(known, cuts, strict=True)):
+        target = 0 if place == 0 else 1
+        unseen[target, inside] = ~np.isin(rows.scores[inside], cut.values)
+    return unseen
+
+
+def _averages(divided: _Divided, cuts: "_Cuts", n_targets: int, alpha: float) -> tuple[float, float]:
+    """The proved average error, and that within segments, with probability 1 - alpha each."""
+    given = (divided.rows.take(divided.cutting), divided.others)
+    # every other resolution: signs are few in coarse ones, and uncertain in fine ones
+    levels = [np.stack([labels[0] for labels in cuts.levels(part.scores)][::2]) for part in given]
+    average = _average(given, divided.units, levels, alpha)
+    if n_targets == 1:
+        return average, average
+    n_segments = len(divided.rows.segment_names)
+    apart = [level * n_segments + np.asarray(part.segment) for level, part in zip(levels, given, strict=True)]
+    return average, max(average, _average(given, divided.units, apart, alpha))
 
 
 def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
@@ -100,7 +177,7 @@ def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
     warn_caller(words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning)
 
 
-def _segments(rows: MemoryRows) -> list[tuple[Hashable, BoolArray]]:
+def _segments(rows: MemoryRows) -> list[_Segment]:
     """The rows of each segment."""
     names = () if rows.segment is None else rows.segment_names
     return [(name, np.asarray(rows.segment) == number) for number, name in enumerate(names)]
