@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.classifier.bag import Bag, mean_probability
 from calibrant.classifier.fitted_parts import Fitting
@@ -18,7 +17,9 @@ _NOTHING_HELD_OUT: Text = "all rows trained the models, and none is left to prov
 _HOLD_OUT: Text = ("Use ", Setting("calibration_size", "auto"), " for a guarantee")
 
 
-def fit_bag(fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: int | None) -> tuple[Bag, Any]:
+def fit_bag(
+    fitting: Fitting, cv: Any, calibration_size: float | str, confidence_level: float, n_jobs: int | None
+) -> tuple[Bag, Any]:
     """Fit the models and their curve, and what the rows that are held out prove; None in place of that without any."""
     task = fitting.task
     if calibration_size == 0:
@@ -34,7 +35,7 @@ def fit_bag(fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: in
     given = dict(task.to_calibrator)
     groups = given.pop("groups", None)
     if given:  # segments or weights, which need regions of their own
-        calibrator = replace(fitting, calibrator=AnchoredCalibrator()).calibrated(rows, scores)
+        calibrator = fitting.calibrated(rows, scores)
         return bag, calibrator
     # drawn for features and labels, not for probabilities, whose last digits depend on the machine
     n_units = rows.size if task.groups is None else np.unique(task.groups[rows]).size
@@ -42,7 +43,8 @@ def fit_bag(fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: in
     pilot = {"pilot_scores": bag.out_of_fold, "pilot_y": task.labels[bag.rows], "order": order}
     if groups is not None:
         pilot["pilot_groups"] = taken(groups, bag.rows)
-    calibrator = replace(fitting, calibrator=HoldOutCalibrator()).calibrated(rows, scores, **pilot)
+    proving = HoldOutCalibrator(confidence_level=confidence_level)
+    calibrator = replace(fitting, calibrator=proving).calibrated(rows, scores, **pilot)
     return bag, calibrator
 
 

@@ -32,6 +32,7 @@ from calibrant.params.rules import (
     SIZE_OF_HOLD_OUT,
     CheckedParameters,
     Choice,
+    ConfidenceLevel,
     Having,
     Integer,
     Only,
@@ -107,6 +108,8 @@ class CalibratedClassifier(
         100, more for about 20 rows of a rare class, but at most a quarter; where one model is trained, a quarter. 0
         holds out none, so that nothing is proved. Rows are drawn at random, and never stratified: held-out rows must be
         i.i.d. for the guarantee.
+    confidence_level : float, default=0.9
+        Confidence that everything guaranteed holds at once. A calibrator that is given has its own.
     holdout : {"random", "last"}, default="random"
         Which rows are held out. "last" takes the most recent ones: by the `time` of `fit`, or the last rows, with a
         warning if these are sorted by label. The guarantee is then about rows drawn like the recent ones. Rows of one
@@ -179,6 +182,7 @@ class CalibratedClassifier(
         Optional(_CV),
     ] = "auto"
     calibration_size: Annotated[float | str, SIZE_OF_HOLD_OUT] = "auto"
+    confidence_level: ConfidenceLevel = 0.9
     holdout: Annotated[str, Choice(("random", "last"))] = "random"
     response_method: Annotated[str, Choice(RESPONSE_METHODS)] = "auto"
     pos_label: Hashable = None
@@ -266,7 +270,7 @@ class CalibratedClassifier(
         """What `fit` learns, by name."""
         if self._bags():
             n_models = _N_MODELS if isinstance(self.cv, str) else self.cv
-            bag, calibrator = fit_bag(fitting, n_models, self.calibration_size, self.n_jobs)
+            bag, calibrator = fit_bag(fitting, n_models, self.calibration_size, self.confidence_level, self.n_jobs)
             return {"estimators_": bag.members, "curve_": bag.curve, "calibrator_": calibrator}
         if not self._is_frozen():
             cv = None if isinstance(self.cv, str) else self.cv
@@ -314,7 +318,9 @@ class CalibratedClassifier(
         return isinstance(self.cv, str | int | np.integer)
 
     def _calibrator(self) -> Any:
-        return AnchoredCalibrator() if self.calibrator is None else self.calibrator
+        if self.calibrator is not None:
+            return self.calibrator
+        return AnchoredCalibrator(confidence_level=self.confidence_level)
 
     def _fit_arguments(self) -> set[str]:
         """What the calibrator's `fit` takes."""
