@@ -1,4 +1,7 @@
-"""The types of signatures: arrays, models, splitters."""
+"""The types of signatures: arrays, models, splitters.
+
+Fields of estimators quote `"ArrayLike"` and `"Seed"`, so that a signature shows these names, not the long unions.
+"""
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 

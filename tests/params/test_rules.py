@@ -7,17 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from calibrant import (
-    BinningCalibrator,
-    CalibratedClassifier,
-    ClassWiseCalibrator,
-    ConformalSets,
-    OnlineCalibrator,
-    TopLabelCalibrator,
-    calibrators,
-    ratios,
-    shift,
-)
+from calibrant import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.random import as_generator
 from calibrant.params.rules import (
@@ -86,23 +76,6 @@ def test_a_rule_says_what_it_takes_and_takes_no_more(rule, words, taken, refused
     for value in refused:
         with pytest.raises((InvalidTypeError, InvalidValueError), match=r"^p must be "):
             rule.check("p", value)
-
-
-CHECKED_WITH_THE_LABELS = {"classes", "pos_label"}
-ESTIMATORS = [
-    *(getattr(home, name) for home in (calibrators, shift) for name in home.__all__ if name.endswith("Calibrator")),
-    OnlineCalibrator,
-    *(kind for name in ratios.__all__ if hasattr(kind := getattr(ratios, name), "get_params")),
-    CalibratedClassifier,
-    ClassWiseCalibrator,
-    ConformalSets,
-    TopLabelCalibrator,
-]
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_every_parameter_of_every_estimator_is_declared(estimator):
-    assert set(estimator._parameter_rules()) == set(estimator._get_param_names()) - CHECKED_WITH_THE_LABELS
 
 
 @pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.float64(0.5), Fraction(1, 2)])

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
-from typing import Annotated, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, seed_number
-from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Choice, Flag, Integer, Number, Optional, RandomSeed
+from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Choice, Flag, Integer, Number, Optional, RuleTable
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import check_no_weights, one_row_each, read_rows
@@ -160,13 +160,19 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
 
+    _rules: ClassVar[RuleTable] = {
+        "conditional": Choice(("marginal", "label")),
+        "center": Number(),
+        "randomized": Flag(),
+    }
+
     _: KW_ONLY
-    conditional: Annotated[str, Choice(("marginal", "label"))] = "marginal"
-    center: Annotated[float, Number()] = 0.5
-    randomized: Annotated[bool, Flag()] = False
+    conditional: str = "marginal"
+    center: float = 0.5
+    randomized: bool = False
     pos_label: Hashable = None
-    classes: ArrayLike | None = None
-    random_state: RandomSeed = 0
+    classes: "ArrayLike | None" = None
+    random_state: "Seed" = 0
 
     def fit(
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, groups: ArrayLike | None = None

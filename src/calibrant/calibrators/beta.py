@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
-from calibrant.params.rules import Choice
+from calibrant.params.rules import Choice, RuleTable
 from calibrant.text.sentences import Setting
 
 PARAMETERS = ("abm", "ab", "am")
@@ -72,7 +72,9 @@ class BetaCalibrator(CurveCalibrator):
 
     _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
 
-    parameters: Annotated[str, Choice(PARAMETERS)] = "abm"
+    _rules: ClassVar[RuleTable] = {"parameters": Choice(PARAMETERS)}
+
+    parameters: str = "abm"
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         check_probabilities(

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import WeakerGuarantee
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.calibrators.venn_abers import Loss, VennAbersCalibrator, merged
+from calibrant.calibrators.venn_abers import LOSS, VennAbersCalibrator, merged
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.labels import Classes
-from calibrant.params.rules import check_state
+from calibrant.params.rules import RuleTable, check_state
 from calibrant.sample.reader import check_no_weights
 from calibrant.sample.scored_data import ScoredData
 from calibrant.text.sentences import Setting, shown
@@ -82,9 +82,11 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     array([0.2, 0.9])
     """
 
-    loss: Loss = "log"
+    _rules: ClassVar[RuleTable] = {"loss": LOSS}
+
+    loss: str = "log"
     pos_label: Hashable = None
-    classes: ArrayLike | None = None
+    classes: "ArrayLike | None" = None
 
     def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, folds: ArrayLike) -> Self:
         """Fit one Venn-Abers calibrator on each fold's rows.

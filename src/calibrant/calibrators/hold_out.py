@@ -2,17 +2,17 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, FloatArray, IndexArray, Seed
 from calibrant.calibrators._held_out import Guess, HeldOutLimits, ProbabilityRows, held_out_limits
 from calibrant.calibrators._recentre import Moved, recentred
 from calibrant.calibrators.anchored.estimator import automatic_regions
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
-from calibrant.calibrators.regions.parameters import Bins
+from calibrant.calibrators.regions.parameters import N_BINS
 from calibrant.calibrators.regions.proof import OF_GROUPS, read_group_facts
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
@@ -25,7 +25,7 @@ from calibrant.limits.mass import budgets, mass_limits
 from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import CheckedParameters, ConfidenceLevel, RandomSeed, Threads, check_state, error_budget
+from calibrant.params.rules import CheckedParameters, RuleTable, check_state, error_budget
 from calibrant.params.saved_state import read_numbers
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sources.memory import MemoryRows
@@ -90,13 +90,15 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     (array([0.25]), True)
     """
 
-    n_bins: Bins = "auto"
+    _rules: ClassVar[RuleTable] = {"n_bins": N_BINS}
+
+    n_bins: int | str = "auto"
     _: KW_ONLY
-    confidence_level: ConfidenceLevel = 0.9
+    confidence_level: float = 0.9
     pos_label: Hashable = None
-    classes: ArrayLike | None = None
-    random_state: RandomSeed = 0
-    n_jobs: Threads = None
+    classes: "ArrayLike | None" = None
+    random_state: "Seed" = 0
+    n_jobs: int | None = None
 
     def fit(
         self,

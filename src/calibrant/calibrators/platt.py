@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -11,7 +11,7 @@ from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, read_number
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import fit_logistic
-from calibrant.params.rules import Flag
+from calibrant.params.rules import Flag, RuleTable
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -70,7 +70,9 @@ class PlattCalibrator(CurveCalibrator):
 
     _learned: ClassVar[tuple[str, ...]] = ("slope", "intercept")
 
-    smoothing: Annotated[bool, Flag()] = True
+    _rules: ClassVar[RuleTable] = {"smoothing": Flag()}
+
+    smoothing: bool = True
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         n_positive, n_negative = rows.n_positive, rows.n_rows - rows.n_positive

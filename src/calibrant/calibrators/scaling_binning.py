@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from sklearn.base import clone
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
-from calibrant.calibrators.regions.parameters import BinParameters, Bins, Value, WeightAndGroupParameters
+from calibrant.calibrators.regions.parameters import VALUE, BinParameters, WeightAndGroupParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
@@ -20,7 +20,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.kernels.libraries import in_own_library
 from calibrant.params.arrays import as_scores
 from calibrant.params.labels import CODED, Classes
-from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, check_state
+from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable, check_state
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
 from calibrant.sample.scored_data import ScoredData
@@ -106,13 +106,17 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
 
     bins_of_score = False
 
-    base: Annotated[
-        ScoreCalibrator | None, Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()"))
-    ] = None
+    _rules: ClassVar[RuleTable] = {
+        "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
+        "split": FRACTION_OR_COUNT,
+        "value": VALUE,
+    }
+
+    base: ScoreCalibrator | None = None
     _: KW_ONLY
-    n_bins: Bins = "auto"
-    split: Annotated[float, FRACTION_OR_COUNT] = 0.5
-    value: Value = "jeffreys"
+    n_bins: int | str = "auto"
+    split: float = 0.5
+    value: str = "jeffreys"
 
     def fit(
         self,

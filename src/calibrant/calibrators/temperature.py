@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
-from calibrant.params.rules import Choice
+from calibrant.params.rules import Choice, RuleTable
 from calibrant.text.sentences import Setting
 
 SCALES = ("probability", "logit")
@@ -71,7 +71,9 @@ class TemperatureCalibrator(CurveCalibrator):
 
     _learned: ClassVar[tuple[str, ...]] = ("temperature",)
 
-    scale: Annotated[str, Choice(SCALES)] = "probability"
+    _rules: ClassVar[RuleTable] = {"scale": Choice(SCALES)}
+
+    scale: str = "probability"
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         if self.scale == "probability":

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,13 +14,13 @@ from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.venn_abers import multiprobabilities
-from calibrant.params.rules import Choice
+from calibrant.params.rules import Choice, RuleTable
 from calibrant.params.saved_state import read_numbers
 from calibrant.sample.reader import check_no_weights, one_row_each
 from calibrant.sample.scored_data import ScoredData
 from calibrant.text.sentences import shown
 
-Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
+LOSS = Choice(("log", "brier"))
 _MANY_SCORES = 100_000
 """With at least this many scores, a look-up table over the steps is faster."""
 
@@ -98,7 +98,9 @@ class VennAbersCalibrator(CurveCalibrator):
     _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     _claim: ClassVar[NoGuarantee] = _KNOWN
 
-    loss: Loss = "log"
+    _rules: ClassVar[RuleTable] = {"loss": LOSS}
+
+    loss: str = "log"
 
     def fit(
         self,

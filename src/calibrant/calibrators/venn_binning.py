@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.parameters import BinParameters, ScoreRange
+from calibrant.calibrators.regions.parameters import SCORE_RANGE_OR_NONE, BinParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.venn_abers import Loss, merged
+from calibrant.calibrators.venn_abers import LOSS, merged
 from calibrant.cells.bins import Bins
 from calibrant.cells.tally import Tally
 from calibrant.params.labels import Classes
-from calibrant.params.rules import check_state
+from calibrant.params.rules import RuleTable, check_state
 from calibrant.sample.reader import check_no_weights, one_row_each
 from calibrant.sample.scored_data import ScoredData
 
@@ -87,8 +87,10 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
     array([0.2, 0.7])
     """
 
-    score_range: ScoreRange = None
-    loss: Loss = "log"
+    _rules: ClassVar[RuleTable] = {"score_range": SCORE_RANGE_OR_NONE, "loss": LOSS}
+
+    score_range: tuple[float, float] | None = None
+    loss: str = "log"
 
     def _binning(self) -> BinningCalibrator:
         return BinningCalibrator(**{k: v for k, v in self.get_params(deep=False).items() if k != "loss"})

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, Predictor, ScoreMap, Splitter
+from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, Predictor, ScoreMap, Seed, Splitter
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.classifier.arguments import FitSettings, read_task
@@ -32,13 +32,11 @@ from calibrant.params.rules import (
     SIZE_OF_HOLD_OUT,
     CheckedParameters,
     Choice,
-    ConfidenceLevel,
     Having,
     Integer,
     Only,
     Optional,
-    RandomSeed,
-    Threads,
+    RuleTable,
 )
 from calibrant.text.sentences import Setting, Text, shown
 
@@ -166,28 +164,30 @@ class CalibratedClassifier(
     ((2, 2), (2, 2))
     """
 
-    estimator: Annotated[
-        Predictor | Callable[[Any], ArrayLike],
-        Having(("fit",), "a classifier, such as LogisticRegression()")
+    _rules: ClassVar[RuleTable] = {
+        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()")
         | Having(("predict",), "a fitted model with predict")
         | Having(("__call__",), "a function from rows to scores"),
-    ]
-    calibrator: Annotated[
-        ScoreMap | None,
-        Optional(Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")),
-    ] = None
+        "calibrator": Optional(
+            Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
+        ),
+        "cv": Optional(_CV),
+        "calibration_size": SIZE_OF_HOLD_OUT,
+        "holdout": Choice(("random", "last")),
+        "response_method": Choice(RESPONSE_METHODS),
+    }
+
+    estimator: "Predictor | Callable[[Any], ArrayLike]"
+    calibrator: ScoreMap | None = None
     _: KW_ONLY
-    cv: Annotated[
-        int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None,
-        Optional(_CV),
-    ] = "auto"
-    calibration_size: Annotated[float | str, SIZE_OF_HOLD_OUT] = "auto"
-    confidence_level: ConfidenceLevel = 0.9
-    holdout: Annotated[str, Choice(("random", "last"))] = "random"
-    response_method: Annotated[str, Choice(RESPONSE_METHODS)] = "auto"
+    cv: "int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None" = "auto"
+    calibration_size: float | str = "auto"
+    confidence_level: float = 0.9
+    holdout: str = "random"
+    response_method: str = "auto"
     pos_label: Hashable = None
-    n_jobs: Threads = None
-    random_state: RandomSeed = 0
+    n_jobs: int | None = None
+    random_state: "Seed" = 0
 
     _replaced: ClassVar[Mapping[str, str]] = {
         **CheckedParameters._replaced,

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.parameters import Bins, Method, Value, WeightAndGroupParameters
+from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, VALUE, WeightAndGroupParameters
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import FIX_ROWS, MissingValuesError, as_array, as_column, check_rows, check_same_length
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import of_one_kind
-from calibrant.params.rules import Choice, ConfidenceLevel, check_state
+from calibrant.params.rules import Choice, RuleTable, check_state
 from calibrant.params.saved_state import check_schema, read_labels
 from calibrant.sample.scored_data import ScoredData
 from calibrant.text.sentences import Setting, shown
@@ -35,13 +35,20 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
 
     _key: ClassVar[str]  # of what was learned, in a saved state
 
-    n_bins: Bins = "auto"
+    _rules: ClassVar[RuleTable] = {
+        "n_bins": N_BINS,
+        "method": Choice(("anchored", "binning")),
+        "interval": INTERVAL,
+        "value": VALUE,
+    }
+
+    n_bins: int | str = "auto"
     _: KW_ONLY
-    method: Annotated[str, Choice(("anchored", "binning"))] = "anchored"
-    confidence_level: ConfidenceLevel = 0.9
-    interval: Method = "clopper-pearson"
-    value: Value = "jeffreys"
-    classes: ArrayLike | None = None
+    method: str = "anchored"
+    confidence_level: float = 0.9
+    interval: str = "clopper-pearson"
+    value: str = "jeffreys"
+    classes: "ArrayLike | None" = None
 
     def fit(
         self,

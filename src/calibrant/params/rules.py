@@ -1,7 +1,7 @@
 """What parameters must be: each rule is written once, with its words and its check.
 
-A field of an estimator carries its rule in its annotation, `cv: Annotated[int, Integer(2)] = 5`, and
-`CheckedParameters` checks it. Functions check one value with a rule, `Integer(1).check("cv", cv)`.
+A class of estimators has its rules in one table, `_rules = {"cv": Integer(2)}`, beside the fields, and
+`CheckedParameters` checks them. Functions check one value with a rule, `Integer(1).check("cv", cv)`.
 """
 
 import inspect
@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
 from types import FunctionType
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from calibrant._typing import Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.text.sentences import did_you_mean, shown
 
@@ -282,9 +281,8 @@ SIZE_OF_HOLD_OUT = _FRACTION | Integer(0, "a number of rows") | Only("auto")
 """The same, or none, or a choice."""
 
 
-ConfidenceLevel: TypeAlias = Annotated[float, OPEN_UNIT]
-RandomSeed: TypeAlias = Annotated[Seed, RandomState()]
-Threads: TypeAlias = Annotated[int | None, Jobs()]
+RuleTable: TypeAlias = Mapping[str, Rule[object]]
+"""The rule of each parameter, by its name."""
 
 _TAKEN_ELSEWHERE = {
     "groups": "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group",
@@ -312,10 +310,26 @@ def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class CheckedParameters:
-    """A dataclass whose fields are parameters, and whose annotations carry what these must be.
+    """A dataclass whose fields are parameters, and whose table `_rules` says what these must be.
 
-    `pos_label` and `classes` have no rule here: they are checked together with the labels.
+    A class adds the rules of its own parameters, and may replace an inherited rule. `pos_label` and `classes` have
+    no rule: they are checked together with the labels.
+
+    >>> @dataclass
+    ... class Folds(CheckedParameters):
+    ...     _rules: ClassVar[RuleTable] = {"cv": Integer(2)}
+    ...     cv: int = 5
+    ...     random_state: int = 0
+    >>> {name: rule.words for name, rule in Folds._parameter_rules().items()}
+    {'cv': 'an int >= 2', 'random_state': 'an int >= 0, a numpy generator or None'}
     """
+
+    _rules: ClassVar[RuleTable] = {
+        "confidence_level": OPEN_UNIT,
+        "random_state": RandomState(),
+        "n_jobs": Jobs(),
+    }
+    """Rules of the parameters that mean the same in every class that has them."""
 
     _replaced: ClassVar[Mapping[str, str]] = {"alpha": "use confidence_level, which is 1 - alpha"}
     """Parameters of other libraries, and what to do instead; they are in no signature."""
@@ -339,9 +353,12 @@ class CheckedParameters:
 
     @classmethod
     def _parameter_rules(cls) -> dict[str, Rule[object]]:
-        """The rule of each parameter."""
-        kinds = {name: field.type for name, field in getattr(cls, "__dataclass_fields__", {}).items()}
-        return {name: kind.__metadata__[0] for name, kind in kinds.items() if hasattr(kind, "__metadata__")}
+        """The rule of each parameter, in the order of the parameters; where several classes have one, the nearest."""
+        nearest: dict[str, Rule[object]] = {}
+        for base in reversed(cls.__mro__):
+            nearest.update(vars(base).get("_rules", {}))
+        parameters = getattr(cls, "__dataclass_fields__", {})
+        return {name: nearest[name] for name in parameters if name in nearest}
 
     def _check_parameters(self) -> None:
         """Raise an error for the first parameter that breaks its rule."""

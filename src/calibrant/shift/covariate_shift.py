@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +26,7 @@ from calibrant.limits.shift.sensitivity import tolerated_error, widened
 from calibrant.limits.shift.shift_methods import SHIFT_METHODS, get_shift_method
 from calibrant.params.arrays import as_weights, check_rows
 from calibrant.params.labels import Classes, name_classes
-from calibrant.params.rules import Choice, Having, Number, Optional, error_budget
+from calibrant.params.rules import Choice, Having, Number, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import check_nothing_beside, one_row_each
 from calibrant.sample.scored_data import ScoredData
@@ -122,14 +122,21 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     (array([0.34, 0.69]), 0.041)
     """
 
-    interval: Annotated[str, Choice(SHIFT_METHODS)] = "betting"
-    value: Annotated[str, Choice(VALUES)] = "mean"
-    weight_bound: Annotated[float | None, Optional(WEIGHT_BOUND)] = None
-    weight_floor: Annotated[float, WEIGHT_FLOOR] = 0.0
-    weight_error: Annotated[float, _WEIGHT_ERROR] = 0.0
-    ratio: Annotated[DensityRatio | None, Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))] = (
-        None
-    )
+    _rules: ClassVar[RuleTable] = {
+        "interval": Choice(SHIFT_METHODS),
+        "value": Choice(VALUES),
+        "weight_bound": Optional(WEIGHT_BOUND),
+        "weight_floor": WEIGHT_FLOOR,
+        "weight_error": _WEIGHT_ERROR,
+        "ratio": Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()")),
+    }
+
+    interval: str = "betting"
+    value: str = "mean"
+    weight_bound: float | None = None
+    weight_floor: float = 0.0
+    weight_error: float = 0.0
+    ratio: DensityRatio | None = None
 
     def fit(
         self,

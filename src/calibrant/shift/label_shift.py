@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Any, ClassVar, Self
 
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions.binned_rows import cut_and_count
@@ -18,7 +18,7 @@ from calibrant.limits.methods import get_method
 from calibrant.params.arrays import as_scores
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
-from calibrant.params.rules import OPEN_UNIT, Number, Optional, Pair, check_state, error_budget
+from calibrant.params.rules import OPEN_UNIT, Number, Optional, Pair, RuleTable, check_state, error_budget
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, one_row_each
 from calibrant.sample.scored_data import ScoredData
@@ -103,15 +103,15 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     array([0.01, 0.9 ])
     """
 
-    target_prior: Annotated[
-        float | tuple[float, float] | None,
-        Optional(OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)),
-    ] = None
-    source_prior: Annotated[float | None, Optional(OPEN_UNIT)] = None
-    sampling_rates: Annotated[
-        tuple[float, float] | None,
-        Optional(Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)),
-    ] = None
+    _rules: ClassVar[RuleTable] = {
+        "target_prior": Optional(OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)),
+        "source_prior": Optional(OPEN_UNIT),
+        "sampling_rates": Optional(Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)),
+    }
+
+    target_prior: float | tuple[float, float] | None = None
+    source_prior: float | None = None
+    sampling_rates: tuple[float, float] | None = None
 
     def fit(
         self,

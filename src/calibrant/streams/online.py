@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant import kernels
 from calibrant._lock import Locked
 from calibrant._typing import ArrayLike
-from calibrant.calibrators.regions.parameters import Value
+from calibrant.calibrators.regions.parameters import VALUE
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
@@ -20,7 +20,7 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Population, Statement
 from calibrant.params.arrays import as_array
 from calibrant.params.labels import Classes
-from calibrant.params.rules import OPEN_UNIT, Integer, Threads
+from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable
 from calibrant.sample.facts import ONE_OF_EACH
 from calibrant.sample.reader import check_no_weights, check_nothing_beside, one_row_each, read_rows
 from calibrant.sample.scored_data import ScoredData, settle
@@ -115,12 +115,18 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     1500
     """
 
-    n_bins: Annotated[int, Integer(1)] = 10
-    warmup: Annotated[int, Integer(1)] = 1000
-    value: Value = "jeffreys"
+    _rules: ClassVar[RuleTable] = {
+        "n_bins": Integer(1),
+        "warmup": Integer(1),
+        "value": VALUE,
+    }
+
+    n_bins: int = 10
+    warmup: int = 1000
+    value: str = "jeffreys"
     pos_label: Hashable = None
-    classes: ArrayLike | None = None
-    n_jobs: Threads = None
+    classes: "ArrayLike | None" = None
+    n_jobs: int | None = None
 
     def fit(
         self,

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant.calibrators.regions.parameters import PARTITION
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
@@ -16,7 +17,7 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.sequences.sequence import Sequence
 from calibrant.limits.sequences.sequence_methods import SEQUENCES, get_sequence
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Choice, ConfidenceLevel, Flag, Instance, Optional, check_state
+from calibrant.params.rules import Choice, Flag, RuleTable, check_state
 from calibrant.params.saved_state import read_count, read_flag, read_limits, read_numbers
 from calibrant.text.sentences import shown
 
@@ -27,11 +28,17 @@ _LONGEST_IDENTITY = 64
 class StreamParameters:
     """The parameters of a calibrator that a stream begins with and keeps."""
 
-    partition: Annotated[Partition | None, Optional(Instance(Partition, "a Partition"))] = None
+    _rules: ClassVar[RuleTable] = {
+        "partition": PARTITION,
+        "sequence": Choice(SEQUENCES),
+        "running": Flag(),
+    }
+
+    partition: Partition | None = None
     _: KW_ONLY
-    confidence_level: ConfidenceLevel = 0.9
-    sequence: Annotated[str, Choice(SEQUENCES)] = "centred-beta-binomial"
-    running: Annotated[bool, Flag()] = False
+    confidence_level: float = 0.9
+    sequence: str = "centred-beta-binomial"
+    running: bool = False
 
 
 class Stream:

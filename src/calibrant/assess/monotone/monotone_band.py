@@ -2,14 +2,14 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, astuple, dataclass
-from typing import Annotated, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, kept_rows, weights_of
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
@@ -17,7 +17,7 @@ from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import as_scores
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import Classes
-from calibrant.params.rules import CheckedParameters, ConfidenceLevel, Integer, Only, Optional, RandomSeed
+from calibrant.params.rules import CheckedParameters, Integer, Only, Optional, RuleTable
 from calibrant.params.saved_state import check_schema, read_classes, read_count, read_numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import one_row_each, read_rows
@@ -128,13 +128,18 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     False
     """
 
+    _rules: ClassVar[RuleTable] = {
+        "n_cells": Integer(1) | Only("auto"),
+        "weight_bound": Optional(WEIGHT_BOUND),
+    }
+
     _: KW_ONLY
-    confidence_level: ConfidenceLevel = 0.9
-    n_cells: Annotated[int | str, Integer(1) | Only("auto")] = "auto"
+    confidence_level: float = 0.9
+    n_cells: int | str = "auto"
     pos_label: Hashable | None = None
-    classes: ArrayLike | None = None
-    weight_bound: Annotated[float | None, Optional(WEIGHT_BOUND)] = None
-    random_state: RandomSeed = 0
+    classes: "ArrayLike | None" = None
+    weight_bound: float | None = None
+    random_state: "Seed" = 0
 
     _before = 0  # rows of which some were kept by their weight
 

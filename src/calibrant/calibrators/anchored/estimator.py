@@ -12,7 +12,7 @@ What `fit_binned` does, after the regions are cut and the rows are counted:
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Claim
 from calibrant.limits.interval import Interval
 from calibrant.params.labels import Classes
-from calibrant.params.rules import Choice, Instance, check_state
+from calibrant.params.rules import Choice, Instance, RuleTable, check_state
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import read_rows
 from calibrant.sample.scored_data import ScoredData
@@ -48,10 +48,11 @@ _FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
 @dataclass(eq=False, repr=False)
 class _CurveParameter:
-    curve: Annotated[
-        str | ScoreCalibrator,
-        Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
-    ] = "auto"
+    _rules: ClassVar[RuleTable] = {
+        "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
+    }
+
+    curve: str | ScoreCalibrator = "auto"
 
 
 @dataclass(eq=False, repr=False)

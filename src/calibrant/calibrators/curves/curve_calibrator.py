@@ -41,7 +41,7 @@ class CurveCalibrator(ScoreCalibrator):
     _claim: ClassVar[NoGuarantee] = INJECTIVE
 
     pos_label: Hashable = None
-    classes: ArrayLike | None = None
+    classes: "ArrayLike | None" = None
 
     @abstractmethod
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Any, ClassVar
 
-from calibrant._typing import ArrayLike
+from calibrant._typing import ArrayLike, Seed
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
@@ -19,38 +19,51 @@ STRATEGIES = ("quantile", "uniform")
 EXACT = "clopper-pearson"
 """The default interval. Rows with weights or groups have the interval of "betting" instead."""
 
-Bins: TypeAlias = Annotated[int | str, rules.Integer(1) | rules.Only("auto")]
-Method: TypeAlias = Annotated[str, rules.Choice(METHODS)]
-Value: TypeAlias = Annotated[str, rules.Choice(VALUES)]
-ScoreRange: TypeAlias = Annotated[tuple[float, float] | None, rules.Optional(rules.SCORE_RANGE)]
+N_BINS = rules.Integer(1) | rules.Only("auto")
+INTERVAL = rules.Choice(METHODS)
+VALUE = rules.Choice(VALUES)
+SCORE_RANGE_OR_NONE = rules.Optional(rules.SCORE_RANGE)
+PARTITION = rules.Optional(rules.Instance(Partition, "a Partition"))
 
 
 @dataclass(eq=False, repr=False)
 class BinParameters(rules.CheckedParameters):
     """The parameters of every calibrator that cuts bins of a score."""
 
-    n_bins: Bins = "auto"
+    _rules: ClassVar[rules.RuleTable] = {
+        "n_bins": N_BINS,
+        "strategy": rules.Choice(STRATEGIES),
+        "interval": INTERVAL,
+        "split": rules.Optional(rules.FRACTION_OR_COUNT | rules.Only("auto")),
+    }
+
+    n_bins: int | str = "auto"
     _: KW_ONLY
-    strategy: Annotated[str, rules.Choice(STRATEGIES)] = "quantile"
-    confidence_level: rules.ConfidenceLevel = 0.9
-    interval: Method = EXACT
-    split: Annotated[float | str | None, rules.Optional(rules.FRACTION_OR_COUNT | rules.Only("auto"))] = "auto"
+    strategy: str = "quantile"
+    confidence_level: float = 0.9
+    interval: str = EXACT
+    split: float | str | None = "auto"
     pos_label: Hashable = None
-    classes: ArrayLike | None = None
-    random_state: rules.RandomSeed = 0
-    n_jobs: rules.Threads = None
+    classes: "ArrayLike | None" = None
+    random_state: "Seed" = 0
+    n_jobs: int | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CutParameters(BinParameters):
     """The same, and the parameters of calibrators that take segments, or regions fixed beforehand."""
 
-    score_range: ScoreRange = None
-    partition: Annotated[Partition | None, rules.Optional(rules.Instance(Partition, "a Partition"))] = None
-    min_rows: Annotated[int | str | None, rules.Optional(rules.Integer(1) | rules.Only("auto"))] = "auto"
-    keep_segments: Annotated[
-        Sequence[Hashable] | None, rules.Optional(rules.Names('a list of segments, such as ["north", "south"]'))
-    ] = None
+    _rules: ClassVar[rules.RuleTable] = {
+        "score_range": SCORE_RANGE_OR_NONE,
+        "partition": PARTITION,
+        "min_rows": rules.Optional(rules.Integer(1) | rules.Only("auto")),
+        "keep_segments": rules.Optional(rules.Names('a list of segments, such as ["north", "south"]')),
+    }
+
+    score_range: tuple[float, float] | None = None
+    partition: Partition | None = None
+    min_rows: int | str | None = "auto"
+    keep_segments: Sequence[Hashable] | None = None
 
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
@@ -87,16 +100,24 @@ class CutParameters(BinParameters):
 class RegionParameters(CutParameters):
     """The same, and the parameter of calibrators that predict one value in each region."""
 
-    value: Value = "jeffreys"
+    _rules: ClassVar[rules.RuleTable] = {"value": VALUE}
+
+    value: str = "jeffreys"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WeightAndGroupParameters(rules.CheckedParameters):
     """The parameters of calibrators whose rows may have importance weights, or groups."""
 
-    weight_bound: Annotated[float | None, rules.Optional(WEIGHT_BOUND)] = None
-    max_group_size: Annotated[int | None, rules.Optional(rules.Integer(1))] = None
-    group_target: Annotated[str, rules.Choice(TARGETS)] = "rows"
+    _rules: ClassVar[rules.RuleTable] = {
+        "weight_bound": rules.Optional(WEIGHT_BOUND),
+        "max_group_size": rules.Optional(rules.Integer(1)),
+        "group_target": rules.Choice(TARGETS),
+    }
+
+    weight_bound: float | None = None
+    max_group_size: int | None = None
+    group_target: str = "rows"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

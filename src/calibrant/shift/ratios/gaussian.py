@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_numbers
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import Flag, Integer, Number, Optional, RandomSeed, Rule
+from calibrant.params.rules import Flag, Integer, Number, Optional, Rule, RuleTable
 from calibrant.shift.ratios.density_ratio import BATCH_ROWS, DensityRatio, as_matrix, squared_distances
 
 _BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
@@ -107,10 +107,16 @@ class Centers(Rule[Any]):
 class GaussianRatio(DensityRatio):
     """A density ratio that is a sum of Gaussian bumps."""
 
-    centers: Annotated[int | ArrayLike, Centers()] = 100
-    bandwidth: Annotated[ArrayLike | None, Optional(PositiveNumbers())] = None
-    standardize: Annotated[bool, Flag()] = True
-    random_state: RandomSeed = 0
+    _rules: ClassVar[RuleTable] = {
+        "centers": Centers(),
+        "bandwidth": Optional(PositiveNumbers()),
+        "standardize": Flag(),
+    }
+
+    centers: "int | ArrayLike" = 100
+    bandwidth: "ArrayLike | None" = None
+    standardize: bool = True
+    random_state: "Seed" = 0
 
     def _bandwidths(self, basis: Basis, source: FloatArray) -> FloatArray:
         """The bandwidths to choose from."""

@@ -1,13 +1,13 @@
 """KLIEP: the ratio under which the target rows are most likely."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
-from calibrant.params.rules import Integer
+from calibrant.params.rules import Integer, RuleTable
 from calibrant.shift.ratios.gaussian import Basis, GaussianRatio, batches, random_source
 
 _GAP = 1e-4  # of the mean log-likelihood: too small to matter for any number of rows
@@ -68,7 +68,9 @@ class KLIEP(GaussianRatio):
     (1.0, array([0.5, 1.4]))
     """
 
-    cv: Annotated[int, Integer(2)] = 5
+    _rules: ClassVar[RuleTable] = {"cv": Integer(2)}
+
+    cv: int = 5
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
         n_parts = int(self.cv)

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray, Predictor
 from calibrant.errors import InvalidValueError
-from calibrant.params.rules import Having, Optional
+from calibrant.params.rules import Having, Optional, RuleTable
 from calibrant.shift.ratios.density_ratio import DensityRatio, RatioDiagnostics, as_matrix, row_count, share_outside
 
 
@@ -53,10 +53,16 @@ class LogisticRatio(DensityRatio):
     array([1. , 1.7])
     """
 
-    classifier: Annotated[
-        Predictor | None,
-        Optional(Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")),
-    ] = None
+    _rules: ClassVar[RuleTable] = {
+        "classifier": Optional(
+            Having(
+                ("fit", "predict_proba"),
+                "a classifier with predict_proba, such as LogisticRegression()",
+            )
+        ),
+    }
+
+    classifier: Predictor | None = None
 
     def _rows(self, X: Any, name: str) -> Any:
         """Frames are handed on as they are."""

@@ -1,9 +1,9 @@
 """RuLSIF: a bounded ratio, against a mixture of both populations."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
-from calibrant.params.rules import Number
+from calibrant.params.rules import Number, RuleTable
 from calibrant.shift.ratios.ulsif import ULSIF
 
 
@@ -46,7 +46,11 @@ class RuLSIF(ULSIF):
     array([0.6, 1. , 1.2])
     """
 
-    mixing: Annotated[float, Number("a number in [0, 1)", 0.0, 1.0, open_high=True)] = 0.1
+    _rules: ClassVar[RuleTable] = {
+        "mixing": Number("a number in [0, 1)", 0.0, 1.0, open_high=True),
+    }
+
+    mixing: float = 0.1
 
     def _mixing(self) -> float:
         return float(self.mixing)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.params.rules import Optional, Threads, thread_count
+from calibrant.params.rules import Optional, RuleTable, thread_count
 from calibrant.shift.ratios.gaussian import Basis, GaussianRatio, PositiveNumbers, random_source
 from calibrant.shift.ratios.least_squares import LeastSquares
 
@@ -73,8 +73,10 @@ class ULSIF(GaussianRatio):
     The 2,000 source rows are worth 1,442 rows of the target population, and cover about 100% of it.
     """
 
-    penalty: Annotated[ArrayLike | None, Optional(PositiveNumbers())] = None
-    n_jobs: Threads = -1
+    _rules: ClassVar[RuleTable] = {"penalty": Optional(PositiveNumbers())}
+
+    penalty: "ArrayLike | None" = None
+    n_jobs: int | None = -1
 
     def _mixing(self) -> float:
         return 0.0
