@@ -95,6 +95,16 @@ def test_the_kind_of_a_partition_is_asked_within_its_package_only(sources: dict[
             assert not asked, f"{path}, line {asked[0].lineno}"
 
 
+def test_exports_know_no_class_of_calibrators(sources: dict[Path, list[ast.AST]]) -> None:
+    """A calibrator gives its own table, so that no export asks what it is."""
+    for name in ("onnx", "python", "sql", "table"):
+        nodes = sources[Path("calibrant", "answers", f"{name}.py")]
+        imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+        known = {alias.name for node in imports for alias in node.names}
+        classes = {one for one in known if one.endswith("Calibrator")} | known & {"MonotoneBand", "Threshold"}
+        assert not classes, f"{name}.py imports {sorted(classes)}"
+
+
 @pytest.mark.broad
 def test_no_private_module_or_name_of_another_library_is_imported(sources: dict[Path, list[ast.AST]]) -> None:
     for path, nodes in sources.items():

@@ -1,10 +1,11 @@
 """A fitted calibrator as SQL, as an ONNX model, or as plain Python."""
 
 from calibrant.answers.onnx import to_onnx
-from calibrant.answers.outputs import OUTPUTS
 from calibrant.answers.python import to_python
 from calibrant.answers.sql import DIALECTS, to_sql
-from calibrant.answers.table import ExportTable, Steps, export_table
+from calibrant.answers.table import export_table
+from calibrant.calibrators.tables.outputs import OUTPUTS
+from calibrant.calibrators.tables.table import ExportTable, Steps
 
 __all__ = [
     "DIALECTS",

@@ -21,6 +21,7 @@ from calibrant import (
     ScoreCalibrator,
     VennAbersCalibrator,
 )
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
 
@@ -41,6 +42,52 @@ def test_merged_folds_are_refused_with_the_reason(export):
     model = CrossVennAbersCalibrator().fit(scores, y, folds=np.arange(y.size) % 3)
     with pytest.raises(InvalidTypeError, match=r"be a curve.*got CrossVennAbersCalibrator: export BinningCalibrator"):
         export(model)
+
+
+class BaseRate(CurveCalibrator):
+    """A calibrator that a user might write: one value for every score."""
+
+    _learned = ("rate",)
+
+    def _learn(self, rows):
+        return {"rate": rows.n_positive / rows.n_rows}
+
+    def _set_curve(self, state):
+        self.rate_ = float(state["rate"])
+
+    def _curve(self, scores):
+        return np.full(scores.size, self.rate_)
+
+
+class ExportedBaseRate(BaseRate):
+    """The same, with a table."""
+
+    def _own_table(self, coverage):
+        return self._curve_table(np.array([self.rate_]), None, coverage)
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_a_calibrator_without_a_table_is_refused(export):
+    _, scores, y = worlds.data(200)
+    with pytest.raises(InvalidTypeError) as refused:
+        export(BaseRate().fit(scores, y))
+    assert refused.value.parameter == "calibrator"
+    assert refused.value.got == "BaseRate"
+
+
+def test_a_calibrator_that_gives_its_own_table_is_exported():
+    _, scores, y = worlds.data(200)
+    model = ExportedBaseRate().fit(scores, y)
+    assert python_function(model)(0.3)["calibrated"] == y.mean() == model.predict([0.3])[0]
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("given", [BinningCalibrator, None, "model.json"])
+def test_what_is_no_calibrator_is_refused(export, given):
+    with pytest.raises(InvalidTypeError) as refused:
+        export(given)
+    assert refused.value.parameter == "calibrator"
+    assert refused.value.got == type(given).__name__
 
 
 def test_other_things_are_refused():

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from calibrant._optional import needed
 from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.answers.table import MOST_LOGIT, Exportable, ExportTable, Lines, export_table
+from calibrant.answers.table import Exportable, export_table
 from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
+from calibrant.calibrators.tables.table import MOST_LOGIT, ExportTable, Lines
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidValueError
 from calibrant.params.rules import Choice

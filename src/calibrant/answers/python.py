@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibrant.answers.table import MOST_LOGIT, Exportable, ExportTable, Label, Lines, Segment, export_table
+from calibrant.answers.table import Exportable, export_table
 from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
+from calibrant.calibrators.tables.table import MOST_LOGIT, ExportTable, Label, Lines, Segment
 from calibrant.cells.bins import OTHER, Rest
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.sql.dialects import comment

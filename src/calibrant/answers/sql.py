@@ -3,8 +3,9 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from calibrant.answers.table import MOST_LOGIT, Exportable, ExportTable, Lines, Steps, export_table
+from calibrant.answers.table import Exportable, export_table
 from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
+from calibrant.calibrators.tables.table import MOST_LOGIT, ExportTable, Lines, Steps
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import Choice
 from calibrant.sample.sql import dialects

@@ -12,6 +12,8 @@ from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
+from calibrant.calibrators.tables.steps import steps_of_probabilities
+from calibrant.calibrators.tables.table import ExportTable, Lines
 from calibrant.params.rules import Choice, RuleTable
 from calibrant.text.sentences import Setting
 
@@ -99,6 +101,11 @@ class BetaCalibrator(CurveCalibrator):
     def _curve(self, scores: FloatArray) -> FloatArray:
         p = inner(scores)
         return np.asarray(expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_))
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        zero = np.zeros(1)
+        line = Lines(zero, zero, logit=True, beta=(self.a_, self.b_))
+        return self._curve_table(np.array([self.c_]), line, coverage, steps_of_probabilities())
 
 
 def _increasing(features: FloatArray, rows: DistinctScores, *, intercept: bool) -> tuple[list[float], float]:

@@ -11,6 +11,8 @@ from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.tables.steps import steps_everywhere
+from calibrant.calibrators.tables.table import ExportTable, Lines
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
@@ -103,3 +105,8 @@ class IsotonicCalibrator(CurveCalibrator):
         """Start, value and slope of the piece, as exports have them: the same sum, so the same bits."""
         start, value, slope = self.pieces_.table[np.searchsorted(self.thresholds_, scores, side="right")].T
         return np.asarray(value + slope * (scores - start))
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        start, value, slope = self.pieces_.table.T
+        steps = steps_everywhere(self.thresholds_)
+        return self._curve_table(value, Lines(start, slope), coverage, steps)

@@ -1,5 +1,6 @@
 """A calibrator whose values follow a curve in straight pieces, with limits on its average error in every region."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.predicted_columns import FollowCurve
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator, columns_to_predict
+from calibrant.calibrators.tables.steps import steps_of_bins
+from calibrant.calibrators.tables.table import ExportTable, Lines
 from calibrant.limits.interval import Interval
 from calibrant.params.arrays import as_scores
 from calibrant.sample.scored_data import ScoredData
@@ -72,3 +75,17 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         columns, written = columns_to_predict(self, data), self._written_sets(coverage)
         sets = tuple(written[region] for region in self.pieces_.regions(self.partition_.as_bins()))
         return data.apply(FollowCurve(columns, self.pieces_.cells, self.table_, sets, prefix))
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        """The pieces of the curve, each with the limits and the set of the region that it is part of."""
+        start, value, slope, lower, upper = self.table_.T
+        numbers = self.pieces_.regions(self.partition_.as_bins())
+        return replace(
+            self._region_table(steps_of_bins(self.pieces_.cells), coverage),
+            calibrated=value,
+            lower=lower,
+            upper=upper,
+            sets=self._sets(coverage)[numbers],
+            lines=Lines(start, slope),
+            numbers=numbers,
+        )

@@ -14,6 +14,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.tables.steps import EXPORT_BINS
+from calibrant.calibrators.tables.table import ExportTable, StepFunction, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
@@ -137,6 +139,25 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
         check_is_fitted(self)
         return data.apply(Predict.of(self, data.columns, OPEN_UNIT.check("coverage", coverage), prefix))
+
+    def _table(self, coverage: float) -> ExportTable:
+        """The answers as a table, with sets of that coverage; raise if there is none."""
+        check_is_fitted(self)
+        return self._own_table(coverage)
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        """As `_table`, once fitted. A calibrator that a table can describe implements it."""
+        rule = "predict one value for each bin of the score, or be a curve"
+        raise InvalidTypeError("calibrator", rule, got=type(self).__name__, advice=EXPORT_BINS)
+
+    def _table_notes(self, mark: str = "") -> tuple[str, str]:
+        """For a reader of the table: where it comes from, and what is guaranteed."""
+        guaranteed = " ".join(self.guarantee_.sentence().split())
+        return written_by(type(self).__name__, mark), guaranteed
+
+    def _step_function(self) -> StepFunction | None:
+        """The prediction as a step function of the score; None if it is not one."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""

@@ -11,6 +11,8 @@ from scipy.special import expit, logit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.tables.steps import steps_of_probabilities
+from calibrant.calibrators.tables.table import ExportTable, Lines
 from calibrant.params.rules import Choice, RuleTable
 from calibrant.text.sentences import Setting
 
@@ -108,3 +110,11 @@ class TemperatureCalibrator(CurveCalibrator):
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return np.asarray(expit(self._logits(scores) / self.temperature_))
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        zero = np.zeros(1)
+        factor = 1.0 / self.temperature_
+        if self.scale == "logit":
+            return self._curve_table(zero, Lines(zero, np.array([factor]), logit=True), coverage)
+        line = Lines(zero, zero, logit=True, beta=(factor, factor))
+        return self._curve_table(zero, line, coverage, steps_of_probabilities())

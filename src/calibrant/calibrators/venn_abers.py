@@ -11,6 +11,8 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.tables.steps import steps_everywhere
+from calibrant.calibrators.tables.table import ExportTable, StepFunction
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.venn_abers import multiprobabilities
@@ -161,6 +163,13 @@ class VennAbersCalibrator(CurveCalibrator):
         if scores.size < _MANY_SCORES:
             return table[self.cuts_.searchsorted(scores, side="right")]
         return kernels.look_up(scores, self.cuts_, table)
+
+    def _step_function(self) -> StepFunction:
+        return StepFunction(self.cuts_, merged(self.p0_, self.p1_, self.loss))
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        found = self._step_function()
+        return self._curve_table(found.values, None, coverage, steps_everywhere(found.cuts))
 
 
 def merged(p0: FloatArray, p1: FloatArray, loss: str) -> FloatArray:

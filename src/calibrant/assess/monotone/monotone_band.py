@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, kept_rows, weights_of
+from calibrant.calibrators.tables.steps import steps_everywhere
+from calibrant.calibrators.tables.table import ExportTable, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import as_scores
@@ -22,6 +24,7 @@ from calibrant.params.saved_state import check_schema, read_classes, read_count,
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import one_row_each, read_rows
 from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
 from calibrant.text.sentences import shown
 
@@ -258,6 +261,21 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             if not self._facts.keyed:  # in files of earlier releases
                 assumed += ("the order of the rows says nothing about scores and labels",)
         return f"{basis}, {claim}.{of_groups}{of_weights} Assumed: {'; '.join(assumed)}."
+
+    def _table(self, coverage: float) -> ExportTable:
+        """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its knot."""
+        check_is_fitted(self)
+        cuts = np.union1d(self.steps_.lower_knots, np.nextafter(self.steps_.upper_knots, np.inf))
+        lower, upper = self.predict_interval(np.append(-LARGEST, cuts)).T
+        return ExportTable(
+            (steps_everywhere(cuts),),
+            (lower + upper) / 2.0,
+            coverage,
+            (written_by("MonotoneBand"), self.sentence()),
+            lower=lower,
+            upper=upper,
+            named={"lower": "lower", "upper": "upper"},
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted band as plain JSON values; `from_dict` reads it back."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
 from calibrant.text.numbers import above_cap, limits, lower, nearest, percent, plain, rows, upper
 from calibrant.text.sentences import TextTable, shown
+
+if TYPE_CHECKING:
+    from calibrant.calibrators.tables.table import ExportTable
 
 SCHEMA = "calibrant.threshold/1"
 """The schema of saved thresholds."""
@@ -355,6 +358,12 @@ class Threshold:
             here = _where(segments, segment, values.size)
             low[here], high[here] = ends
         return values >= high, values < low
+
+    def _table(self, coverage: float) -> "ExportTable":
+        """The thresholds as a table, for exports."""
+        from calibrant.assess.threshold.exported import threshold_table
+
+        return threshold_table(self, coverage)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""

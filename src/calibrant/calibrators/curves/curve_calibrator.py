@@ -14,6 +14,8 @@ from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weights_of
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.calibrators.tables.steps import steps_everywhere
+from calibrant.calibrators.tables.table import ExportTable, Lines, Steps
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
 from calibrant.params.labels import Classes
@@ -34,7 +36,7 @@ class CurveCalibrator(ScoreCalibrator):
     A subclass names what it learns (`_learned`, without the underscores of the attributes) and, unless it is strictly
     increasing, what is said in place of a guarantee (`_claim`). It says how the state is learned (`_learn`), how a
     state is checked and set (`_set_curve`), and what the curve is (`_curve`). `fit` goes through `_set_curve` too, so
-    that fitted and saved calibrators obey the same rules.
+    that fitted and saved calibrators obey the same rules. One that can be exported gives its table, too (`_own_table`).
     """
 
     _learned: ClassVar[tuple[str, ...]]
@@ -119,6 +121,23 @@ class CurveCalibrator(ScoreCalibrator):
         self._warn_of_other_scale(checked)
         # contiguous doubles: numpy may round a logarithm differently for strided ones
         return np.ascontiguousarray(checked, dtype=np.float64)
+
+    def _curve_table(
+        self,
+        value: FloatArray,
+        lines: Lines | None,
+        coverage: float,
+        steps: Steps | None = None,
+    ) -> ExportTable:
+        """A table of the curve; it has one step unless steps are given."""
+        return ExportTable(
+            (steps_everywhere(np.empty(0)) if steps is None else steps,),
+            value,
+            coverage,
+            self._table_notes(),
+            classes=tuple(self.classes_.tolist()),
+            lines=lines,
+        )
 
     def _state(self) -> dict[str, Any]:
         learned = {name: np.asarray(getattr(self, f"{name}_")).tolist() for name in self._learned}

@@ -16,6 +16,8 @@ from calibrant.calibrators.regions.grouped_rows import cut_rows
 from calibrant.calibrators.regions.parameters import FitParameters
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.calibrators.tables.steps import steps_of_bins
+from calibrant.calibrators.tables.table import ExportTable, Steps
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
@@ -168,6 +170,22 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         """The set of each region as text."""
         sets, names = self._sets(coverage), [str(label) for label in self.classes_.tolist()]
         return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        return self._region_table(steps_of_bins(self.partition_), coverage)
+
+    def _region_table(self, steps: tuple[Steps, ...], coverage: float) -> ExportTable:
+        """A table of the regions, where `steps` say which scores belong to each."""
+        return ExportTable(
+            steps,
+            self.guarantee_.value,
+            coverage,
+            self._table_notes(f", partition {self.partition_.fingerprint}"),
+            classes=tuple(self.classes_.tolist()),
+            lower=self.guarantee_.lower,
+            upper=self.guarantee_.upper,
+            sets=self._sets(coverage),
+        )
 
     def _state(self) -> dict[str, Any]:
         return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict(), **self._facts.to_dict()}
