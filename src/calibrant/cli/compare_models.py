@@ -1,5 +1,6 @@
 """`calibrant compare-models`: which model is better, on the same rows."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -46,74 +47,143 @@ def command(**options: Any) -> None:
     calibrant compare-models scores.csv --score old --score new --label y -o models.html
     calibrant compare-models scores.parquet --score a --score b --score c --label y --json
     """
-    from calibrant import compare_models
-
-    output = options["output"]
     check_report(options)
-    names = options["score"]
+    _check_names(options["score"])
+    read = _read(options)
+    found = _compare(read, options)
+    if options["output"] is not None:
+        _write_report(found, read, options)
+    if options["as_json"]:
+        print_json(_json(found, read, options))
+    else:
+        _show(found, read, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that are compared: the scores of each model, and the rest as in the first sample."""
+
+    n_rows: int
+    """Of the files; those that are compared may be a sample."""
+    scores: dict[str, Any]
+    first: Any
+    n_skipped: int
+    notes: tuple[str, ...]
+    signs: list[dict[str, Any]]
+    about: dict[str, str]
+    labels: dict[str, Any]
+
+    def units(self, options: dict[str, Any]) -> dict[str, Any]:
+        """What is independent, and how much it counts."""
+        groups = self.first.groups
+        return {
+            "importance_weight": self.first.weights,
+            "weight_bound": options["weight_bound"],
+            "groups": None if groups is None else groups.row_keys,
+            "max_group_size": options["max_group_size"],
+        }
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    """Refuse fewer than two columns of scores, or the same column twice."""
     if len(names) < 2:
         got = "none" if not names else f"only {names[0]!r}"
         raise RefusedError("--score", "be given once for each of at least two models", got=got)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise RefusedError("--score", "name different columns", got=f"{repeated[0]!r} more than once")
+        got = f"{repeated[0]!r} more than once"
+        raise RefusedError("--score", "name different columns", got=got)
+
+
+def _read(options: dict[str, Any]) -> _Rows:
+    """Read the scores of each model, of the same rows."""
+    names = options["score"]
     with labelled(options | {"score": names[0]}, "group", "weight") as (source, data, labels):
         n_rows, draw = sample_of(data, options)
-        columns = [
-            source.scored(
-                {"score": name, **{part: getattr(data.columns, part) for part in ("label", "group", "weight")}},
-                skip_missing=options["skip_missing"],
-            )
-            for name in names
-        ]
+        others = {part: getattr(data.columns, part) for part in ("label", "group", "weight")}
+        skip = options["skip_missing"]
+        columns = [source.scored({"score": name, **others}, skip_missing=skip) for name in names]
         samples = [one.with_classes(**labels).collect(draw=draw) for one in columns]
         for name, sample in zip(names, samples, strict=True):
             _check_probabilities(name, sample.scores)
-        facts = samples[0].facts(drawn=False)
+        first = samples[0]
+        facts = first.facts(drawn=False)
         signs = signs_of(data, labels, options)
-        about = facts_of(source, event=f"{data.columns.label} = {samples[0].known.positive}")
+        about = facts_of(source, event=f"{data.columns.label} = {first.known.positive}")
     if draw is not None:
-        drawn = samples[0].scores.size
+        drawn = first.scores.size
         remark(f"comparing a random sample of {drawn:,} of {rows(n_rows)} (--most-rows)")
-    first, level = samples[0], options["confidence"]
     scores = {name: sample.scores for name, sample in zip(names, samples, strict=True)}
-    units = {
-        "importance_weight": first.weights,
-        "weight_bound": options["weight_bound"],
-        "groups": None if first.groups is None else first.groups.row_keys,
-        "max_group_size": options["max_group_size"],
-    }
-    how = {"clip": options["clip"], "random_state": options["seed"]}
-    found = compare_models(first.labels, scores, confidence_level=level, **how, **units, **labels)
-    if output is not None:
-        from calibrant._file import write_file
-        from calibrant.assess.metrics.reliability import reliability_tables
-        from calibrant.draw.report.pages import models_page
+    return _Rows(n_rows, scores, first, facts.skipped, facts.notes, signs, about, labels)
 
-        classes = {"classes": first.known.labels, "pos_label": first.known.positive}
-        tables = reliability_tables(first.labels, scores, level, **units, **classes)
-        page = models_page(found, tables, level, about, options["scale"], texts_of(signs))
-        write_file(page.encode(), output, overwrite=options["overwrite"])
-    if options["as_json"]:
-        counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"],
-                  "report": output, "signs_of_groups": signs}  # fmt: skip
-        print_json({"command": "compare-models", **found.to_dict(), **counts})
-        return
+
+def _compare(read: _Rows, options: dict[str, Any]) -> Any:
+    from calibrant import compare_models
+
+    return compare_models(
+        read.first.labels,
+        read.scores,
+        confidence_level=options["confidence"],
+        clip=options["clip"],
+        random_state=options["seed"],
+        **read.units(options),
+        **read.labels,
+    )
+
+
+def _write_report(found: Any, read: _Rows, options: dict[str, Any]) -> None:
+    from calibrant._file import write_file
+    from calibrant.assess.metrics.reliability import reliability_tables
+    from calibrant.draw.report.pages import models_page
+
+    level = options["confidence"]
+    known = read.first.known
+    tables = reliability_tables(
+        read.first.labels,
+        read.scores,
+        level,
+        **read.units(options),
+        classes=known.labels,
+        pos_label=known.positive,
+    )
+    warnings = texts_of(read.signs)
+    page = models_page(found, tables, level, read.about, options["scale"], warnings)
+    write_file(page.encode(), options["output"], overwrite=options["overwrite"])
+
+
+def _json(found: Any, read: _Rows, options: dict[str, Any]) -> dict[str, Any]:
+    """The comparison as plain values; documented on the page of the command line."""
+    return {
+        "command": "compare-models",
+        **found.to_dict(),
+        "rows": read.n_rows,
+        "skipped_rows": read.n_skipped,
+        "rows_compared": found.n_rows,
+        "seed": options["seed"],
+        "report": options["output"],
+        "signs_of_groups": read.signs,
+    }
+
+
+def _show(found: Any, read: _Rows, options: dict[str, Any]) -> None:
+    """The verdict first, then the losses and their differences."""
     paragraph(sentence(found.verdict), bold=True)
     table(*found.models_table())
     table(*found.differences_table())
     target = f" Expected losses are those{found.population}." if found.population else ""
     paragraph(
-        f"{rows(len(samples[0]), samples[0].n_groups())}.{target} With {percent(found.confidence_level)} confidence, "
-        f"all limits called proved hold at once. For the log loss, probabilities are clipped to "
-        f"[{found.clip:g}, {1 - found.clip:g}]. ECE has no limits. The losses say which "
-        f"model is better, not AUC. Bets were made in the order of seed {found.seed}."
+        f"{rows(len(read.first), read.first.n_groups())}.{target} "
+        f"With {percent(found.confidence_level)} confidence, "
+        "all limits called proved hold at once. "
+        f"For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. "
+        "ECE has no limits. The losses say which model is better, not AUC. "
+        f"Bets were made in the order of seed {found.seed}."
     )
-    for text in facts.notes:
+    for text in read.notes:
         note(render(text, in_options))
-    show_signs(signs)
-    if output is not None:
-        saved(output)
+    show_signs(read.signs)
+    if options["output"] is not None:
+        saved(options["output"])
 
 
 def _check_probabilities(column: str, scores: Any) -> None:
