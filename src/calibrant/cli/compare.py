@@ -44,9 +44,6 @@ def command(**options: Any) -> None:
     calibrant compare visits.csv --score p --label y --group patient
     calibrant compare scores.parquet --score p --label y --bins 10 --json
     """
-    from calibrant import compare
-    from calibrant.assess.compare_models.losses import number_or_none
-
     option.check_bounds(options)
     with labelled(options, "group", "weight") as (_, data, labels):
         n_rows, draw = sample_of(data, options)
@@ -55,10 +52,26 @@ def command(**options: Any) -> None:
         signs = signs_of(data, labels, options)
     if draw is not None:
         remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)")
-    probabilities = bool(sample.scores.size and sample.scores.min() >= 0 and sample.scores.max() <= 1)
-    found = compare(
+    found = _compare(sample, labels, options)
+    if options["as_json"]:
+        counts = {"rows": n_rows, "skipped_rows": facts.skipped}
+        print_json({"command": "compare", **counts, **_json(found), "signs_of_groups": signs})
+        return
+    _show(found, sample)
+    remarks = () if is_quiet() else found.remarks
+    for text in (*facts.notes, *remarks):
+        note(render(text, in_options))
+    show_signs(signs)
+
+
+def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
+    from calibrant import compare
+
+    scores = sample.scores
+    probabilities = bool(scores.size and scores.min() >= 0 and scores.max() <= 1)
+    return compare(
         _contenders(options, probabilities=probabilities),
-        sample.scores,
+        scores,
         sample.labels,
         cv=options["folds"],
         importance_weight=sample.weights,
@@ -70,42 +83,49 @@ def command(**options: Any) -> None:
         confidence_level=options["confidence"],
         **labels,
     )
-    if options["as_json"]:
-        methods = [
-            {"method": method, "guarantee": _sentence(found.guarantee[place])}
-            | {name: getattr(found, name)[place].item() for name in _FIELDS}
-            for place, method in enumerate(found.methods)
-        ]
-        counts = {
-            "rows": n_rows,
-            "skipped_rows": facts.skipped,
-            "rows_compared": found.n_rows,
-            "folds": found.n_folds,
-            "simultaneous": found.simultaneous,
-        }
-        differences = [asdict(one) | {"better": one.better} for one in found.differences]
-        print_json({"command": "compare", **counts, "methods": methods, "differences": differences,
-                    "signs_of_groups": signs})  # fmt: skip
-        return
-    lines = [
-        (
-            method,
-            *(number_or_none(getattr(found, name)[place]) for name in ("log_loss", "brier", "ece", "auc")),
-            "none" if math.isnan(found.epsilon[place]) else upper(found.epsilon[place]),
-            f"{1e3 * found.fit_seconds[place]:,.0f} ms",
-        )
+
+
+def _json(found: Any) -> dict[str, Any]:
+    """The comparison as plain values; documented on the page of the command line."""
+    methods = [
+        {"method": method, "guarantee": _sentence(found.guarantee[place])}
+        | {name: getattr(found, name)[place].item() for name in _FIELDS}
         for place, method in enumerate(found.methods)
     ]
-    table(("method", "log loss", "Brier", "ECE", "AUC", "guaranteed", "fit"), lines)
+    return {
+        "rows_compared": found.n_rows,
+        "folds": found.n_folds,
+        "simultaneous": found.simultaneous,
+        "methods": methods,
+        "differences": [asdict(one) | {"better": one.better} for one in found.differences],
+    }
+
+
+def _show(found: Any, sample: Any) -> None:
+    """A line for each method, and how much they differ."""
+    heads = ("method", "log loss", "Brier", "ECE", "AUC", "guaranteed", "fit")
+    table(heads, [_line(found, place) for place in range(len(found.methods))])
     paragraph(
-        f"{rows(len(sample), sample.n_groups())}, {found.n_folds} folds. Only the column guaranteed is proved. The "
-        "others are measured on held-out rows: lower is better, except for AUC, and small differences are noise."
+        f"{rows(len(sample), sample.n_groups())}, {found.n_folds} folds. "
+        "Only the column guaranteed is proved. The others are measured on held-out rows: "
+        "lower is better, except for AUC, and small differences are noise."
     )
     for line in found.difference_lines:
         paragraph(line)
-    for text in (*facts.notes, *(() if is_quiet() else found.remarks)):
-        note(render(text, in_options))
-    show_signs(signs)
+
+
+def _line(found: Any, place: int) -> tuple[Any, ...]:
+    """What was measured of a method, and what it guarantees."""
+    from calibrant.assess.compare_models.losses import number_or_none
+
+    measured = [getattr(found, name)[place] for name in ("log_loss", "brier", "ece", "auc")]
+    epsilon = found.epsilon[place]
+    return (
+        found.methods[place],
+        *map(number_or_none, measured),
+        "none" if math.isnan(epsilon) else upper(epsilon),
+        f"{1e3 * found.fit_seconds[place]:,.0f} ms",
+    )
 
 
 def _sentence(guarantee: Any) -> str:
