@@ -43,24 +43,47 @@ def _of_objects(times: NDArray[np.object_]) -> NDArray[Any]:
     if missing:
         raise missing_entry("time", missing[0], len(missing), repr(times[missing[0]]))
     kinds = {type(entry) for entry in times}
-    if all(issubclass(kind, int | float | np.number) or kind.__name__ == "Decimal" for kind in kinds):
+    if all(_is_number(kind) for kind in kinds):
         return np.array([plain_number(entry) for entry in times.tolist()])
-    if not (all(issubclass(kind, date | np.datetime64) for kind in kinds) or kinds <= {str, np.str_}):
+    if not _are_dates(kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise InvalidTypeError("time", _RULE, got=names, advice="give one kind of entry")
-    if all(issubclass(kind, datetime) for kind in kinds) and any(entry.tzinfo is not None for entry in times):
-        try:
-            return np.array([entry.timestamp() for entry in times.tolist()])
-        except (OverflowError, OSError):
-            raise InvalidValueError("time", _RULE, got="dates out of range") from None
-    found = []
-    for entry in times.tolist():
-        try:
-            found.append(_iso(entry) if isinstance(entry, str) else entry)
-        except ValueError:
-            advice = "text in another order, such as 31/01/2024, does not sort by time"
-            raise InvalidValueError("time", _RULE, got=shown(entry), advice=advice) from None
-    return np.array(found, "datetime64")
+    if _are_moments(kinds) and any(entry.tzinfo is not None for entry in times):
+        return _seconds(times)
+    return np.array([_numpy_date(entry) for entry in times.tolist()], "datetime64")
+
+
+def _is_number(kind: type) -> bool:
+    return issubclass(kind, int | float | np.number) or kind.__name__ == "Decimal"
+
+
+def _are_dates(kinds: set[type]) -> bool:
+    """Whether all entries are dates, or all are text."""
+    return kinds <= {str, np.str_} or all(issubclass(kind, date | np.datetime64) for kind in kinds)
+
+
+def _are_moments(kinds: set[type]) -> bool:
+    """Whether all entries are dates with a time of day."""
+    return all(issubclass(kind, datetime) for kind in kinds)
+
+
+def _seconds(moments: NDArray[np.object_]) -> NDArray[Any]:
+    """Dates with time zones, as seconds since 1970."""
+    try:
+        return np.array([moment.timestamp() for moment in moments.tolist()])
+    except (OverflowError, OSError):
+        raise InvalidValueError("time", _RULE, got="dates out of range") from None
+
+
+def _numpy_date(entry: Any) -> Any:
+    """A date as it is, or text of a date as numpy reads it."""
+    if not isinstance(entry, str):
+        return entry
+    try:
+        return _iso(entry)
+    except ValueError:
+        advice = "text in another order, such as 31/01/2024, does not sort by time"
+        raise InvalidValueError("time", _RULE, got=shown(entry), advice=advice) from None
 
 
 def _iso(text: str) -> Any:
