@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
-from calibrant._optional import needed
+from calibrant._optional import needed, pa
 from calibrant.errors import InvalidTypeError
 from calibrant.kernels.libraries import is_device_array
 from calibrant.params.rules import Flag, thread_count
@@ -88,29 +88,55 @@ def scored(
         from calibrant.sample.sources.device import DeviceData
 
         return DeviceData(source, columns)
-    package, kind = type(source).__module__.partition(".")[0], type(source).__name__
-    engine, data = _ENGINES.get((package, kind), (None, ""))
-    pa = needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
+    engine, data = _ENGINES.get(_package_and_name(source), (None, ""))
+    needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
     if engine is not None:
         make: type[ScoredData] = getattr(import_module(f"calibrant.sample.sources.{engine}"), data)
         return make(source, columns, progress=progress)
-    several = source if isinstance(source, list | tuple) else ()
-    paths = [source] if isinstance(source, str | Path) else several
-    if paths and all(isinstance(path, str | Path) for path in paths):
+    paths = _paths(source)
+    if paths:
         from calibrant.sample.sources.files import from_files
 
         return from_files(paths, columns, threads=threads, progress=progress, format=format)
+    return _from_arrow(source, columns, threads, progress)
+
+
+def _package_and_name(source: object) -> tuple[str, str]:
+    """The package and the name of the type, which load no library."""
+    package = type(source).__module__.partition(".")[0]
+    return package, type(source).__name__
+
+
+def _paths(source: object) -> list[str | Path]:
+    """The path, or the list of paths, that the source is; empty if it is neither."""
+    several = source if isinstance(source, list | tuple) else [source]
+    if all(isinstance(path, str | Path) for path in several):
+        return list(several)
+    return []
+
+
+def _from_arrow(source: object, columns: Columns, threads: int, progress: Progress) -> ScoredData:
+    """Data in memory, and what pyarrow reads: tables, datasets and streams."""
     from calibrant.sample.sources.arrow import as_table, from_arrow, from_dataset
 
+    package, name = _package_and_name(source)
+    is_stream = hasattr(source, "__arrow_c_stream__")
     if isinstance(source, Mapping):
-        source = as_table(source.items())
-    elif package == "pandas" and kind == "DataFrame" and not hasattr(source, "__arrow_c_stream__"):  # before pandas 2.2
-        source = pa.Table.from_pandas(source, preserve_index=False)
+        return from_arrow(as_table(source.items()), columns, threads=threads, progress=progress)
+    if package == "pandas" and name == "DataFrame" and not is_stream:  # before pandas 2.2
+        table = pa.Table.from_pandas(source, preserve_index=False)
+        return from_arrow(table, columns, threads=threads, progress=progress)
     if package == "pyarrow" and hasattr(source, "get_fragments"):
         return from_dataset(source, columns, threads=threads, progress=progress)
-    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
+    if is_stream or isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return from_arrow(source, columns, threads=threads, progress=progress)
-    rule = "be files, a table, a frame, a relation or a stream"
-    got = f"{type(source).__name__} of {type(several[0]).__name__}" if several else type(source).__name__
-    advice = "give a mapping from names to columns, or pyarrow.Table.from_pylist(rows)" if several else None
-    raise InvalidTypeError("source", rule, got=got, advice=advice)
+    raise _unknown_source(source)
+
+
+def _unknown_source(source: object) -> InvalidTypeError:
+    got = type(source).__name__
+    advice = None
+    if isinstance(source, list | tuple) and source:
+        got = f"{got} of {type(source[0]).__name__}"
+        advice = "give a mapping from names to columns, or pyarrow.Table.from_pylist(rows)"
+    return InvalidTypeError("source", "be files, a table, a frame, a relation or a stream", got=got, advice=advice)
