@@ -224,35 +224,59 @@ class ScorePartition(Bins):
     @classmethod
     def _read(cls, state: Mapping[str, Any]) -> Self:
         check_state(state, ("edges", "low", "high", "first_rank", "last_rank", "n_rows", "atoms"))
-        low = -np.inf if state["low"] is None else Number("a number or None").check("low", state["low"])
-        high = np.inf if state["high"] is None else Number("a number or None").check("high", state["high"])
-        edges = as_numbers(state["edges"], "edges")
-        if (edges[1:] <= edges[:-1]).any():
-            raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
-        if not low < high or (edges.size and not (low < edges[0] and edges[-1] <= high)):
-            raise InvalidValueError("low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}")
-        atoms, n_rows = Flag().check("atoms", state["atoms"]), state["n_rows"]
+        low = _read_end(state["low"], "low", -np.inf)
+        high = _read_end(state["high"], "high", np.inf)
+        edges = _read_edges(state["edges"], low, high)
+        atoms = Flag().check("atoms", state["atoms"])
         aside = Integer(0).check("aside", state.get("aside", 0))
-        ranks = {name: state[name] for name in ("first_rank", "last_rank")}
-        if ranks["first_rank"] is None and ranks["last_rank"] is None and n_rows is None:
+        of_sample = [state["first_rank"], state["last_rank"], state["n_rows"]]
+        given = [value is not None for value in of_sample]
+        if not any(given):
             return cls(edges, (low, high), aside=aside, atoms=atoms)
-        if atoms or any(value is None for value in (*ranks.values(), n_rows)):
+        if atoms or not all(given):
             raise InvalidValueError("first_rank, last_rank and n_rows", "be given together, and without atoms")
-        n_rows = Integer(0).check("n_rows", n_rows)
-        if n_rows > _MOST_ROWS:
-            raise InvalidValueError("n_rows", "be at most 2**62", got=str(n_rows))
-        first, last = (_read_ranks(values, name, edges.size) for name, values in ranks.items())
-        between = np.column_stack([first, last]).ravel()
-        if edges.size and not ((first >= 1).all() and (last <= n_rows).all() and (first <= last).all()):
-            raise InvalidValueError("first_rank", "be at most last_rank, and both lie between 1 and n_rows")
-        if (np.diff(between)[1::2] <= 0).any():
-            raise InvalidValueError("ranks of neighbouring edges", "not overlap")
+        n_rows = _read_size(state["n_rows"])
+        first = _read_ranks(state["first_rank"], "first_rank", edges.size)
+        last = _read_ranks(state["last_rank"], "last_rank", edges.size)
+        _check_ranks(first, last, n_rows)
         absorbing = state.get("absorbing")
         if absorbing is not None and Integer(0).check("absorbing", absorbing) < edges.size:
             raise InvalidValueError("absorbing", f"be at least the number of edges, {edges.size}", got=str(absorbing))
         return cls(
             edges, (low, high), first_rank=first, last_rank=last, n_rows=n_rows, absorbing=absorbing, aside=aside
         )
+
+
+def _read_end(value: Any, name: str, unbounded: float) -> float:
+    """Return one end of the range of scores; None says that there is none."""
+    if value is None:
+        return unbounded
+    return Number("a number or None").check(name, value)
+
+
+def _read_edges(values: Any, low: float, high: float) -> FloatArray:
+    edges = as_numbers(values, "edges")
+    if (edges[1:] <= edges[:-1]).any():
+        raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
+    within = not edges.size or (low < edges[0] and edges[-1] <= high)
+    if not low < high or not within:
+        raise InvalidValueError("low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}")
+    return edges
+
+
+def _read_size(value: Any) -> int:
+    n_rows = Integer(0).check("n_rows", value)
+    if n_rows > _MOST_ROWS:
+        raise InvalidValueError("n_rows", "be at most 2**62", got=str(n_rows))
+    return n_rows
+
+
+def _check_ranks(first: IntArray, last: IntArray, n_rows: int) -> None:
+    in_sample = (first >= 1).all() and (last <= n_rows).all()
+    if not in_sample or (first > last).any():
+        raise InvalidValueError("first_rank", "be at most last_rank, and both lie between 1 and n_rows")
+    if (first[1:] <= last[:-1]).any():
+        raise InvalidValueError("ranks of neighbouring edges", "not overlap")
 
 
 def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
