@@ -25,7 +25,7 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
 
     from calibrant.classifier.folds import of_latest
     from calibrant.params.rules import FRACTION_OR_COUNT
-    from calibrant.sample.batch import absent_rows
+    from calibrant.sample.arrow_columns import absent_rows
     from calibrant.sample.columns import column_of
     from calibrant.sample.draw import id_keys
     from calibrant.sample.sources.arrow import from_arrow

@@ -14,14 +14,17 @@ from calibrant._optional import pa
 from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import EXACT_INTEGERS, LARGEST_WEIGHT
+from calibrant.params.arrays import LARGEST_WEIGHT
 from calibrant.params.labels import plain_number
+from calibrant.sample.arrow_columns import absent_rows, nan_rows, null_rows, numbers, plain_column
 from calibrant.sample.draw import Draw, id_keys, position_keys
 from calibrant.sample.faults import Fault, Faults, Place
 from calibrant.text.sentences import did_you_mean
 
 _NO_PARTS = ("pending", "kept")
-_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
+
+_Unfit = tuple[Fault, NDArray[np.bool_]]
+"""A rule, and a mask of the rows that break it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,122 +196,85 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     """Read the columns of a record batch; with `keys`, also make a key for each row."""
     read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
     scores, unfit = _scores(read["score"], columns.score)
-    for part, column in read.items():
-        if column.null_count:
-            unfit.append((Fault(part, columns.named[part], "have no missing values"), _nulls(column)))
-        nans = _nans(column) if part in ("label", "segment", "group") else None
-        if nans is not None:
-            unfit.append((Fault(part, columns.named[part], "hold no NaN"), nans))
+    unfit += _missing_entries(read, columns)
     weights = None
     if columns.weight is not None:
         weights = numbers(read["weight"], columns.weight, "weight").astype(np.float64)
         unfit += _unfit_weights(weights, read["weight"], columns.weight)
     skipped = None if columns.pending is None else absent_rows(plain_column(batch.column(columns.pending)))
-    faults, bad = Faults(), skipped
-    for fault, rows in unfit:
-        wrong = rows if skipped is None else rows & ~skipped
-        faults += Faults.of(fault, wrong, place)
-        bad = wrong if bad is None else bad | wrong
+    faults, bad = _faulty_rows(unfit, skipped, place)
+    good = None
     if bad is not None:  # faulty rows are left out; the caller raises the faults
         good = np.flatnonzero(~bad)
         read = {part: column.take(good) for part, column in read.items()}
-        scores, weights = scores[good], None if weights is None else weights[good]
+        scores = scores[good]
+        weights = None if weights is None else weights[good]
     row_keys = np.empty(0, dtype=np.uint64)
-    if keys and columns.group is not None:
-        row_keys = id_keys(read["group"], columns.group, "group")
-    elif keys and columns.id is not None:
-        row_keys = id_keys(read["id"], columns.id)
-    elif keys:
-        row_keys = position_keys(place.key, len(batch))[slice(None) if bad is None else good]
+    if keys:
+        row_keys = _row_keys(read, columns, place, len(batch), good)
     found = BatchRows(
         scores,
-        _labels(read["label"], columns.label) if columns.label is not None else None,
+        None if columns.label is None else _labels(read["label"], columns.label),
         None if columns.segment is None else _encoded(read["segment"], "segment", columns.segment).pooled(columns.kept),
         weights,
         row_keys,
-        None if bad is None else good,
+        good,
         0 if skipped is None else int(np.count_nonzero(skipped)),
     )
     return found, faults
 
 
-def plain_column(column: Any) -> Any:
-    """Return the column with a type whose rows Arrow can take and whose `null_count` counts all nulls."""
-    if isinstance(column, pa.ExtensionArray):
-        return plain_column(column.storage)
-    if str(column.type) in _VIEWS:
-        plain = pa.type_for_alias(_VIEWS[str(column.type)])
-        try:
-            return column.cast(plain)
-        except pa.ArrowNotImplementedError:  # pyarrow 17
-            return pa.array(column.to_pylist(), plain)
-    if pa.types.is_dictionary(column.type):
-        entries = plain_column(column.dictionary)
-        if entries is not column.dictionary:
-            column = pa.DictionaryArray.from_arrays(column.indices, entries)
-        return column.dictionary_decode() if entries.null_count else column
-    return column
+def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
+    """Rows without an entry in some column, null or NaN; `_scores` and `_unfit_weights` see to NaN among numbers."""
+    unfit = []
+    names = columns.named
+    for part, column in read.items():
+        name = names[part]
+        if column.null_count:
+            unfit.append((Fault(part, name, "have no missing values"), null_rows(column)))
+        nans = nan_rows(column) if part in ("label", "segment", "group") else None
+        if nans is not None:
+            unfit.append((Fault(part, name, "hold no NaN"), nans))
+    return unfit
 
 
-def _nans(column: Any) -> NDArray[np.bool_] | None:
-    """Return a mask of NaN entries, or None without NaN."""
-    if not pa.types.is_floating(column.type):
-        return None
-    values = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False))
-    if values.dtype != np.float16 and kernels.first_nonfinite(values) < 0:
-        return None
-    nans = np.isnan(values)
-    return nans if nans.any() else None
+def _faulty_rows(
+    unfit: list[_Unfit], skipped: NDArray[np.bool_] | None, place: Place
+) -> tuple[Faults, NDArray[np.bool_] | None]:
+    """Return the faults of rows that are not skipped, and a mask of rows with faults or skipped; None for no mask."""
+    faults = Faults()
+    bad = skipped
+    for fault, rows in unfit:
+        wrong = rows if skipped is None else rows & ~skipped
+        faults += Faults.of(fault, wrong, place)
+        bad = wrong if bad is None else bad | wrong
+    return faults, bad
 
 
-def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
-    """Return a numeric column as float64 or float32, with NaN for null."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return numbers(column.dictionary_decode(), name, part)
-    if kind in (pa.float64(), pa.float32()):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    if pa.types.is_float16(kind):
-        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float32)
-    if pa.types.is_integer(kind):
-        whole = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
-        if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > EXACT_INTEGERS:
-            got = "whole numbers beyond 2**53"
-            raise InvalidValueError(part, "be numbers that float64 can tell apart", got=got, column=name)
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-    if pa.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    text = next((value for value in column.to_pylist() if value is not None), None)
-    raise InvalidTypeError(part, "hold real numbers", got=f"{kind}, such as {text!r}", column=name)
+def _row_keys(read: dict[str, Any], columns: Columns, place: Place, n_rows: int, good: IndexArray | None) -> Keys:
+    """Return a key for each good row: by group, else by id, else by position among all rows of the batch."""
+    if columns.group is not None:
+        return id_keys(read["group"], columns.group, "group")
+    if columns.id is not None:
+        return id_keys(read["id"], columns.id)
+    by_position = position_keys(place.key, n_rows)
+    return by_position if good is None else by_position[good]
 
 
-def _nulls(column: Any) -> NDArray[np.bool_]:
-    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-
-
-def absent_rows(column: Any) -> NDArray[np.bool_] | None:
-    """Return a mask of missing labels, null or NaN, or None if no label is missing."""
-    nans = _nans(column)
-    if column.null_count == 0:
-        return nans
-    return _nulls(column) if nans is None else _nulls(column) | nans
-
-
-def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[tuple[Fault, NDArray[np.bool_]]]]:
+def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[_Unfit]]:
     """Return the scores, and for each rule a mask of the rows that break it."""
     scores = numbers(column, name, "score")
     if kernels.first_nonfinite(scores) < 0:
         return scores, []
-    nans = np.isnan(scores) & ~_nulls(column)
+    nans = np.isnan(scores) & ~null_rows(column)
     return scores, [
         (Fault("score", name, "hold no NaN"), nans),
         (Fault("score", name, "hold no infinity"), np.isinf(scores)),
     ]
 
 
-def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[tuple[Fault, NDArray[np.bool_]]]:
-    unfit = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT)) & ~_nulls(column)
+def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[_Unfit]:
+    unfit = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT)) & ~null_rows(column)
     return [(Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}"), unfit)] if unfit.any() else []
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError
-from calibrant.sample.batch import Columns, Work, absent_rows, check_name, plain_column
+from calibrant.sample.arrow_columns import absent_rows, plain_column
+from calibrant.sample.batch import Columns, Work, check_name
 from calibrant.sample.draw import Draw, position_keys
 from calibrant.sample.faults import Place
 from calibrant.sample.scored_data import ScoredData
