@@ -118,41 +118,67 @@ class _Cutting:
         not be left out. With importance weights a tied edge is a region of its own, because nothing bounds its weighted
         share. Rows that chose segments, those with the smallest hashes of all, are among those of the look.
         """
-        data, drawn, sizes = self.data, self.segments.drawn, self.data.sizes()
+        sizes = self.data.sizes()
         bins = self._bins(sizes)
-        looks_at = can_look and not (isinstance(data, MemoryRows) and data.repeats is not None)
-        looks = {name: look_size(rows, bins[name]) if looks_at else 0 for name, rows in sizes.items()}
-        looks = {name: max(rows, drawn.get(name, 0)) for name, rows in looks.items()}
-        cuts, parts = dict.fromkeys(sizes, 0), Split({}, sizes, data)
-        if any(looks.values()):
-            parts = data.first_rows(self.seed, looks, sizes)
-            tied = {name for name, scores in parts.drawn.items() if repeated(scores).size}
-            cuts = {name: split_size(rows, bins[name]) if name in tied else 0 for name, rows in sizes.items()}
-        taken = {name: max(looks[name], cuts[name]) for name in sizes}
-        if any(cuts.values()):
-            parts = data.first_rows(self.seed, taken, sizes)
-        # hardly any row may be left of a segment that was chosen by few rows; one without any is one bin
-        left = {name: max(rows - taken[name], 1) for name, rows in sizes.items()}
-        ranks = {name: edge_ranks(rows, min(bins[name], rows)) for name, rows in left.items() if not cuts[name]}
-        edges = parts.others.order_statistics(ranks) if ranks else {}
-        # the number of rows of a segment estimates its mass, except among the rows that chose the segments
-        aside = {name: rows - drawn.get(name, 0) for name, rows in taken.items()}
-        cells = joined_bins(
-            {
-                name: ScorePartition.at(edges[name], aside[name])
-                if name in ranks
-                else ScorePartition.from_tied_scores(parts.drawn[name], bins[name], aside=aside[name])
-                for name in sizes
-            }
-        )
-        tally, classes, reach = parts.others.tally_and_reach(cells, weighted=self.weighted)
+        aside = self._set_aside(sizes, bins, can_look)
+        others = aside.parts.others
+        drawn = aside.parts.drawn
+        cells = self._finest_cells(sizes, bins, aside)
+        tally, classes, reach = others.tally_and_reach(cells, weighted=self.weighted)
         absorbs = self.settings.split is not None and not self.weighted
-        partition = cells.cut_by_cells(tally.counts, {name: bins[name] - 1 for name in sizes} if absorbs else None)
-        reach = sum(map(Reach.of, parts.drawn.values()), reach)
-        looked = sum(rows for name, rows in looks.items() if not cuts[name])
-        facts = replace(data.facts(drawn=any(taken.values())), looked=looked, cutting=sum(cuts.values()))
-        counted = tally.regrouped(partition.count_regions, partition)
-        return Binned(partition, counted, classes, reach, parts.others, facts, data, parts.drawn)
+        n_edges = {name: bins[name] - 1 for name in sizes}
+        partition = cells.cut_by_cells(tally.counts, n_edges if absorbs else None)
+        reach = sum(map(Reach.of, drawn.values()), reach)
+        facts = replace(
+            self.data.facts(drawn=any(aside.taken.values())),
+            looked=sum(rows for name, rows in aside.looks.items() if not aside.cuts[name]),
+            cutting=sum(aside.cuts.values()),
+        )
+        regrouped = tally.regrouped(partition.count_regions, partition)
+        return Binned(partition, regrouped, classes, reach, others, facts, self.data, drawn)
+
+    def _set_aside(self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool) -> "_SetAside":
+        """Look at a few rows of each segment; of one that is tied, draw more, which cut its bins."""
+        looks = self._look_sizes(sizes, bins, can_look)
+        if not any(looks.values()):
+            return _SetAside(looks, dict.fromkeys(sizes, 0), Split({}, sizes, self.data))
+        parts = self.data.first_rows(self.seed, looks, sizes)
+        tied = {name for name, scores in parts.drawn.items() if repeated(scores).size}
+        cuts = {name: split_size(rows, bins[name]) if name in tied else 0 for name, rows in sizes.items()}
+        aside = _SetAside(looks, cuts, parts)
+        if any(cuts.values()):
+            return replace(aside, parts=self.data.first_rows(self.seed, aside.taken, sizes))
+        return aside
+
+    def _look_sizes(
+        self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
+    ) -> dict[Hashable, int]:
+        """How many rows of each segment are looked at; those that chose the segments are among them."""
+        chosen_by = self.segments.drawn
+        repeats = isinstance(self.data, MemoryRows) and self.data.repeats is not None
+        if repeats or not can_look:
+            return {name: chosen_by.get(name, 0) for name in sizes}
+        return {name: max(look_size(rows, bins[name]), chosen_by.get(name, 0)) for name, rows in sizes.items()}
+
+    def _finest_cells(
+        self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], aside: "_SetAside"
+    ) -> ScorePartition | SegmentedPartition:
+        """Cells at order statistics of the counted rows, or in segments that are tied at quantiles of drawn rows."""
+        taken = aside.taken
+        # hardly any row may be left of a segment that was chosen by few rows; one without any is one bin
+        left = {name: max(rows - taken[name], 1) for name, rows in sizes.items() if not aside.cuts[name]}
+        ranks = {name: edge_ranks(rows, min(bins[name], rows)) for name, rows in left.items()}
+        edges = aside.parts.others.order_statistics(ranks) if ranks else {}
+        cells = {}
+        for name in sizes:
+            # the number of rows of a segment estimates its mass, except among the rows that chose the segments
+            random_rows = taken[name] - self.segments.drawn.get(name, 0)
+            if name in ranks:
+                cells[name] = ScorePartition.at(edges[name], random_rows)
+            else:
+                scores = aside.parts.drawn[name]
+                cells[name] = ScorePartition.from_tied_scores(scores, bins[name], aside=random_rows)
+        return joined_bins(cells)
 
     def split_quantiles(self, split: float) -> Binned:
         """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
@@ -172,6 +198,28 @@ class _Cutting:
         partition = joined_bins(each_part({name: name for name in parts.sizes}, cut))
         tallied = parts.others.tally_and_reach(partition, weighted=self.weighted)
         return Binned(partition, *tallied, parts.others, self.data.facts(drawn=True), self.data, parts.drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class _SetAside:
+    """Rows that are not counted.
+
+    Attributes
+    ----------
+    looks, cuts : dict of int
+        How many rows of each segment are looked at, and how many cut its bins: the same rows, and some more.
+    parts : Split
+        These rows, and the others.
+    """
+
+    looks: dict[Hashable, int]
+    cuts: dict[Hashable, int]
+    parts: Split
+
+    @property
+    def taken(self) -> dict[Hashable, int]:
+        """How many rows of each segment are set aside."""
+        return {name: max(looked, self.cuts[name]) for name, looked in self.looks.items()}
 
 
 def look_size(n_rows: int, n_bins: int) -> int:

@@ -1,6 +1,6 @@
 """Which segments have regions of their own; all others share those of "other"."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -34,24 +34,44 @@ def chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_dr
     if data.columns.segment is None:
         return ChosenSegments()
     if settings.keep_segments is not None:
-        kept, sizes = frozenset(settings.keep_segments), data.sizes()
-        refused = [name for name in kept if name not in sizes or name == OTHER.value]
-        if refused:
-            rule = f"name segments of the data, none of them {OTHER.value!r}"
-            raise InvalidValueError("keep_segments", rule, got=shown(refused[0]))
-        return ChosenSegments(kept, {}, tuple(name for name in sizes if name not in kept))
-    looks = settings.split == "auto" and settings.strategy == "quantile" and can_draw
-    fixed = data.columns.group is not None or (isinstance(data, MemoryRows) and data.repeats is not None)
-    if settings.min_rows is None or (settings.min_rows == "auto" and (fixed or not looks)):
+        return _given_segments(data, settings.keep_segments)
+    if settings.min_rows is None:
         return ChosenSegments()
+    if settings.min_rows == "auto" and not _draws_by_default(data, settings, can_draw):
+        return ChosenSegments()
+    return _drawn_segments(data, settings, seed)
+
+
+def _given_segments(data: ScoredData, names: Iterable[Hashable]) -> ChosenSegments:
+    kept = frozenset(names)
+    sizes = data.sizes()
+    refused = [name for name in kept if name not in sizes or name == OTHER.value]
+    if refused:
+        rule = f"name segments of the data, none of them {OTHER.value!r}"
+        raise InvalidValueError("keep_segments", rule, got=shown(refused[0]))
+    return ChosenSegments(kept, {}, tuple(name for name in sizes if name not in kept))
+
+
+def _draws_by_default(data: ScoredData, settings: CutParameters, can_draw: bool) -> bool:
+    """Whether rows are drawn for a look anyway, which can then choose segments, too."""
+    repeats = isinstance(data, MemoryRows) and data.repeats is not None
+    if repeats or data.columns.group is not None:
+        return False
+    return settings.split == "auto" and settings.strategy == "quantile" and can_draw
+
+
+def _drawn_segments(data: ScoredData, settings: CutParameters, seed: int) -> ChosenSegments:
+    """Keep the segments with enough rows in a random draw."""
     parts = data.split_by(segment_draw(data, settings, seed))
-    n_rows, drawn = sum(parts.sizes.values()), {name: len(scores) for name, scores in parts.drawn.items()}
+    n_rows = sum(parts.sizes.values())
+    drawn = {name: len(scores) for name, scores in parts.drawn.items()}
     kept = kept_segments(drawn, _fewest(settings, n_rows) * sum(drawn.values()) / max(n_rows, 1))
     pooled = tuple(name for name in parts.sizes if name not in kept)
     if not pooled:
         return ChosenSegments(kept, drawn, ())
+    own = {name: drawn[name] for name in kept}
     others = sum(drawn[name] for name in pooled)
-    return ChosenSegments(kept, {**{name: drawn[name] for name in kept}, OTHER: others}, pooled)
+    return ChosenSegments(kept, {**own, OTHER: others}, pooled)
 
 
 def fewest_rows(n_rows: int, n_bins: int | str) -> int:
