@@ -39,10 +39,10 @@ def test_probabilities_that_are_off_move_towards_the_rates():
     assert np.abs(found.predict(p) - rate).mean() < 0.6 * np.abs(p - rate).mean()
 
 
-def test_epsilon_is_no_more_than_a_quarter_above_half_of_the_widest_limits():
+def test_epsilon_is_little_more_than_half_of_the_widest_limits():
     guarantee = _fitted(np.random.default_rng(3), 3_000, off=0.3).guarantee_
     half = ((guarantee.errors.upper - guarantee.errors.lower) / 2).max()
-    assert guarantee.epsilon < 1.3 * half
+    assert guarantee.epsilon < 1.4 * half  # 1.35 is allowed, so that probabilities move little
 
 
 def test_a_region_that_no_row_falls_into_has_no_limits():

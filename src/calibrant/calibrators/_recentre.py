@@ -14,7 +14,7 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.limits.interval import Interval
 
-_SLACK = 0.25  # by how much more than the smallest epsilon is taken, so that probabilities move less
+_SLACK = 0.35  # by how much more than the smallest epsilon is taken, so that probabilities move less
 _LEAST_SLOPE = 0.2  # of the moved curve in a region
 _BEYOND = 0.5  # of the distance to the nearest probabilities of pilot rows: how far the curve moves at 0 and 1
 
@@ -72,7 +72,7 @@ class _Programme:
 def recentred(
     knots: FloatArray, errors: Interval, averages: Interval, rows: IntArray, reach: tuple[float, float]
 ) -> Moved:
-    """The curve that moves p least, with an epsilon of at most 1.25 times the smallest that is possible.
+    """The curve that moves p least, with an epsilon of at most 1.35 times the smallest that is possible.
 
     `rows` are the numbers of rows of each region, and `reach` the range of the probabilities of most pilot rows.
     Probabilities near 0 and 1 move little.

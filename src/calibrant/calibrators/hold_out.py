@@ -1,4 +1,4 @@
-"""Probabilities that are kept as they are, with a proof of how far they can be off."""
+"""Probabilities that were fixed beforehand, moved little or not at all, with a proof of how far they can be off."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
@@ -37,10 +37,11 @@ _OF_ROWS = "Ville's inequality for bets on label less probability, and exact bin
 
 @dataclass(eq=False, repr=False)
 class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arrays=True):
-    """Keeps probabilities as they are, and proves how far they can be off on average, in every region at once.
+    """Proves how far probabilities can be off on average, in every region at once, and moves them little or not at all.
 
     For probabilities that were fixed before the rows of `fit` were seen: those of a model that was calibrated on other
-    rows, the pilot rows. `CalibratedClassifier` uses it on the rows that it holds out.
+    rows, the pilot rows. `CalibratedClassifier` uses it on the rows that it holds out. Where the rows show that
+    probabilities are off, they are moved towards the rates, in order, until epsilon is small.
 
     Claimed, for every distribution of probabilities and labels: with probability at least `confidence_level` over the
     rows of `fit`, in every region at once, the average probability differs from the true rate of the positive class by
@@ -86,8 +87,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     >>> p = rng.uniform(size=5_000)
     >>> y = rng.uniform(size=5_000) < p
     >>> proved = HoldOutCalibrator().fit(p[4_000:], y[4_000:], pilot_scores=p[:4_000], pilot_y=y[:4_000])
-    >>> proved.predict([0.25]), proved.guarantee_.epsilon < 0.11
-    (array([0.25]), True)
+    >>> bool(abs(proved.predict([0.25])[0] - 0.25) < 0.05), proved.guarantee_.epsilon < 0.13
+    (True, True)
     """
 
     _rules: ClassVar[RuleTable] = {"n_bins": N_BINS}
