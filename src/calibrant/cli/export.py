@@ -37,36 +37,61 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     calibrant export model.json --to onnx -o model.onnx
     calibrant export threshold.json --to sql --dialect duckdb --table scores    # from calibrant threshold -o
     """
-    target, dialect = options["target"], options["dialect"]
     output = None if options["output"] in (None, "-") else options["output"]
-    if target == "sql" and dialect is None:
+    _check_options(ctx, options, output)
+    if output is not None:
+        check_target(options)
+    content = _content(options)
+    if output is not None:
+        _write(content, output, options)
+    if options["as_json"]:
+        print_json(_json(content, output, options))
+    elif output is None:
+        print_verbatim(str(content))
+    else:
+        saved(output, err=True)
+
+
+def _check_options(ctx: click.Context, options: dict[str, Any], output: str | None) -> None:
+    """Refuse options that the target needs and that are missing, or that it does not have."""
+    target = options["target"]
+    if target == "sql" and options["dialect"] is None:
         raise click.UsageError(f"--to sql needs --dialect: one of {', '.join(DIALECTS)}", ctx)
     if target != "sql" and any(options[name] for name in ("dialect", "table", "score", "segment")):
         raise click.UsageError("--dialect, --table, --score and --segment are for --to sql", ctx)
     if target == "onnx" and output is None:
         raise click.UsageError("--to onnx needs -o model.onnx", ctx)
-    if output is not None:
-        check_target(options)
+
+
+def _content(options: dict[str, Any]) -> str | bytes:
+    """The exported model; an error names a calibrator by the option that made it."""
     model = read_model(options["model"], exported=True)
     try:
-        content = _exported(model, options)
+        return _exported(model, options)
     except InvalidTypeError as error:
         method = settings_of(model).get("method")
-        if error.parameter == "calibrator" and isinstance(method, str):  # named as it was made
+        if error.parameter == "calibrator" and isinstance(method, str):
             error.got = f"--method {method}"
         raise
-    if output is not None:
-        from calibrant._file import write_file
 
-        data = content.encode() if isinstance(content, str) else content
-        write_file(data, output, overwrite=options["overwrite"])
-    if options["as_json"]:
-        text = content if isinstance(content, str) and output is None else None
-        print_json({"command": "export", "to": target, "dialect": dialect, "output": output, "text": text})
-    elif output is None:
-        print_verbatim(str(content))
-    else:
-        saved(output, err=True)
+
+def _write(content: str | bytes, output: str, options: dict[str, Any]) -> None:
+    from calibrant._file import write_file
+
+    data = content.encode() if isinstance(content, str) else content
+    write_file(data, output, overwrite=options["overwrite"])
+
+
+def _json(content: str | bytes, output: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """What was written, or the text itself if it was not written to a file."""
+    is_shown = isinstance(content, str) and output is None
+    return {
+        "command": "export",
+        "to": options["target"],
+        "dialect": options["dialect"],
+        "output": output,
+        "text": content if is_shown else None,
+    }
 
 
 def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
