@@ -207,6 +207,92 @@ def test_no_parameter_of_the_public_functions_and_estimators_takes_anything() ->
             assert part.name == "self" or keywords or part.annotation not in (Any, inspect.Parameter.empty), name
 
 
+MOST_COMPLEX = 19
+"""Cyclomatic complexity, counted as radon does. A function with more is split into steps that have names."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def branches(node: ast.AST) -> int:
+    """Decisions that a node itself takes, those within it apart."""
+    match node:
+        case ast.If() | ast.IfExp() | ast.Assert():
+            return 1
+        case ast.For() | ast.AsyncFor() | ast.While():
+            return 1 + bool(node.orelse)
+        case ast.Try() | ast.TryStar():
+            return len(node.handlers) + bool(node.orelse)
+        case ast.BoolOp():
+            return len(node.values) - 1
+        case ast.comprehension():
+            return 1 + len(node.ifs)
+        case ast.Match():
+            catch_all = any(isinstance(case.pattern, ast.MatchAs) and not case.pattern.pattern for case in node.cases)
+            return len(node.cases) - catch_all
+    return 0
+
+
+def complexity(function: Function) -> int:
+    """One more than the decisions of a function; functions and classes within it count on their own."""
+    count = 1
+    waiting: list[ast.AST] = [*function.body]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, Function | ast.ClassDef):
+            count += branches(node)
+            waiting += ast.iter_child_nodes(node)
+    return count
+
+
+DECISIONS = """
+def decisions(rows, limit=3 if True else 4):
+    if rows and limit or rows:                        # 1, and 2 operators
+        assert rows                                   # 1
+    elif limit:                                       # 1
+        return [row for row in rows if row if limit]  # 3
+    else:
+        return 1 if limit else 2                      # 1
+    for row in rows:                                  # 1
+        continue
+    else:                                             # 1
+        pass
+    while limit:                                      # 1
+        break
+    try:
+        match rows:
+            case 1 | 2:                               # 1
+                pass
+            case [_]:                                 # 1
+                pass
+            case _:
+                pass
+    except TypeError:                                 # 1
+        pass
+    except ValueError:                                # 1
+        pass
+    else:                                             # 1
+        pass
+    with rows:
+        inside = lambda row: row and limit            # 1
+    def inner():
+        return limit and rows
+"""
+
+
+def test_complexity_is_counted_as_radon_counts_it() -> None:
+    [function] = ast.parse(DECISIONS).body
+    assert isinstance(function, ast.FunctionDef)
+    assert complexity(function) == 1 + 18
+
+
+@pytest.mark.broad
+def test_no_function_is_too_complex(sources: dict[Path, list[ast.AST]]) -> None:
+    functions = [(path, node) for path, nodes in sources.items() for node in nodes if isinstance(node, Function)]
+    assert len(functions) > 1_000
+    found = [(complexity(node), f"{path}, line {node.lineno}: {node.name}") for path, node in functions]
+    assert [one for one in found if one[0] > MOST_COMPLEX] == []
+
+
 METHODS_AND_PEOPLE = ("_typing", "betting", "binning", "hoeffding")
 
 
