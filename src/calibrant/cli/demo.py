@@ -73,7 +73,8 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
         _write_csv(december, paths["december"])
         _report(paths["report"], calibrator, before, after, held_out, fingerprint)
         picture = _picture(folder, calibrator, held_out, december)
-    kept, kept_december = _kept(calibrator, held_out), _kept(calibrator, december)
+    kept = _kept(calibrator, held_out)
+    kept_december = _kept(calibrator, december)
     n_regions = len(calibrator.guarantee_.regions)
     if as_json:
         print_json(
@@ -92,18 +93,28 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     show_audit(before)
     _head("After: what is guaranteed")
     show_promise(calibrator)
+    _show_kept(kept, kept_december, n_regions, len(held_out), after)
+    _decisions(calibrator, held_out)
+    say()
+    saved(paths["report"])
+    _show_next(paths, folder)
+
+
+def _show_kept(kept: int, kept_december: int, n_regions: int, n_held_out: int, after: "Audit") -> None:
+    """In how many regions the guarantee held, on held-out flights and in December."""
     _head("Does the guarantee hold?")
     paragraph(
-        f"On {len(held_out):,} held-out flights, the confidence interval of the observed rate meets the "
+        f"On {n_held_out:,} held-out flights, the confidence interval of the observed rate meets the "
         f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {after.sentence()}"
     )
     paragraph(
         f"In December it is {kept_december} of {n_regions}: more flights were late at the same score. The guarantee is "
         "for rows drawn like the calibration rows, so it does not cover December. Calibrate again."
     )
-    _decisions(calibrator, held_out)
-    say()
-    saved(paths["report"])
+
+
+def _show_next(paths: dict[str, str], folder: Path) -> None:
+    """Commands that go on from here."""
     say()
     say("Next, with the same scores:")
     say(f"  calibrant audit {paths['scores']} --score score --label outcome --pos-label late --segment carrier")
