@@ -8,7 +8,7 @@ from scipy.stats import binom, binomtest
 
 from calibrant import threshold
 from calibrant.assess.threshold.rank_tests import chained, ranked
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, fingerprint_of
 from worlds.promises import assert_kept
 from worlds.thresholds import MIDS, WORLDS, draws, in_groups, is_kept, true_precision
 
@@ -150,7 +150,8 @@ def test_a_fixed_seed_keeps_tied_worlds_with_few_rows():
     for _ in range(tried):
         kind = rng.choice(3, p=shares, size=14)
         labels = (rng.uniform(size=14) < np.take(rates, kind)).astype(np.uint8)
-        ladder, proved = ranked(values[kind], labels, "precision", target, alpha, None, RandomSource(0))
+        source = RandomSource.of(0, "ties", rows=fingerprint_of(values[kind], labels=labels))
+        ladder, proved = ranked(values[kind], labels, "precision", target, alpha, None, source)
         chosen = [int(np.count_nonzero(values >= cut)) for cut in ladder.cuts[proved]]
         wrong += any(count and precision[count - 1] < target for count in chosen)
     assert is_kept(wrong, tried, alpha)

@@ -109,7 +109,7 @@ def _is_broken(found, truth_p, truth_rate):
 def test_the_guarantee_is_broken_at_most_as_often_as_stated(n, off, centre, level):
     rng = np.random.default_rng(n)
     truth_p, _, truth_rate = _world(rng, 50_000, off=off, centre=centre)
-    draws = 120
+    draws = 60
     broken = sum(_is_broken(_fitted(rng, n, level, off=off, centre=centre), truth_p, truth_rate) for _ in range(draws))
     assert binomtest(broken, draws, 1.0 - level, alternative="greater").pvalue > 1e-3
 
@@ -126,7 +126,7 @@ def test_whole_groups_keep_the_guarantee_where_rows_depend_on_each_other():
         return groups, p, shared < p
 
     broken = {"groups": 0, "rows": 0}
-    draws = 80
+    draws = 50
     for _ in range(draws):
         pilot_groups, pilot, pilot_y = draw(300)
         groups, p, y = draw(80)

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -151,5 +152,6 @@ def test_no_edit_stands(name: str, files: Path, calibrant: Any) -> None:
 
 def _is_mentioned(path: tuple[Any, ...], out: str) -> bool:
     """Whether `verify` says that it did not check an entry, or that the entry decided nothing."""
-    lines = [line for line in out.splitlines() if "--  " in line or "decided nothing" in line]
-    return path[0] == "provenance" and any(str(path[-1]) in line for line in lines)
+    entries = re.split(r"\n  (?=\S)", out)  # an entry may go on in further lines
+    told = [entry for entry in entries if entry.startswith("--") or "decided nothing" in " ".join(entry.split())]
+    return path[0] == "provenance" and any(str(path[-1]) in entry for entry in told)
