@@ -6,11 +6,13 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import binomtest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -169,6 +171,14 @@ def test_missing_values_and_categories_reach_the_model():
     boosting = HistGradientBoostingClassifier(max_iter=10, categorical_features="from_dtype", random_state=0)
     model = CalibratedClassifier(boosting).fit(frame, Y)
     assert model.predict_proba(frame[::-1]).shape == (1_000, 2)
+
+
+def test_columns_are_taken_by_name_where_the_model_does():
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    by_name = make_pipeline(make_column_transformer(("passthrough", list("abc"))), LogisticRegression())
+    model = CalibratedClassifier(by_name).fit(frame, Y)
+    other = frame[list("fedcba")].assign(more=1.0)
+    np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(frame))
 
 
 def test_one_class_in_five_hundred_still_says_something():

@@ -187,3 +187,21 @@ def test_segments_are_small_multiples_on_one_scale() -> None:
     np.testing.assert_array_equal(found[0].observed.lower, alone.lower)
     with pytest.raises(InvalidTypeError, match="segments must have one entry per row"):
         ReliabilityDisplay.by_segment(y, scores, segments[:5])
+
+
+def test_from_estimator_is_from_predictions_of_its_probabilities():
+    from sklearn.datasets import make_classification
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = make_classification(n_samples=600, random_state=0)
+    words = np.where(y == 1, "yes", "no")
+    model = LogisticRegression().fit(X[:300], words[:300])
+    shown = ReliabilityDisplay.from_estimator(model, X[300:], words[300:], pos_label="no", ax=Figure().add_subplot())
+    alone = ReliabilityDisplay.from_predictions(
+        words[300:], model.predict_proba(X[300:])[:, 0], pos_label="no", ax=Figure().add_subplot()
+    )
+    np.testing.assert_array_equal(shown.observed.rate, alone.observed.rate)
+    assert shown.name == "LogisticRegression"
+    with pytest.raises(InvalidValueError) as refused:
+        ReliabilityDisplay.from_estimator(model, X[300:], words[300:], pos_label="maybe")
+    assert refused.value.parameter == "pos_label"

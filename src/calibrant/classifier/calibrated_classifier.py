@@ -367,7 +367,8 @@ class CalibratedClassifier(
         if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
             advice = "Reshape your data using X.reshape(1, -1) for one row, or X.reshape(-1, 1) for one feature"
             raise InvalidValueError("X", "have two dimensions", got="a 1D array", advice=advice)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        if not hasattr(X, "columns"):  # a model takes columns by name as it likes: in another order, or more of them
+            validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             options["segments"] = segments
         classes = self.classes_ if self.positive_class_ == self.classes_[1] else self.classes_[::-1]

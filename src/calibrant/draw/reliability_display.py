@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._optional import needed
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FeatureRows, FloatArray, Predictor
 from calibrant.assess.metrics.reliability import ReliabilityTable, reliability_table, reliability_tables, shared_level
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
@@ -28,7 +28,7 @@ from calibrant.draw.diagram import (
     without_frame,
 )
 from calibrant.draw.style import QUIET, SCALES
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.params.rules import Choice
 from calibrant.text.numbers import percent, rows
@@ -173,6 +173,56 @@ class ReliabilityDisplay(Display):
                 raise InvalidTypeError("monotone", "be False with importance weights or groups", got="True")
             band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(scores, y)
         return cls(table, name=name, band=band).plot(ax, scale=scale, thresholds=thresholds)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Predictor,
+        X: FeatureRows,
+        y: ArrayLike,
+        *,
+        pos_label: Hashable | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw how far the probabilities of a fitted classifier are from observed rates.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with `predict_proba`.
+        X : array-like or frame of shape (n, n_features)
+            Rows that the classifier was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        pos_label : object, default=None
+            The positive class; None is the second of the sorted classes.
+        **options : dict
+            As in `from_predictions`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = make_classification(n_samples=2_000, random_state=0)
+        >>> model = GaussianNB().fit(X[:1_000], y[:1_000])
+        >>> display = ReliabilityDisplay.from_estimator(model, X[1_000:], y[1_000:], ax=Figure().add_subplot())
+        >>> display.name
+        'GaussianNB'
+        """
+        check_is_fitted(estimator)
+        model: Any = estimator
+        known = np.asarray(model.classes_).tolist()
+        positive = known[-1] if pos_label is None else pos_label
+        if len(known) != 2 or positive not in known:
+            raise InvalidValueError("pos_label", f"be one of two classes, {known}", got=repr(positive))
+        scores = np.asarray(model.predict_proba(X))[:, known.index(positive)]
+        named = {"name": type(estimator).__name__, **options}
+        return cls.from_predictions(y, scores, pos_label=positive, **named)
 
     @classmethod
     def by_segment(
