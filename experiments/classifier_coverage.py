@@ -28,6 +28,7 @@ from calibrant.classifier.bag import mean_probability
 
 LEVELS = (0.9, 0.5)
 POPULATION = 40_000
+FEWEST = 6  # positive rows in a draw
 ROUNDING = 0.002  # of averages over the population, which is a large sample
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -124,6 +125,8 @@ def main() -> None:
         fitted = 0
         for _ in range(options.draws):
             features, y, groups = draw(world, rng)
+            if y.sum() < FEWEST:  # which is refused, if too few of them train
+                continue
             for level in LEVELS:
                 model = CalibratedClassifier(estimator, confidence_level=level).fit(features, y, groups=groups)
                 broken[level] += is_broken(model, model.calibrator_, truth, rate)
