@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from calibrant.limits import bounded_mean
+from calibrant.limits.bets import Bets
 from calibrant.limits.bounded_mean import betting_mean, lower_mean
 from worlds.promises import assert_kept
 
@@ -96,3 +98,19 @@ def test_bets_on_blocks_cover_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     found = np.array([betting_mean(outcomes, 0.2) for outcomes in draws])
     assert_kept([{"mean": (found[:, 0] > 0.2) | (found[:, 1] < 0.2)}], 0.2, caught=0.3)
     assert np.diff(found).mean() < 0.1
+
+
+def test_bets_on_blocks_stay_below_the_largest_that_is_allowed(monkeypatch):
+    """Blocks are so small that a bet on one is about 0.8 of the largest: larger ones would be cut off."""
+    made = []
+
+    def recorded(*fields):
+        made.append(Bets(*fields))
+        return made[-1]
+
+    monkeypatch.setattr(bounded_mean, "Bets", recorded)
+    outcomes = np.random.default_rng(0).integers(0, 2, 40_000).astype(float)
+    bounded_mean.betting_mean(outcomes, 0.05)
+    (bets,) = made
+    on_blocks = bets.stake[2**13 :]
+    assert 0.7 < np.median(on_blocks) / bets.most_staked < 0.85
