@@ -1,11 +1,13 @@
 """Probabilities fixed beforehand: kept nearly as they are, in order, with limits on their average error."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from calibrant.calibrators.hold_out import HoldOutCalibrator
-from calibrant.errors import InvalidValueError
+from calibrant.errors import GroupCapWarning, InvalidValueError
 from read_marks import unmarked
 
 
@@ -138,3 +140,27 @@ def test_whole_groups_keep_the_guarantee_where_rows_depend_on_each_other():
         broken["rows"] += _is_broken(plain, truth_p, truth_p)
     assert binomtest(broken["groups"], draws, 0.1, alternative="greater").pvalue > 1e-3
     assert binomtest(broken["rows"], draws, 0.1, alternative="greater").pvalue < 1e-6
+
+
+def _giants(rng, n_groups, giant):
+    """Groups of two rows, and one group of `giant` negative rows."""
+    sizes = np.full(n_groups, 2)
+    sizes[0] = giant
+    groups = np.repeat(np.arange(n_groups), sizes)
+    p = rng.uniform(0.2, 0.8, groups.size)
+    return groups, p, (rng.uniform(size=groups.size) < p) & (groups > 0)
+
+
+def test_groups_above_the_cap_are_told_and_kept_in_a_saved_file():
+    rng = np.random.default_rng(0)
+    pilot_groups, pilot, pilot_y = _giants(rng, 400, 2)
+    groups, p, y = _giants(rng, 200, 1_000)
+    found = HoldOutCalibrator(classes=(False, True))
+    with pytest.warns(GroupCapWarning):
+        found.fit(p, y, groups=groups, pilot_scores=pilot, pilot_y=pilot_y, pilot_groups=pilot_groups)
+    facts = found.guarantee_.statement.groups
+    assert facts.max_size == 2
+    assert facts.above_cap > 0.5
+    assert facts.n_apart > 0
+    again = HoldOutCalibrator.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert unmarked(again.guarantee_) == str(found.guarantee_)

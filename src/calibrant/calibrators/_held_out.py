@@ -76,10 +76,21 @@ class ProbabilityRows:
 
     def largest_group(self, regions: IndexArray) -> int:
         """The most rows that a group has in a region."""
+        return 1 if self.groups is None else int(self.rows_of_groups(regions).max())
+
+    def above_cap(self, regions: IndexArray, cap: int) -> float:
+        """The share of rows by which groups exceed what they count as."""
         if self.groups is None:
-            return 1
+            return 0.0
+        rows = self.rows_of_groups(regions)
+        return float(np.maximum(rows - cap, 0).sum() / rows.sum())
+
+    def rows_of_groups(self, regions: IndexArray) -> IntArray:
+        """How many rows each group has in each region where it has any."""
+        if self.groups is None:
+            return np.ones(len(self.scores), dtype=np.int64)
         cell = regions * (int(self.groups.max()) + 1) + self.groups
-        return int(np.unique(cell, return_counts=True)[1].max())
+        return np.asarray(np.unique(cell, return_counts=True)[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

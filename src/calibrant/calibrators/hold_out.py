@@ -1,7 +1,7 @@
 """Probabilities that were fixed beforehand, moved little or not at all, with a proof of how far they can be off."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,8 @@ from calibrant.calibrators.anchored.estimator import automatic_regions
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.parameters import N_BINS
-from calibrant.calibrators.regions.proof import OF_GROUPS, read_group_facts
+from calibrant.calibrators.regions.proof import OF_GROUPS
+from calibrant.calibrators.regions.region_calibrator import warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
@@ -25,11 +26,12 @@ from calibrant.limits.mass import budgets, mass_limits
 from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import CheckedParameters, RuleTable, check_state, error_budget
+from calibrant.params.rules import CheckedParameters, Integer, Number, RuleTable, check_state, error_budget
 from calibrant.params.saved_state import read_numbers
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sources.memory import MemoryRows
 
+_GROUP_FACTS = ("counted", "aside", "max_size", "above_cap", "n_apart", "farthest")
 _MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
 _LEAST = 1e-6
 _OF_ROWS = "Ville's inequality for bets on label less probability, and exact binomial limits of rare labels"
@@ -156,9 +158,10 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         limits = found.of(moved)
         facts = None
         if groups is not None:
-            facts = GroupFacts(rows.n_units, others.n_units, cap, "rows", np.nan)
+            facts = _group_facts(rows, partition.regions_of(rows.scores), tally, found, cap, others.n_units)
         self._set_limits(partition, tally, limits, moved, classes, facts)
         self._warn_if_weak()
+        warn_of_cap(self, self.guarantee_)
         return self
 
     def _probabilities(self, scores: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> MemoryRows:
@@ -200,7 +203,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
             "value": self._limits.value.tolist(),
             "curve": [self._moved.left.tolist(), self._moved.right.tolist()],
             **{name: [of.lower.tolist(), of.upper.tolist()] for name, of in intervals.items()},
-            **({} if said is None else {"groups": asdict(said)}),
+            **({} if said is None else {"groups": {name: getattr(said, name) for name in _GROUP_FACTS}}),
         }
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
@@ -217,13 +220,37 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         errors = _read_interval(state["errors"], "errors", size, low=-1.0)
         averages = _read_interval(state["averages"], "averages", size)
         rates = _read_interval(state["rates"], "rates", size)
-        groups = None if state.get("groups") is None else read_group_facts(state["groups"])
+        groups = None if state.get("groups") is None else _read_group_facts(state["groups"])
         left, right = _read_pair(state["curve"], "curve", size)
         if (np.diff(np.column_stack([left, right]).ravel()) < 0.0).any():
             raise InvalidValueError("curve", "never fall", got=repr(state["curve"])[:40])
         moved = Moved(np.concatenate([[0.0], partition.edges, [1.0]]), left, right)
         limits = HeldOutLimits(errors, averages, rates, value)
         self._set_limits(partition, tally, limits, moved, classes, groups)
+
+
+def _group_facts(
+    rows: ProbabilityRows, regions: IndexArray, tally: Tally, found: HeldOutLimits, cap: int, aside: int
+) -> GroupFacts:
+    """What is to be said of groups: also where the rate of all rows, counted in full, lies outside the limits."""
+    above = rows.above_cap(regions, cap)
+    outside = np.maximum(found.rates.lower - tally.rates, tally.rates - found.rates.upper)
+    apart = (outside > 0.0) & (tally.counts > 0) & (above > 0.0)
+    farthest = float(outside[apart].max(initial=0.0))
+    return GroupFacts(
+        rows.n_units, aside, cap, "rows", np.nan, above_cap=above, n_apart=int(apart.sum()), farthest=farthest
+    )
+
+
+def _read_group_facts(state: Any) -> GroupFacts:
+    """What a state says of groups."""
+    check_state(state, _GROUP_FACTS)
+    counted, aside, cap, n_apart = (
+        Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size", "n_apart")
+    )
+    share = Number("a number from 0 to 1", 0.0, 1.0)
+    above, farthest = (share.check(name, state[name]) for name in ("above_cap", "farthest"))
+    return GroupFacts(counted, aside, cap, "rows", np.nan, above_cap=above, n_apart=n_apart, farthest=farthest)
 
 
 def _rows(data: MemoryRows) -> ProbabilityRows:
