@@ -56,6 +56,21 @@ def test_a_score_that_says_nothing_keeps_its_ranking():
     assert (np.diff(found.predict(np.sort(scores))) >= 0.0).all()
 
 
+def test_each_segment_has_its_own_direction():
+    """One segment of three rises: its curve does, too, and it is not said that all predictions fall."""
+    rng = np.random.default_rng(5)
+    points, y, _ = _credit_points(rng, 3_000)
+    segments = np.arange(3_000) % 3
+    y = np.where(segments == 0, ~y, y)
+    found = AnchoredCalibrator().fit(points, y, segments=segments)
+    assert not found.guarantee_.statement.falls
+    grid = np.unique(points)
+    for segment, sign in ((0, 1.0), (1, -1.0), (2, -1.0)):
+        predicted = found.predict(grid, segments=np.full(grid.size, segment))
+        assert (sign * np.diff(predicted) >= -1e-12).all()
+        assert sign * (predicted[-1] - predicted[0]) > 0.5
+
+
 @pytest.mark.slow
 def test_the_guarantee_holds_for_falling_scores():
     rng = np.random.default_rng(4)

@@ -29,8 +29,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
     calibration data, in every bin at once, the true rate of the positive label lies in the bin's interval. Assumed:
     calibration and future rows are independent draws from one distribution, and the model behind the scores was not
-    trained on the calibration rows. Where rows are set aside (see `split`), their order must depend on neither
-    scores nor labels.
+    trained on the calibration rows.
 
     Parameters
     ----------

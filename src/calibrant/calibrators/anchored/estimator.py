@@ -63,8 +63,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     calibration data, in every region at once, the average predicted probability differs from the true rate of the
     positive class by at most the region's epsilon. Nothing is promised for one score, one predicted value, or part of
     a region. Assumed: calibration and future rows are independent draws from one distribution, and the model behind
-    the scores was not trained on the calibration rows. Where rows are set aside (see `split`), their order must depend
-    on neither scores nor labels.
+    the scores was not trained on the calibration rows. A score that clearly falls with the rate, such as credit points
+    for defaults, gets a curve that falls; the guarantee says so.
 
     Parameters
     ----------
@@ -226,7 +226,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         for number, x in enumerate(knots):
             here = everything if len(knots) == 1 else grid.segment == number
             own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
-            y = (fit_curve(self.curve, whole.distinct(here))[1] if own else pooled)(x)
+            fitted = fit_curve(self.curve, whole.distinct(here))[1] if own else pooled
+            y = fitted(x)
             y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
             values.append(_monotone(y) if self._is_increasing() else y)
         kept = [
@@ -280,12 +281,15 @@ def _monotone(values: FloatArray) -> FloatArray:
 
 
 def _in_order(curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval) -> Pieces:
-    """The curve, bent towards the rates in order: that of scores, or the opposite one for a curve that falls."""
-    if not curve.falls:
+    """The curve, bent towards the rates in order: that of scores, or in segments where it falls the opposite one."""
+    falling = curve.falling_segments
+    if not falling.any():
         return bent(curve, curve.averages(grid, regions), regions, counts, rates, near)
-    mirrored = curve.mirrored
-    opposite = Interval(1.0 - near.upper, 1.0 - near.lower)
-    return bent(mirrored, mirrored.averages(grid, regions), regions, counts, 1.0 - rates, opposite).mirrored
+    here = falling[regions.layout.cells.segment]
+    opposite = Interval(np.where(here, 1.0 - near.upper, near.lower), np.where(here, 1.0 - near.lower, near.upper))
+    mirrored = curve.mirrored(falling)
+    averages = mirrored.averages(grid, regions)
+    return bent(mirrored, averages, regions, counts, np.where(here, 1.0 - rates, rates), opposite).mirrored(falling)
 
 
 def automatic_regions(n_rows: int) -> int:

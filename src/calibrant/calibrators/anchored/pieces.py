@@ -76,14 +76,21 @@ class Pieces:
         return np.column_stack([np.where(straight, begin, 0.0), self.left, np.where(straight, slope, 0.0)])
 
     @property
-    def falls(self) -> bool:
-        """Whether the curve ends lower than it begins, in the segments as a whole."""
-        return bool((self.right - self.left).sum() < 0.0)
+    def falling_segments(self) -> BoolArray:
+        """For each segment, whether the curve ends lower than it begins."""
+        change = np.bincount(self.cells.layout.cells.segment, self.right - self.left, len(self.cells.parts))
+        return np.asarray(change < 0.0)
 
     @property
-    def mirrored(self) -> "Pieces":
-        """One minus the curve."""
-        return replace(self, left=1.0 - self.left, right=1.0 - self.right)
+    def falls(self) -> bool:
+        """Whether the curve falls in every segment."""
+        return bool(self.falling_segments.all())
+
+    def mirrored(self, segments: BoolArray) -> "Pieces":
+        """One minus the curve, in some of the segments."""
+        here = segments[self.cells.layout.cells.segment]
+        left = np.where(here, 1.0 - self.left, self.left)
+        return replace(self, left=left, right=np.where(here, 1.0 - self.right, self.right))
 
     def regions(self, partition: Bins) -> IndexArray:
         """The region of each cell, for prediction."""
