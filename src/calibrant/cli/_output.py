@@ -96,11 +96,3 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for number, row in enumerate(lines):
         cells = [text.rjust(size) for text, size in zip(row, widths, strict=True)]
         say("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip(), dim=number == 0)
-
-
-def shortened(rows: Sequence[Sequence[str]], most: int = 24) -> Sequence[Sequence[str]]:
-    """The first and the last rows, where there are too many to read."""
-    if len(rows) <= most:
-        return rows
-    gap = [f"... {len(rows) - most:,} more" if place == 0 else "" for place in range(len(rows[0]))]
-    return [*rows[: most // 2], gap, *rows[-(most // 2) :]]

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from calibrant.cli._output import note, paragraph, say, shortened, table
+from calibrant.cli._output import note, paragraph, say, table
 from calibrant.cli._words import in_options
 from calibrant.text.numbers import limits, nearest, upper
+from calibrant.text.result import shortened
 from calibrant.text.sentences import PlainText, Setting, render
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._model import read_model, rows_for
-from calibrant.cli._output import note, paragraph, print_json, saved, say, shortened, table
+from calibrant.cli._output import note, paragraph, print_json, saved, say, table
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.cli._words import in_options
 from calibrant.text.numbers import limits, nearest, percent, rows
+from calibrant.text.result import shortened
 from calibrant.text.sentences import render
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")

@@ -1,6 +1,7 @@
 """Were labelled items drawn at random? A test by scores alone, which costs the limits nothing."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from calibrant.assess.rates.cells import MOST_VERDICTS, Scores
 from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
 from calibrant.assess.rates.items import Items
 from calibrant.text.numbers import nearest, percent
+from calibrant.text.result import Result
 
 LEVEL = 0.01
 """Items that were drawn at random are called otherwise with at most this probability."""
@@ -17,8 +19,8 @@ _CUTS = 8
 _EXACT_LABELS = 20_000  # above, the tail is bounded by Hoeffding's inequality for draws without replacement
 
 
-@dataclass(frozen=True, slots=True)
-class DrawCheck:
+@dataclass(frozen=True, slots=True, repr=False)
+class DrawCheck(Result):
     """Whether scores of labelled items look like a random draw from those of all items.
 
     Attributes
@@ -30,6 +32,8 @@ class DrawCheck:
     share_labelled, share_all : float
         The share of that set among labelled items, and among all.
     """
+
+    _also: ClassVar[tuple[str, ...]] = ("refuted",)
 
     p_value: float
     part: str
@@ -43,11 +47,14 @@ class DrawCheck:
 
     @property
     def sentence(self) -> str:
-        """What was found, where a random draw is refuted."""
-        p_value = max(self.p_value, 1e-99)
+        """What was found."""
+        if not self.refuted:
+            p_value = nearest(self.p_value, 3)
+            return f"Scores of labelled items look like a random draw from those of all items (p = {p_value})."
+        tiny = max(self.p_value, 1e-99)
         return (
             f"The labelled items are no random draw: {percent(round(self.share_labelled, 3))} of them but "
-            f"{percent(round(self.share_all, 3))} of all items have a {self.part} (p = {nearest(p_value)}), so the "
+            f"{percent(round(self.share_all, 3))} of all items have a {self.part} (p = {nearest(tiny)}), so the "
             "limits may not hold."
         )
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from scipy.special import ndtri
 
@@ -11,8 +10,9 @@ from calibrant.assess.rates.exact import Stratum, stratified_limits
 from calibrant.assess.rates.hypergeometric import fewest_positives, positives_within
 from calibrant.errors import InvalidTypeError
 from calibrant.params.rules import OPEN_UNIT, Integer, Number, Optional, error_budget
-from calibrant.text.numbers import counted, nearest, percent, plain
-from calibrant.text.result import Result, ResultTable
+from calibrant.text.numbers import counted, nearest, percent
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting
 
 _UNIT = Number("a number from 0 to 1", 0.0, 1.0)
@@ -22,7 +22,7 @@ _FEASIBLE = (50, 100, 200, 500, 1_000, 2_000)
 _MOST_EXACT = 2_000  # labels with a judge; above, widths shrink with the root of the number of labels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RatePlan(Result):
     """How many labels a rate needs.
 
@@ -90,15 +90,7 @@ class RatePlan(Result):
         """Numbers of labels, and how many of them may be negative at most."""
         counts = [count for count, _ in self.feasible]
         most = [negatives for _, negatives in self.feasible]
-        return (ResultTable("feasible", {"n_labels": counts, "most_negative": most}),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as plain JSON values."""
-        names = ("n_labels", "fewest_labels", "width", "at_least", "n_items", "expected_rate", "sensitivity",
-                 "specificity", "confidence_level", "probability")  # fmt: skip
-        found = {name: plain(getattr(self, name)) for name in names}
-        found.update(Result.to_dict(self))
-        return found
+        return (ResultTable("feasible", {"n_labels": counts, "most_negative": most}, shown=()),)
 
 
 def feasibility(n_labels: int, most_negative: int, at_least: float) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 from calibrant.assess.rates.drawn import DrawCheck
 from calibrant.params.rules import OPEN_UNIT
-from calibrant.text.numbers import counted, limits, nearest, percent, plain
-from calibrant.text.result import Result, ResultTable
+from calibrant.text.numbers import counted, limits, nearest, percent
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 
 _HOW = {
     "exact": "exact hypergeometric tails in two strata of scores",
@@ -40,7 +41,7 @@ class SegmentRate:
     method: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rate(Result):
     """A rate with limits, from the labels of some items and the scores of all.
 
@@ -133,8 +134,7 @@ class Rate(Result):
         """How the limits were found, and what the test of the draw says."""
         found = [f"The limits come from {_HOW[self.method]}."]
         if self.draw is not None and not self.draw.refuted:
-            p_value = nearest(self.draw.p_value, 3)
-            found.append(f"Scores of labelled items look like a random draw from those of all items (p = {p_value}).")
+            found.append(self.draw.sentence)
         return tuple(found)
 
     def check(self, at_least: float) -> str:
@@ -174,25 +174,7 @@ class Rate(Result):
             columns["segment"] = ["all items", *(part.segment for part in self.segments)]
         for name in ("estimate", "lower", "upper", "n_labels", "n_items", "method"):
             columns[name] = [getattr(row, name) for row in rows]
-        return (ResultTable("rates", columns),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON values."""
-        found: dict[str, Any] = {
-            name: plain(getattr(self, name))
-            for name in (
-                "estimate", "lower", "upper", "confidence_level", "n_labels", "n_items", "target", "method",
-                "positive_label", "sequential", "n_groups", "n_labelled_groups",
-            )
-        }  # fmt: skip
-        draw = self.draw
-        found["draw"] = None
-        if draw is not None:
-            found["draw"] = {"p_value": draw.p_value, "refuted": draw.refuted, "part": draw.part,
-                             "share_labelled": draw.share_labelled, "share_all": draw.share_all}  # fmt: skip
-        # the plain call would not find the base class: a dataclass with slots is made twice
-        found.update(Result.to_dict(self))
-        return found
+        return (ResultTable("rates", columns, shown=None if self.segments else ()),)
 
 
 def _needed(part: SegmentRate, target: float) -> int:

@@ -1,6 +1,7 @@
 """Short reports: what was proved about thresholds, decisions or models, as one HTML page each."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,9 +15,7 @@ from calibrant.draw.report.figures import Figure
 from calibrant.draw.report.html import rendered_page
 from calibrant.draw.report.names import name_of, region_name
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.text.numbers import nearest
-from calibrant.text.result import Result, ResultTable
-from calibrant.text.sentences import TextTable
+from calibrant.text.result import Result
 
 _MOST_FIGURES = 12
 
@@ -53,22 +52,11 @@ def result_page(
     `not_proved` is the word above the sentence where what was asked is not proved, such as "Refuted".
     """
     tables = [
-        (table.name[:1].upper() + table.name[1:], TextTable(list(table.columns), _texts(table)))
+        (table.name[:1].upper() + table.name[1:], replace(table, shown=table.shown or None).text(name_of))
         for table in found.tables()
     ]
     about = {"facts": [*facts.items()], "warnings": warnings, "proved": not not_proved, "not_proved": not_proved}
     return rendered_page("result", found=found, title=title, verdict=verdict, tables=tables, **about)
-
-
-def _texts(table: ResultTable) -> list[list[str]]:
-    """The cells of a table as text."""
-    return [[_text(value) for value in row.values()] for row in table.to_dicts()]
-
-
-def _text(value: object) -> str:
-    if isinstance(value, float):
-        return nearest(value)
-    return f"{value:,}" if isinstance(value, int) else name_of(value)
 
 
 def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, str]) -> str:

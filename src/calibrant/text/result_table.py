@@ -1,0 +1,184 @@
+"""The table of a result: plain columns for programs, and the same as text for people."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from calibrant.text.numbers import limits, lower, nearest, plain, upper
+from calibrant.text.sentences import TextTable
+
+_LOWER = "lower"
+_UPPER = "upper"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """A table of a result: its name, and its columns in order.
+
+    Attributes
+    ----------
+    name : str
+        What the rows are, such as "regions"; the key of the table in `Result.to_dict`.
+    columns : mapping from str to sequence
+        Plain numbers and text. All columns have the same length. Names end in "lower" and "upper" for limits, and
+        begin with "n_" for counts.
+    shown : tuple of str, optional
+        The columns that people see; the others are for programs. Default: all of them.
+    heads : mapping from str to str
+        What people read above a column, where it is not its name without underscores. For limits in one column, the
+        name of the lower limit says it.
+    about : str
+        How to read the table: a sentence that stands below it.
+
+    Examples
+    --------
+    >>> columns = {"region": ["low", "high"], "n_rows": [1500, 20], "lower": [0.1004, 0.5], "upper": [0.1996, 0.9]}
+    >>> table = ResultTable("regions", columns)
+    >>> table.to_dicts()[1]
+    {'region': 'high', 'n_rows': 20, 'lower': 0.5, 'upper': 0.9}
+    >>> print(table)
+    region   rows      limits
+    low     1,500  0.1 to 0.2
+    high       20  0.5 to 0.9
+    """
+
+    name: str
+    columns: Mapping[str, Sequence[Any]]
+    shown: tuple[str, ...] | None = None
+    heads: Mapping[str, str] = field(default_factory=dict)
+    about: str = ""
+
+    def __len__(self) -> int:
+        """How many rows it has."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One plain object for each row."""
+        values = [plain(list(column)) for column in self.columns.values()]
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+    def text(self, name_of: Callable[[str], str] = str) -> TextTable:
+        """The columns that people see, as text; `name_of` may shorten or escape text that comes from the data.
+
+        Numbers are rounded to the nearest and limits outwards. A column "lower" and the next, "upper", become one.
+        So do three: "recall", "recall_lower" and "recall_upper".
+        """
+        names = list(self.columns) if self.shown is None else list(self.shown)
+        heads = []
+        columns = []
+        for group in _groups(names):
+            heads.append(self.heads.get(group.head, _head(group.head)))
+            values = [plain_values(self.columns[name]) for name in group.names]
+            columns.append([group.text(row, name_of) for row in zip(*values, strict=True)])
+        return TextTable(heads, [*zip(*columns, strict=True)])
+
+    def __str__(self) -> str:
+        heads, rows = self.text()
+        return aligned([heads, *rows])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, one below the other: the first column is flush left, the others right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(_aligned(line, widths) for line in lines)
+
+
+class _Columns(NamedTuple):
+    """Columns that are shown as one: a value, its limits, or both."""
+
+    names: tuple[str, ...]
+
+    @property
+    def head(self) -> str:
+        """The name that stands above them."""
+        return self.names[0]
+
+    def text(self, row: Sequence[Any], name_of: Callable[[str], str]) -> str:
+        """The cell of one row."""
+        if len(row) == 1:
+            return cell(self.names[0], row[0], name_of)
+        if None in row:
+            return ""
+        if len(row) == 2:
+            return limits(*row)
+        return f"{nearest(row[0])} ({share_limits(row[1], row[2])})"
+
+
+def _groups(names: Sequence[str]) -> Iterator[_Columns]:
+    place = 0
+    while place < len(names):
+        size = _together(names[place : place + 3])
+        yield _Columns(tuple(names[place : place + size]))
+        place += size
+
+
+def _together(names: Sequence[str]) -> int:
+    """How many of these columns are shown as one."""
+    first = names[0]
+    if list(names[1:3]) == [f"{first}_{_LOWER}", f"{first}_{_UPPER}"]:
+        return 3
+    stem = first.removesuffix(_LOWER)
+    return 2 if stem != first and list(names[1:2]) == [stem + _UPPER] else 1
+
+
+def _head(name: str) -> str:
+    """A column's name for people.
+
+    >>> _head("n_rows"), _head("mean_score"), _head("auc_lower"), _head("lower")
+    ('rows', 'mean score', 'auc limits', 'limits')
+    """
+    words = name.removeprefix("n_").removesuffix(_LOWER)
+    if words != name.removeprefix("n_"):
+        words += "limits"
+    return words.replace("_", " ")
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+    first = line[0].ljust(widths[0])
+    others = [text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True)]
+    return "  ".join([first, *others]).rstrip()
+
+
+def plain_values(column: Sequence[Any]) -> list[Any]:
+    """A column as Python's own values; infinite numbers stay."""
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    return [value.item() if hasattr(value, "item") else value for value in values]
+
+
+def share_limits(low: float, high: float) -> str:
+    """Limits of a share or a ratio; an end that is true of all of them is left out.
+
+    >>> share_limits(0.9, 1.0), share_limits(0.0, 0.2), share_limits(0.1, 0.2), share_limits(0.0, math.inf)
+    ('at least 0.9', 'at most 0.2', '0.1 to 0.2', 'no limit derived')
+    """
+    open_low = not low > 0.0
+    open_high = high == 1.0 or not high < math.inf
+    if open_low and open_high:
+        return "no limit derived"
+    if open_low:
+        return f"at most {upper(high)}"
+    return f"at least {lower(low)}" if open_high else limits(low, high)
+
+
+def cell(name: str, value: object, name_of: Callable[[str], str] = str) -> str:
+    """A value of the column of this name: limits are rounded outwards, other numbers to the nearest.
+
+    >>> cell("lower", 0.5419), cell("upper", 0.5411), cell("estimate", 0.5419), cell("n_rows", 1500)
+    ('0.541', '0.542', '0.542', '1,500')
+    >>> cell("alarm", True), cell("time", None)
+    ('yes', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return name_of(str(value))
+    if math.isnan(value):
+        return ""
+    if name.endswith(_LOWER):
+        return lower(value)
+    return upper(value) if name.endswith((_UPPER, "epsilon")) else nearest(value)
