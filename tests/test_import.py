@@ -1,6 +1,5 @@
 """Heavy libraries are imported where they are used, and nowhere else."""
 
-import inspect
 import shlex
 import subprocess
 import sys
@@ -136,24 +135,3 @@ def test_the_packages_of_an_extra_are_those_of_the_project():
 
     for extra in _PACKAGES:
         assert shlex.split(install(extra)) == ["pip", "install", *packages(extra)]
-
-
-def test_estimators_take_scores_first_and_metrics_and_displays_take_labels_first():
-    import calibrant
-
-    def first(function):
-        return [name for name in inspect.signature(function).parameters if name in ("scores", "y")][:2]
-
-    estimators = [
-        (kind, name)
-        for kind in vars(calibrant).get("__all__")
-        for name in ("fit", "partial_fit", "update")
-        if kind not in ("CalibratedClassifier", "SequentialModelComparison") and hasattr(getattr(calibrant, kind), name)
-    ]
-    assert len(estimators) > 15
-    for kind, name in estimators:
-        assert first(getattr(getattr(calibrant, kind), name)) == ["scores", "y"], (kind, name)
-    assert first(calibrant.compare) == ["scores", "y"]  # it fits estimators
-    measured = [function for function in vars(calibrant.metrics).values() if inspect.isfunction(function)]
-    for function in (*measured, calibrant.audit, calibrant.ReliabilityDisplay.from_predictions):
-        assert first(function) == ["y", "scores"], function

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from calibrant.assess.check.exchangeability import Exchangeability as Exchangeability
     from calibrant.assess.check.exchangeable import check_exchangeable as check_exchangeable
     from calibrant.assess.check.find_groups import find_groups as find_groups
-    from calibrant.assess.compare.compare import compare as compare
-    from calibrant.assess.compare.comparison import Comparison as Comparison
+    from calibrant.assess.compare_calibrators.compare_calibrators import compare_calibrators as compare_calibrators
+    from calibrant.assess.compare_calibrators.comparison import Comparison as Comparison
     from calibrant.assess.compare_models.compare_models import compare_models as compare_models
     from calibrant.assess.compare_models.model_comparison import ModelComparison as ModelComparison
     from calibrant.assess.compare_models.sequential import SequentialModelComparison as SequentialModelComparison
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from calibrant.assess.rates.result import Rate as Rate
     from calibrant.assess.threshold.proved_threshold import Threshold as Threshold
     from calibrant.assess.threshold.threshold import threshold as threshold
-    from calibrant.assess.validation.validate import validate as validate
-    from calibrant.assess.validation.validation_table import Validation as Validation
+    from calibrant.assess.validation.result import Validation as Validation
+    from calibrant.assess.validation.validation_table import validation_table as validation_table
     from calibrant.calibrators.anchored.estimator import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators.beta import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator as BinningCalibrator
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from calibrant.limits.interval import Interval as Interval
     from calibrant.multiclass.class_wise import ClassWiseCalibrator as ClassWiseCalibrator
     from calibrant.multiclass.top_label import TopLabelCalibrator as TopLabelCalibrator
+    from calibrant.sample.sample import Sample as Sample
     from calibrant.sample.scored import scored as scored
-    from calibrant.sample.scored_data import ScoredData as ScoredData
     from calibrant.shift.covariate_shift import ShiftCalibrator as ShiftCalibrator
     from calibrant.shift.label_shift import LabelShiftCalibrator as LabelShiftCalibrator
     from calibrant.streams.drift import DriftMonitor as DriftMonitor
@@ -76,8 +76,8 @@ _NAMES = {
     "assess.check.exchangeability": ("Exchangeability",),
     "assess.check.exchangeable": ("check_exchangeable",),
     "assess.check.find_groups": ("find_groups",),
-    "assess.compare.compare": ("compare",),
-    "assess.compare.comparison": ("Comparison",),
+    "assess.compare_calibrators.compare_calibrators": ("compare_calibrators",),
+    "assess.compare_calibrators.comparison": ("Comparison",),
     "assess.compare_models.compare_models": ("compare_models",),
     "assess.compare_models.model_comparison": ("ModelComparison",),
     "assess.compare_models.sequential": ("SequentialModelComparison",),
@@ -101,8 +101,8 @@ _NAMES = {
     "assess.rates.result": ("Rate",),
     "assess.threshold.proved_threshold": ("Threshold",),
     "assess.threshold.threshold": ("threshold",),
-    "assess.validation.validate": ("validate",),
-    "assess.validation.validation_table": ("Validation",),
+    "assess.validation.validation_table": ("validation_table",),
+    "assess.validation.result": ("Validation",),
     "calibrators.anchored.estimator": ("AnchoredCalibrator",),
     "calibrators.beta": ("BetaCalibrator",),
     "calibrators.binning": ("BinningCalibrator",),
@@ -128,7 +128,7 @@ _NAMES = {
     "multiclass.class_wise": ("ClassWiseCalibrator",),
     "multiclass.top_label": ("TopLabelCalibrator",),
     "sample.scored": ("scored",),
-    "sample.scored_data": ("ScoredData",),
+    "sample.sample": ("Sample",),
     "shift.covariate_shift": ("ShiftCalibrator",),
     "shift.label_shift": ("LabelShiftCalibrator",),
     "streams.drift": ("DriftMonitor",),

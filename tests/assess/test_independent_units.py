@@ -5,7 +5,15 @@ from functools import partial
 import numpy as np
 import pytest
 
-from calibrant import BinningCalibrator, PlattCalibrator, audit, compare, compare_models, threshold, validate
+from calibrant import (
+    BinningCalibrator,
+    PlattCalibrator,
+    audit,
+    compare_calibrators,
+    compare_models,
+    threshold,
+    validation_table,
+)
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import auc, brier_score, debiased_ece, ece, log_loss, smooth_ece
@@ -55,12 +63,12 @@ def test_limits_hold_for_rows_of_new_groups_and_for_the_weighted_population():
             models = {"sharp": scores, "dull": 0.25 + 0.5 * scores}
             options = {"groups": group, "max_group_size": SIZE, "random_state": rng, "confidence_level": 0.8}
             found = compare_models(y, models, **options).differences[0]
-            ratio = validate(y, scores, n_draws=19, **options)["expected / observed"]
+            ratio = validation_table(y, scores, n_draws=19, **options)["expected / observed"]
             weighted_y, p, weight = survey(rng)
             options = {"importance_weight": weight, "weight_bound": 1.0, "random_state": rng, "confidence_level": 0.8}
             models = {"sharp": p, "dull": 0.25 + 0.5 * p}
             weighted = compare_models(weighted_y, models, **options).differences[0]
-            other = validate(weighted_y, p, n_draws=19, **options)["expected / observed"]
+            other = validation_table(weighted_y, p, n_draws=19, **options)["expected / observed"]
             yield {
                 "difference, groups": not found.lower <= brier <= found.upper,
                 "ratio, groups": not ratio.lower <= EXPECTED_OVER_OBSERVED <= ratio.upper,
@@ -103,7 +111,7 @@ def test_every_row_its_own_group_is_as_without_groups():
     for one in (debiased_ece, smooth_ece):
         assert one(y, scores, groups=alone).value == pytest.approx(one(y, scores).value, abs=1e-12)
     assert smooth_ece(y, scores, groups=alone).upper == pytest.approx(smooth_ece(y, scores).upper, abs=1e-12)
-    table, plain = validate(y, scores, groups=alone, max_group_size=1), validate(y, scores)
+    table, plain = validation_table(y, scores, groups=alone, max_group_size=1), validation_table(y, scores)
     for name in ("slope", "intercept", "miscalibration", "AUC", "Kuiper statistic"):
         assert table[name].value == pytest.approx(plain[name].value, abs=1e-9)
     assert table["slope"].upper == pytest.approx(plain["slope"].upper, abs=0.2)
@@ -125,7 +133,7 @@ def test_whole_weights_are_repeated_rows_in_what_is_measured():
     other = compare_models(rows[0], {"a": rows[1], "b": rows[1] ** 2})
     for name in ("brier", "log_loss", "ece", "auc"):
         assert getattr(one, name).tolist() == pytest.approx(getattr(other, name).tolist(), abs=1e-12)
-    table, repeated = validate(y, scores, weight_bound=3, **weights), validate(*rows)
+    table, repeated = validation_table(y, scores, weight_bound=3, **weights), validation_table(*rows)
     for measure in table.measures[:5] + table.measures[6:]:
         assert measure.value == pytest.approx(repeated[measure.name].value, abs=1e-6)
     assert table["p-value of calibration"].basis == "asymptotic"
@@ -136,7 +144,10 @@ def test_the_spread_of_groups_widens_limits_of_auc_and_slope():
     y, scores, group = world(np.random.default_rng(4), 400, icc=0.9)
     clustered, plain = auc(y, scores, groups=group), auc(y, scores)
     assert clustered.upper - clustered.lower > 1.3 * (plain.upper - plain.lower)
-    clustered, plain = validate(y, scores, groups=group, max_group_size=SIZE)["slope"], validate(y, scores)["slope"]
+    clustered, plain = (
+        validation_table(y, scores, groups=group, max_group_size=SIZE)["slope"],
+        validation_table(y, scores)["slope"],
+    )
     assert clustered.upper - clustered.lower > 1.3 * (plain.upper - plain.lower)
 
 
@@ -149,8 +160,8 @@ def test_the_asymptotic_test_finds_what_is_wrong_and_little_else():
         group = np.repeat(np.arange(150), SIZE)
         y = np.repeat(rng.uniform(size=150), SIZE) < scores
         options = {"groups": group, "max_group_size": SIZE, "n_draws": 99}
-        fine += validate(y, scores, **options).is_rejected
-        wrong += validate(y, scores**2, **options).is_rejected
+        fine += validation_table(y, scores, **options).is_rejected
+        wrong += validation_table(y, scores**2, **options).is_rejected
     assert fine <= 5
     assert wrong == 20
 
@@ -159,10 +170,10 @@ def test_grades_of_groups_have_limits_that_hold_however_rows_depend():
     y, scores, group = world(np.random.default_rng(6), 2000)
     grades = np.where(scores < 0.5, "low", "high")
     options = {"grades": grades, "groups": group, "max_group_size": SIZE, "n_draws": 19}
-    found = validate(y, scores, **options).grades
+    found = validation_table(y, scores, **options).grades
     assert found.verdict == ("not refuted", "not refuted")
-    assert validate(y, scores / 2, **options).grades.verdict == ("assigned too low", "assigned too low")
-    given = validate(y, scores, assigned={"low": 0.9, "high": 0.76}, **options).grades
+    assert validation_table(y, scores / 2, **options).grades.verdict == ("assigned too low", "assigned too low")
+    given = validation_table(y, scores, assigned={"low": 0.9, "high": 0.76}, **options).grades
     assert given.verdict == ("not refuted", "assigned too high")
 
 
@@ -171,17 +182,17 @@ def test_compare_weighs_rows_and_has_differences_of_groups():
     rng = np.random.default_rng(7)
     y, scores, group = world(rng, 800)
     calibrators = [PlattCalibrator(), BinningCalibrator(3)]
-    grouped = compare(calibrators, scores, y, groups=group, max_group_size=SIZE)
+    grouped = compare_calibrators(y, scores, calibrators, groups=group, max_group_size=SIZE)
     assert len(grouped.differences) == 4
-    assert compare(calibrators, scores, y, groups=group).differences == ()
+    assert compare_calibrators(y, scores, calibrators, groups=group).differences == ()
     with pytest.raises(InvalidValueError, match="groups must be at least 5, the number of folds; got 1"):
-        compare(calibrators, scores, y, groups=np.zeros(y.size, int))
+        compare_calibrators(y, scores, calibrators, groups=np.zeros(y.size, int))
     y, scores, weight = survey(rng)
-    weighted = compare(calibrators, scores, y, importance_weight=weight, weight_bound=1.0)
+    weighted = compare_calibrators(y, scores, calibrators, importance_weight=weight, weight_bound=1.0)
     assert len(weighted.differences) == 4
     assert weighted.guarantee[-1].is_proved
     assert weighted.brier[0] == pytest.approx(np.average((y - scores) ** 2, weights=weight))
-    assert compare(calibrators, scores, y, importance_weight=weight).differences == ()
+    assert compare_calibrators(y, scores, calibrators, importance_weight=weight).differences == ()
 
 
 def weighted_groups(rng, n_groups):
@@ -204,7 +215,7 @@ def test_limits_hold_for_rows_of_new_groups_in_the_weighted_population():
             y, scores, group, weight = weighted_groups(rng, 120)
             beside = {"groups": group, "importance_weight": weight, "weight_bound": 1.0, "max_group_size": SIZE}
             found = brier_score(y, scores, confidence_level=0.8, **beside)
-            table = validate(y, scores, n_draws=19, confidence_level=0.8, random_state=rng, **beside)
+            table = validation_table(y, scores, n_draws=19, confidence_level=0.8, random_state=rng, **beside)
             other = table["expected / observed"]
             assert not found.heuristic
             yield {
@@ -248,7 +259,7 @@ def test_an_audit_of_groups_with_weights_says_what_it_is_about():
 def test_groups_or_weights_without_a_bound_are_refused():
     y, scores, group = world(np.random.default_rng(8))
     models, both = {"a": scores, "b": scores}, {"groups": group, "importance_weight": np.ones(y.size)}
-    for use in (lambda **k: compare_models(y, models, **k), lambda **k: validate(y, scores, **k)):
+    for use in (lambda **k: compare_models(y, models, **k), lambda **k: validation_table(y, scores, **k)):
         with pytest.raises(InvalidTypeError, match="max_group_size must be given with groups"):
             use(weight_bound=1.0, **both)
         with pytest.raises(InvalidTypeError, match="weight_bound must be given with importance weights"):
@@ -272,8 +283,8 @@ def test_limits_of_grades_of_groups_pay_for_grades_that_no_row_has():
     grades = np.where(scores < 0.5, "low", "high")
     options = {"grades": grades, "groups": group, "max_group_size": SIZE, "n_draws": 19}
     assigned = {"low": 0.2, "high": 0.8}
-    more = validate(y, scores, assigned={**assigned, "none": 0.5}, confidence_level=0.85, **options).grades
-    as_many = validate(y, scores, assigned=assigned, confidence_level=0.9, **options).grades
+    more = validation_table(y, scores, assigned={**assigned, "none": 0.5}, confidence_level=0.85, **options).grades
+    as_many = validation_table(y, scores, assigned=assigned, confidence_level=0.9, **options).grades
     np.testing.assert_allclose(more.lower, as_many.lower, rtol=1e-12)
 
 
@@ -283,7 +294,7 @@ def test_a_weight_above_its_bound_is_named_by_its_row_also_after_rows_without_we
     weight[7] = 3.0
     given = {"importance_weight": weight, "weight_bound": 2.0}
     given |= {"groups": np.arange(20) // 2, "max_group_size": 2} if grouped else {}
-    for measure in (brier_score, log_loss, audit, validate):
+    for measure in (brier_score, log_loss, audit, validation_table):
         with pytest.raises(InvalidValueError, match=r"at most weight_bound=2; got 3\.0 at row index 7"):
             measure(y, scores, **given)
     with pytest.raises(InvalidValueError, match=r"at most weight_bound=2; got 3\.0 at row index 7"):

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
-from calibrant import MonotoneBand, audit, render_report, scored, validate
+from calibrant import MonotoneBand, audit, render_report, scored, validation_table
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.assess.validation.measures import ratio
@@ -30,7 +30,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 def test_slope_and_intercepts_are_those_of_statsmodels(rows) -> None:
     sm = pytest.importorskip("statsmodels.api")
     y, scores = rows
-    found = validate(y, scores, confidence_level=0.9)
+    found = validation_table(y, scores, confidence_level=0.9)
     x = logit(np.clip(scores, 1e-6, 1 - 1e-6))
     free = sm.GLM(y, sm.add_constant(x), family=sm.families.Binomial()).fit(tol=1e-12)
     fixed = sm.GLM(y, np.ones((y.size, 1)), family=sm.families.Binomial(), offset=x).fit(tol=1e-12)
@@ -46,14 +46,14 @@ def test_slope_and_intercepts_are_those_of_statsmodels(rows) -> None:
 
 def test_parts_of_the_brier_score_add_up(rows) -> None:
     y, scores = rows
-    found = validate(y, np.round(scores, 2))
+    found = validation_table(y, np.round(scores, 2))
     parts = [found[name].value for name in ("miscalibration", "discrimination", "uncertainty")]
     assert found["Brier score"].value == pytest.approx(parts[0] - parts[1] + parts[2])
     order = np.argsort(scores, kind="stable")
     fitted = isotonic_regression(y[order].astype(float))
-    untied = validate(y, scores)
+    untied = validation_table(y, scores)
     assert untied["discrimination"].value == pytest.approx(y.var() - np.mean((y[order] - fitted) ** 2))
-    assert validate(y, np.full(y.size, y.mean()))["miscalibration"].value == pytest.approx(0)
+    assert validation_table(y, np.full(y.size, y.mean()))["miscalibration"].value == pytest.approx(0)
 
 
 @pytest.mark.broad
@@ -79,19 +79,19 @@ def test_labels_are_drawn_afresh_for_other_rows_although_the_seed_is_fixed() -> 
     as_far = np.abs(counts - n * rate) >= abs(k - n * rate) - 1e-9
     tail = float(stats.binom.pmf(counts, n, rate)[as_far].sum())
     orders = [rng.permutation(n) < k for _ in range(60)]  # one statistic, however the rows are ordered
-    found = [validate(y, np.full(n, rate), n_draws=draws).p_value for y in orders]
+    found = [validation_table(y, np.full(n, rate), n_draws=draws).p_value for y in orders]
     smallest = int(np.sum(np.array(found) < 1.5 / (1 + draws)))
     assert stats.binomtest(smallest, len(found), (1 - tail) ** draws).pvalue > 1e-3
-    assert validate(orders[0], np.full(n, rate), n_draws=draws).p_value == found[0]
+    assert validation_table(orders[0], np.full(n, rate), n_draws=draws).p_value == found[0]
 
 
 @pytest.mark.broad
 def test_the_test_finds_an_error_and_does_not_depend_on_the_order(rows) -> None:
     y, scores = rows
-    assert validate(y, scores).p_value == 0.001
-    assert validate(y, scores).is_rejected
+    assert validation_table(y, scores).p_value == 0.001
+    assert validation_table(y, scores).is_rejected
     tied = np.round(scores, 1)
-    one, other = (validate(y[order], tied[order]) for order in (np.argsort(y), np.argsort(-y)))
+    one, other = (validation_table(y[order], tied[order]) for order in (np.argsort(y), np.argsort(-y)))
     assert one["Kuiper statistic"].value == pytest.approx(other["Kuiper statistic"].value)
     cumulative = [np.sum((y - tied)[tied <= value]) / y.size for value in np.unique(tied)]
     assert one["Kuiper statistic"].value == pytest.approx(max(*cumulative, 0) - min(*cumulative, 0))
@@ -119,7 +119,7 @@ def test_limits_of_all_grades_hold_at_once() -> None:
     for _ in range(draws):
         grades = rng.choice(list(rates), p=[0.5, 0.3, 0.15, 0.05], size=150)
         y = (rng.uniform(size=150) < np.vectorize(rates.get)(grades)).astype(int)
-        table = validate(y, np.full(150, 0.1), grades=grades, assigned=rates, classes=(0, 1), n_draws=19)
+        table = validation_table(y, np.full(150, 0.1), grades=grades, assigned=rates, classes=(0, 1), n_draws=19)
         wrong += set(table.grades.verdict) != {"not refuted"}
     assert stats.binomtest(wrong, draws, 0.05, alternative="greater").pvalue > 1e-3
 
@@ -127,13 +127,13 @@ def test_limits_of_all_grades_hold_at_once() -> None:
 def test_grades_that_are_wrong_are_named(rows) -> None:
     y, scores = rows
     grades = np.where(scores < 0.2, "good", "bad")
-    found = validate(y, scores, grades=grades, assigned={"good": 0.3, "bad": 0.1}).grades
+    found = validation_table(y, scores, grades=grades, assigned={"good": 0.3, "bad": 0.1}).grades
     assert dict(zip(found.grade, found.verdict, strict=True)) == {
         "bad": "assigned too low",
         "good": "assigned too high",
     }
     assert found.counts.sum() == 2_000
-    by_score = validate(y, scores, grades=grades).grades
+    by_score = validation_table(y, scores, grades=grades).grades
     assert list(by_score.grade) == ["good", "bad"]
     assert by_score.assigned == pytest.approx([scores[grades == name].mean() for name in ("good", "bad")])
     assert list(by_score.to_frame().columns)[-1] == "verdict"
@@ -152,7 +152,7 @@ def test_grades_that_are_wrong_are_named(rows) -> None:
     ids=["one class", "one score", "separated", "reversed", "sure", "one row"],
 )
 def test_where_there_is_no_estimate_the_table_says_none(y, scores) -> None:
-    found = validate(y, scores, classes=(0, 1))
+    found = validation_table(y, scores, classes=(0, 1))
     assert math.isnan(found["slope"].value)
     text = str(found)
     assert "nan" not in text.lower()
@@ -170,12 +170,12 @@ def test_bad_input_is_refused_by_name(rows) -> None:
         ({"grades": y, "assigned": 0.1}, "assigned must be a mapping from grade to probability"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
-            validate(y, scores, **options)
+            validation_table(y, scores, **options)
 
 
 def test_report_shows_the_table_and_the_grades(rows) -> None:
     y, scores = rows
-    table = validate(y, scores, grades=np.where(scores < 0.2, "<good>", "bad"))
+    table = validation_table(y, scores, grades=np.where(scores < 0.2, "<good>", "bad"))
     page = render_report(audit(y, scores), validation=table)
     assert "The table of validators" in page
     assert "expected / observed" in page
@@ -192,8 +192,8 @@ def test_rows_that_belong_together_need_a_bound(rows) -> None:
     for beside, bound in (({"group": "who"}, "max_group_size"), ({"weight": "w"}, "weight_bound")):
         data = scored(frame, score="p", label="y", **beside)
         with pytest.raises(TypeError, match=f"{bound} must be given"):
-            validate(data)
-        assert validate(data, **{bound: 3}).population
+            validation_table(data)
+        assert validation_table(data, **{bound: 3}).population
         assert auc(data).value == pytest.approx(auc(y, scores).value)
 
 
@@ -211,7 +211,7 @@ def test_a_band_takes_one_row_of_each_group_and_weights_only_with_a_bound(rows) 
 @pytest.mark.broad
 def test_draws_become_fewer_with_many_rows():
     scores = np.tile([0.2, 0.5, 0.8, 0.5], 50_000)
-    assert validate(np.arange(200_000) % 2, scores).n_draws == 500
+    assert validation_table(np.arange(200_000) % 2, scores).n_draws == 500
 
 
 @pytest.mark.broad
@@ -220,13 +220,15 @@ def test_scores_of_0_and_1_are_clipped_to_a_millionth():
     y[3] = 0
     y[8] = 1
     clipped = np.clip(scores, 1e-6, 1 - 1e-6)
-    assert validate(y, scores)["slope"].value == pytest.approx(validate(y, clipped)["slope"].value, rel=1e-12)
-    assert (validate(y, scores).n_clipped, validate(y, clipped).n_clipped) == (20, 0)
+    assert validation_table(y, scores)["slope"].value == pytest.approx(
+        validation_table(y, clipped)["slope"].value, rel=1e-12
+    )
+    assert (validation_table(y, scores).n_clipped, validation_table(y, clipped).n_clipped) == (20, 0)
 
 
 def test_limits_of_auc_lie_around_it_and_within_0_and_1():
     scores = np.linspace(0.05, 0.95, 60)
-    found = validate(np.arange(60) > np.where(np.arange(60) % 7 == 0, 50, 30), scores)["AUC"]
+    found = validation_table(np.arange(60) > np.where(np.arange(60) % 7 == 0, 50, 30), scores)["AUC"]
     assert 0.5 < found.lower < found.value < found.upper <= 1.0
 
 
@@ -238,13 +240,13 @@ def test_grades_whose_rows_are_without_weight_are_left_out():
     for grade, others in (("b", ["a", "c"]), ("c", ["a", "b"])):
         weighted = {"importance_weight": np.where(grades == grade, 0.0, weights), "weight_bound": 1.0}
         for assigned in (None, {"a": 0.5, "b": 0.5, "c": 0.5}):
-            table = validate(y, scores, grades=grades, assigned=assigned, **weighted).grades
+            table = validation_table(y, scores, grades=grades, assigned=assigned, **weighted).grades
             assert sorted(table.grade) == others
             assert np.isfinite([table.rate, table.assigned, table.lower, table.upper]).all()
 
 
 def test_the_table_names_what_a_calibrated_score_has(rows) -> None:
-    table = validate(*rows, n_draws=19).table
+    table = validation_table(*rows, n_draws=19).table
     assert table.heads[3] == "of a calibrated score"
     ideals = {row[0]: row[3] for row in table.rows}
     calibrated = {"expected / observed": "1", "slope": "1", "intercept": "0", "intercept, slope 1": "0"}

@@ -17,7 +17,7 @@ from calibrant import (
     load_model,
     plan,
     threshold,
-    validate,
+    validation_table,
 )
 from calibrant.assess.metrics.reliability import reliability_tables
 from calibrant.draw.report.charts import models_chart
@@ -100,7 +100,7 @@ def test_audit_takes_whole_groups(visits: pd.DataFrame, calibrant: Any) -> None:
     assert refused.code == 2
     assert "--max-group-size must be given with --full and --group" in refused.err
     full = calibrant("audit", "visits.csv", *COLUMNS, "--full", "--max-group-size", "20", "--json")
-    table = validate(labels, scores, groups=groups, max_group_size=20)
+    table = validation_table(labels, scores, groups=groups, max_group_size=20)
     assert full.json["validation"]["measures"][0]["upper"] == pytest.approx(table["expected / observed"].upper)
 
 

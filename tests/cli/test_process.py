@@ -27,7 +27,7 @@ HEAVY = (
     "rich",
     "pyarrow",
     "jinja2",
-    "calibrant.sample.scored_data",
+    "calibrant.sample.sample",
     "calibrant.calibrators",
 )
 

@@ -16,7 +16,7 @@ from calibrant import (
     CalibratedClassifier,
     OnlineCalibrator,
     Partition,
-    compare,
+    compare_calibrators,
     compare_models,
     scored,
     threshold,
@@ -156,8 +156,8 @@ def test_the_same_rows_give_the_same_answer_and_results_record_their_seed() -> N
     weights = {"importance_weight": SCORES, "weight_bound": 2.0}
     kept = threshold(LABELS, SCORES, recall=0.8, random_state=None, **weights)
     assert kept == threshold(LABELS, SCORES, recall=0.8, random_state=kept.seed, **weights)
-    table = compare([BinningCalibrator(n_bins=2)], SCORES, LABELS, random_state=None)
-    again = compare([BinningCalibrator(n_bins=2)], SCORES, LABELS, random_state=table.seed)
+    table = compare_calibrators(LABELS, SCORES, [BinningCalibrator(n_bins=2)], random_state=None)
+    again = compare_calibrators(LABELS, SCORES, [BinningCalibrator(n_bins=2)], random_state=table.seed)
     assert table.log_loss.tolist() == again.log_loss.tolist()
     assert f"seed {table.seed}" in str(table)
 

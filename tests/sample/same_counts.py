@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, ScoredData, scored
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, Sample, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
 
@@ -17,7 +17,7 @@ PARTS = {"score": "p", "label": "y", "segment": "g", "weight": "w", "id": "key"}
 PLAIN = Columns("p", "y")
 EDGES = Partition.from_edges(np.arange(1, 100) / 100, score_range=(0.0, 1.0))
 
-Make = Callable[[pd.DataFrame, Columns], ScoredData]
+Make = Callable[[pd.DataFrame, Columns], Sample]
 
 
 def rows_of(n: int, seed: int = 0, *, single: bool = False, texts: bool = False, ties: bool = False) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant
-from calibrant import PlattCalibrator, ShiftCalibrator, calibrators, compare, metrics, scored
+from calibrant import PlattCalibrator, ShiftCalibrator, calibrators, compare_calibrators, metrics, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.reader import read_rows
 
@@ -100,7 +100,8 @@ def test_scored_data_hold_everything() -> None:
 def test_metrics_and_comparisons_take_scored_data() -> None:
     data = scored(pa.table(TABLE), score="p", label="y", progress=False)
     assert metrics.ece(data, None) == metrics.ece(LABELS, SCORES)
-    near, far = compare([PlattCalibrator()], SCORES, LABELS), compare([PlattCalibrator()], data)
+    near = compare_calibrators(LABELS, SCORES, [PlattCalibrator()])
+    far = compare_calibrators(data, calibrators=[PlattCalibrator()])
     assert far.log_loss.tolist() == near.log_loss.tolist()
 
 

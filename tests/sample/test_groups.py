@@ -111,7 +111,7 @@ def test_more_groups_than_can_be_held_take_more_passes(name, tmp_path, monkeypat
     assert data.tally(REGIONS)[0] == expected
     assert passes.count("CountGroups") > 16
     monkeypatch.setattr(group_rows, "MOST_PAIRS", 1)
-    monkeypatch.setattr("calibrant.sample.scored_data.MOST_PASSES", 4)
+    monkeypatch.setattr("calibrant.sample.sample.MOST_PASSES", 4)
     with pytest.raises(InvalidValueError, match=r"group must have rows in at most .* pairs"):
         data.tally(REGIONS)
 

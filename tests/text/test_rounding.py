@@ -17,7 +17,7 @@ from calibrant import (
     decide,
     plan,
     threshold,
-    validate,
+    validation_table,
 )
 from calibrant.assess.threshold.proved_threshold import Measured
 from calibrant.cli._promise import show_promise
@@ -125,7 +125,7 @@ def test_estimates_and_comparisons(seed: int) -> None:
     for difference in compared.differences:
         if not math.isnan(difference.lower):
             check_pair(str(difference), difference.lower, difference.upper)
-    table = validate(y, scores)
+    table = validation_table(y, scores)
     ratio = table["expected / observed"]
     check_pair(str(ratio), ratio.lower, ratio.upper)
     choice = decide(BinningCalibrator(n_bins=4).fit(scores, y), scores, cost_false_alarm=1.0, cost_miss=3.3)

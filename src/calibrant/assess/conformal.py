@@ -22,7 +22,7 @@ from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Choice, Flag, I
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import check_no_weights, one_row_each, read_rows
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Setting, shown
 
 _SCHEMA = "calibrant.conformal/1"
@@ -174,14 +174,12 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     classes: "ArrayLike | None" = None
     random_state: "Seed" = 0
 
-    def fit(
-        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, scores: ArrayLike | Sample, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Rank the nonconformity scores of the calibration rows.
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
             whose rows are brought into memory.
         y : array-like of shape (n,)

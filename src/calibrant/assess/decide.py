@@ -20,7 +20,7 @@ from calibrant.params.arrays import as_numbers, as_scores, check_in_range, check
 from calibrant.params.labels import encode_labels
 from calibrant.params.rules import Number, error_budget
 from calibrant.sample.added_columns import LookUp
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.taken_rows import CountSegments
 from calibrant.text.numbers import limits, nearest, percent
 from calibrant.text.sentences import TextTable, shown
@@ -101,7 +101,7 @@ class Decisions:
 
 def decide(
     calibrator: ScoreCalibrator,
-    scores: ArrayLike | ScoredData,
+    scores: ArrayLike | Sample,
     *,
     cost_false_alarm: float,
     cost_miss: float,
@@ -121,7 +121,7 @@ def decide(
     ----------
     calibrator : calibrator of scores, CalibratedClassifier or Model
         Fitted, with intervals of the rate in each region, such as `AnchoredCalibrator` or `BinningCalibrator`.
-    scores : array-like of shape (n,), or ScoredData
+    scores : array-like of shape (n,), or Sample
         Scores, for a classifier features. Or `calibrant.scored` data of any size: rows are counted by region.
     cost_false_alarm, cost_miss : float
         What it costs to act on a negative, and not to act on a positive; both positive. Only their ratio matters for
@@ -160,7 +160,7 @@ def decide(
         rule = "be fitted and have intervals of the rate"
         advice = "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
         raise InvalidTypeError("calibrator", rule, got=type(fitted).__name__, advice=advice)
-    if isinstance(scores, ScoredData):
+    if isinstance(scores, Sample):
         return _by_region(fitted, guarantee, scores, segments, false_alarm, miss)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
@@ -185,7 +185,7 @@ def unproved(caveat: str | None) -> str:
 
 
 def _by_region(
-    fitted: Any, guarantee: Guarantee, data: ScoredData, segments: Any, false_alarm: float, miss: float
+    fitted: Any, guarantee: Guarantee, data: Sample, segments: Any, false_alarm: float, miss: float
 ) -> Decisions:
     """Decide for each region, and count the rows of data of any size in it."""
     if segments is not None:
@@ -202,7 +202,7 @@ def _by_region(
     return decided_by_region(guarantee, rows, false_alarm, miss)
 
 
-def _refusal(fitted: Any, data: ScoredData, n_rows: int) -> InvalidValueError:
+def _refusal(fitted: Any, data: Sample, n_rows: int) -> InvalidValueError:
     """The error for rows without a region, the same as for arrays."""
     known, columns = fitted.partition_.bins_by_segment, columns_to_predict(fitted, data)
     sizes = data.fold(CountSegments(columns))
@@ -213,7 +213,7 @@ def _refusal(fitted: Any, data: ScoredData, n_rows: int) -> InvalidValueError:
     return InvalidValueError("score", "lie in the range of the bins", got=f"{n_rows:,} beyond", column=columns.score)
 
 
-def regions_of(fitted: Any, data: ScoredData, **added: Any) -> Any:
+def regions_of(fitted: Any, data: Sample, **added: Any) -> Any:
     """Return a reader of the rows with the number of their region, and with more columns that regions have."""
     columns = {**added, REGION: np.arange(fitted.partition_.n_regions)}
     return data.apply(LookUp(columns_to_predict(fitted, data), fitted.partition_.as_bins(), columns))

@@ -18,7 +18,7 @@ from calibrant.guarantee.values import region_values
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes, name_classes
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import rows_on_gpu
 
 
@@ -136,7 +136,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     0.042
     """
 
-    def _fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
+    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
         plain = all(extra is None for extra in beside.values())
         if plain and (on_device := rows_on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host

@@ -17,7 +17,7 @@ from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.labels import Classes
 from calibrant.params.rules import RuleTable, check_state
 from calibrant.sample.reader import check_no_weights
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Setting, shown
 
 _MOST_FOLDS = 1000  # of a saved calibrator
@@ -88,12 +88,12 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     pos_label: Hashable = None
     classes: "ArrayLike | None" = None
 
-    def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, folds: ArrayLike) -> Self:
+    def fit(self, scores: ArrayLike | Sample, y: ArrayLike | None = None, *, folds: ArrayLike) -> Self:
         """Fit one Venn-Abers calibrator on each fold's rows.
 
         Parameters
         ----------
-        scores : array-like of shape (n,); or ScoredData
+        scores : array-like of shape (n,); or Sample
             Out-of-fold scores: each from the model of the row's own fold, which was not trained on it.
         y : array-like of shape (n,)
             Labels of two classes.

@@ -14,7 +14,7 @@ from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import ExportTable, Lines
 from calibrant.limits.interval import Interval
 from calibrant.params.arrays import as_scores
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 
 class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
@@ -70,7 +70,7 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         values, offsets = self._values(self.table_, scores, segments)
         return np.asarray(np.clip(np.column_stack([values + offset for offset in offsets]), 0.0, 1.0))
 
-    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
         columns, written = columns_to_predict(self, data), self._written_sets(coverage)
         sets = tuple(written[region] for region in self.pieces_.regions(self.partition_.as_bins()))

@@ -25,7 +25,7 @@ from calibrant.params.labels import CODED, Classes
 from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable, check_state
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting, joined
@@ -122,7 +122,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
@@ -133,7 +133,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
             whose rows are brought into memory.
         y : array-like of shape (n,)
@@ -193,7 +193,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         mapped = self.base_.predict(checked)
         return np.asarray(entries_of(partition or self.partition_, table, mapped, segments, threads=self._threads))
 
-    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
         return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)  # the regions are not of the score
 

@@ -26,7 +26,7 @@ from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, th
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
 from calibrant.sample.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
 from calibrant.sample.reader import read_rows
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
 
 _SCHEMA = "calibrant.calibrator/1"
@@ -67,7 +67,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         """Set what was learned from what `_state` returned; raise where it breaks a rule."""
 
-    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
+    def _read(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Sample:
         """Check what `fit` was given."""
         partition, threads = getattr(self, "partition", None), thread_count(getattr(self, "n_jobs", None))
         return read_rows(
@@ -80,7 +80,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         self.positive_index_ = classes.positive_index
         self.score_range_seen_ = None
 
-    def count_out_of_range(self, scores: ArrayLike | ScoredData) -> int:
+    def count_out_of_range(self, scores: ArrayLike | Sample) -> int:
         """Return how many scores are of another scale: beyond `score_range_seen_` by more than half its width.
 
         `predict` and its like warn of them with a `CalibrantWarning`; `apply` does not, since it may be lazy.
@@ -92,7 +92,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         """
         check_is_fitted(self)
         limits = familiar_limits(self.score_range_seen_)
-        if isinstance(scores, ScoredData):
+        if isinstance(scores, Sample):
             return scores.fold(CountBeyond(scores.columns.only(), limits))
         return rows_beyond(as_scores(scores, positive_column=self.positive_index_), limits)
 
@@ -116,12 +116,12 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         columns[:, 1 - self.positive_index_] = 1.0 - positive
         return columns
 
-    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data where they are: calibrated, and what else the calibrator predicts.
 
         Parameters
         ----------
-        data : ScoredData
+        data : Sample
             See `calibrant.scored`; no label is needed.
         coverage : float, default=0.95
             Coverage of the prediction sets, for calibrators that have them. A set is text, such as "{0}" or "{0, 1}".

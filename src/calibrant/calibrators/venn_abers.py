@@ -19,7 +19,7 @@ from calibrant.kernels.venn_abers import multiprobabilities
 from calibrant.params.rules import Choice, RuleTable
 from calibrant.params.saved_state import read_numbers
 from calibrant.sample.reader import check_no_weights, one_row_each
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
 
 LOSS = Choice(("log", "brier"))
@@ -106,7 +106,7 @@ class VennAbersCalibrator(CurveCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,

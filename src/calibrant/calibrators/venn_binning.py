@@ -17,7 +17,7 @@ from calibrant.cells.tally import Tally
 from calibrant.params.labels import Classes
 from calibrant.params.rules import RuleTable, check_state
 from calibrant.sample.reader import check_no_weights, one_row_each
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 _VENN = (
     "of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y, for every "
@@ -97,7 +97,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,

@@ -9,7 +9,7 @@ from calibrant.cli._words import in_options
 from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
-    from calibrant.sample.scored_data import ScoredData
+    from calibrant.sample.sample import Sample
 
 
 class _Method(NamedTuple):
@@ -172,6 +172,6 @@ class Settings:
         chosen = {parameter: None if value == "none" else value for parameter, value in chosen.items()}
         return getattr(calibrant, name)(**{**fixed, **chosen, **(labels or {})})
 
-    def fit(self, data: "ScoredData", labels: Mapping[str, Any]) -> Any:
+    def fit(self, data: "Sample", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""
         return self.calibrator(labels).fit(data)

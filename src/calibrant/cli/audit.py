@@ -198,7 +198,7 @@ def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str |
 
 def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     """The table of validators, from a random sample where there are very many rows."""
-    from calibrant import validate
+    from calibrant import validation_table
 
     roles = {"score": data.columns.score, "label": data.columns.label, "segment": options["grade"]}
     roles |= {"group": options["group"], "weight": options["weight"]}
@@ -207,7 +207,7 @@ def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str
     if draw is not None:
         remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table")
     sample = data.with_classes(**labels).collect(draw=draw)
-    return validate(sample, confidence_level=options["confidence"], **_bounds(options))
+    return validation_table(sample, confidence_level=options["confidence"], **_bounds(options))
 
 
 def show_validation(found: Any) -> None:

@@ -65,14 +65,14 @@ def command(**options: Any) -> None:
 
 
 def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
-    from calibrant import compare
+    from calibrant import compare_calibrators
 
     scores = sample.scores
     probabilities = bool(scores.size and scores.min() >= 0 and scores.max() <= 1)
-    return compare(
-        _contenders(options, probabilities=probabilities),
-        scores,
+    return compare_calibrators(
         sample.labels,
+        scores,
+        _contenders(options, probabilities=probabilities),
         cv=options["folds"],
         importance_weight=sample.weights,
         weight_bound=options["weight_bound"],

@@ -12,7 +12,7 @@ from calibrant.kernels.hash import mixed
 from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.reach import Reach
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 _WORD = 2**64
 _STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # digits of pi: two chains that share nothing but the rows
@@ -77,7 +77,7 @@ class TakeFingerprint(Work[Fingerprint]):
         return Fingerprint(ordered=0 if self.in_order else None)
 
 
-def fingerprint(data: ScoredData, *, ordered: bool = False) -> Fingerprint:
+def fingerprint(data: Sample, *, ordered: bool = False) -> Fingerprint:
     """Read the data once; raise an error for rows that cannot be used.
 
     If `ordered`, there is also a fingerprint of the rows in their order, unless rows are drawn by a column.
@@ -98,7 +98,7 @@ def fingerprint(data: ScoredData, *, ordered: bool = False) -> Fingerprint:
     return found
 
 
-def reach_of(data: ScoredData) -> Reach:
+def reach_of(data: Sample) -> Reach:
     """The smallest and the largest score of the rows that can be used."""
     return data.fold(TakeFingerprint(data.columns.only())).reach
 

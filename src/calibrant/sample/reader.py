@@ -12,7 +12,7 @@ from calibrant.params.arrays import as_frequencies, as_scores, as_weights, check
 from calibrant.params.labels import encode_labels
 from calibrant.sample.groups import Groups
 from calibrant.sample.reach import Reach
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
 ONE_ROW_EACH = "one row of each group"
@@ -20,7 +20,7 @@ ONE_ROW_EACH = "one row of each group"
 
 
 def read_rows(
-    scores: ArrayLike | ScoredData,
+    scores: ArrayLike | Sample,
     y: ArrayLike | None = None,
     *,
     classes: ArrayLike | None = None,
@@ -31,7 +31,7 @@ def read_rows(
     groups: ArrayLike | None = None,
     partition: Partition | None = None,
     threads: int = 1,
-) -> ScoredData:
+) -> Sample:
     """Check what a caller brought to `fit`, and return it behind the one protocol of scored rows.
 
     Arrays become `MemoryRows`; `scored(...)` data are not read yet. What
@@ -39,7 +39,7 @@ def read_rows(
 
     Parameters
     ----------
-    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
         Scores; with a partition by a function, whatever that function takes.
     y : array-like of shape (n,)
         Labels of two classes.
@@ -58,7 +58,7 @@ def read_rows(
     threads : int
         Threads for very large data.
     """
-    if isinstance(scores, ScoredData):
+    if isinstance(scores, Sample):
         weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
         check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
         return scores.with_classes(classes, pos_label)
@@ -91,20 +91,20 @@ def read_rows(
 
 
 def read_judged(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None,
     *,
     classes: ArrayLike | None,
     pos_label: Hashable,
     **beside: Any,
-) -> ScoredData:
+) -> Sample:
     """Read labels and scores, in the order of metrics; `scored(...)` data take the place of the labels."""
-    if isinstance(y, ScoredData):
+    if isinstance(y, Sample):
         check_nothing_beside(scores=scores, **beside)
         return y.with_classes(classes, pos_label)
     if scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
-    if isinstance(scores, ScoredData):
+    if isinstance(scores, Sample):
         advice = "pass them first, in the place of the labels"
         raise InvalidTypeError("scores", "be an array", got="scored(...) data", advice=advice)
     return read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
@@ -117,7 +117,7 @@ def check_nothing_beside(**given: object) -> None:
             raise InvalidTypeError(name, "be None with scored data", advice="name its column in scored(...) instead")
 
 
-def one_row_each(data: ScoredData, random_state: Seed = 0) -> ScoredData:
+def one_row_each(data: Sample, random_state: Seed = 0) -> Sample:
     """Return the data or, if rows have groups, one row of each group, drawn at random, in memory.
 
     Groups are independent draws, and so are rows drawn from them. So a claim for independent rows holds, and is about a
@@ -134,7 +134,7 @@ def one_row_each(data: ScoredData, random_state: Seed = 0) -> ScoredData:
 
 def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
     """Raise an error for importance weights where they have no meaning."""
-    column = data.columns.weight if isinstance(data, ScoredData) else None
+    column = data.columns.weight if isinstance(data, Sample) else None
     if importance_weight is not None or column is not None:
         rule = f"be None: {reason}"
         raise InvalidValueError("importance_weight", rule, got="weights", advice="use BinningCalibrator")

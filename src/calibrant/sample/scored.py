@@ -10,7 +10,7 @@ from calibrant.kernels.libraries import is_device_array
 from calibrant.params.rules import Flag, thread_count
 from calibrant.sample.batch import Columns, missing_column
 from calibrant.sample.progress import Progress
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 _ENGINES = {
     ("_duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
@@ -35,7 +35,7 @@ def scored(
     skip_missing: bool = False,
     n_jobs: int | None = -1,
     progress: Progress = None,
-) -> ScoredData:
+) -> Sample:
     """Name the data and their columns of scores and labels; only names are read at this point.
 
     Parameters
@@ -58,7 +58,7 @@ def scored(
         Format of the files, if their names do not show it.
     skip_missing : bool, default=False
         Skip rows whose label is missing (null or NaN), such as outcomes that are still pending. How many were skipped
-        is reported by `ScoredData.skipped_rows` and by a remark of the guarantee, which then assumes that, in every
+        is reported by `Sample.skipped_rows` and by a remark of the guarantee, which then assumes that, in every
         region, whether a label is missing does not depend on the label. False raises an error for such rows.
     n_jobs : int or None, default=-1
         Threads that read files; -1 is one for each core. Results never depend on it.
@@ -68,7 +68,7 @@ def scored(
 
     Returns
     -------
-    ScoredData
+    Sample
         Takes the place of scores and labels in `BinningCalibrator.fit`, `audit` and the like.
 
     Examples
@@ -91,7 +91,7 @@ def scored(
     engine, data = _ENGINES.get(_package_and_name(source), (None, ""))
     needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
     if engine is not None:
-        make: type[ScoredData] = getattr(import_module(f"calibrant.sample.sources.{engine}"), data)
+        make: type[Sample] = getattr(import_module(f"calibrant.sample.sources.{engine}"), data)
         return make(source, columns, progress=progress)
     paths = _paths(source)
     if paths:
@@ -115,7 +115,7 @@ def _paths(source: object) -> list[str | Path]:
     return []
 
 
-def _from_arrow(source: object, columns: Columns, threads: int, progress: Progress) -> ScoredData:
+def _from_arrow(source: object, columns: Columns, threads: int, progress: Progress) -> Sample:
     """Data in memory, and what pyarrow reads: tables, datasets and streams."""
     from calibrant.sample.sources.arrow import as_table, from_arrow, from_dataset
 

@@ -29,7 +29,7 @@ from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Number, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import check_nothing_beside, one_row_each
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass, estimated_weights
@@ -140,7 +140,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         importance_weight: ArrayLike | None = None,
@@ -157,7 +157,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of labelled rows that the model was not trained on; or data with scores, labels and exact weights,
             see `calibrant.scored`. "betting" brings their rows into memory, the other intervals do not.
         y : array-like of shape (n,)
@@ -186,7 +186,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         """
         self._check_parameters()
         data = self._read(scores, y, segments=segments, groups=groups)
-        if isinstance(scores, ScoredData):
+        if isinstance(scores, Sample):
             check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
             if data.columns.weight is None:
                 advice = "scored(..., weight=)"
@@ -348,7 +348,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self.ratio_ = None
 
 
-def _largest_weight(data: ScoredData, binned: Binned) -> float:
+def _largest_weight(data: Sample, binned: Binned) -> float:
     """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and count in no bin."""
     if isinstance(data, MemoryRows):
         return float(weights_of(data).max())

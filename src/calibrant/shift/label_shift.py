@@ -21,7 +21,7 @@ from calibrant.params.random import seed_number
 from calibrant.params.rules import OPEN_UNIT, Number, Optional, Pair, RuleTable, check_state, error_budget
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, one_row_each
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.text.sentences import Setting, shown
 
@@ -115,7 +115,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         target_scores: ArrayLike | None = None,
@@ -126,7 +126,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of labelled rows that the model was not trained on; or data with scores and labels, see
             `calibrant.scored`, whose rows are brought into memory.
         y : array-like of shape (n,)
@@ -163,7 +163,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if self.sampling_rates is not None:
             priors = None
         elif self.target_prior is None:
-            own = data.scores if isinstance(scores, ScoredData) else as_scores(scores, positive_column=column)
+            own = data.scores if isinstance(scores, Sample) else as_scores(scores, positive_column=column)
             if data.groups is not None:
                 own = own[data.groups.one_row_each(data.random_source(seed, ONE_ROW_EACH))]
             moved = as_scores(target_scores, positive_column=column, name="target_scores")

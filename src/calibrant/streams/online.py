@@ -23,7 +23,7 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable
 from calibrant.sample.facts import ONE_OF_EACH
 from calibrant.sample.reader import check_no_weights, check_nothing_beside, one_row_each, read_rows
-from calibrant.sample.scored_data import ScoredData, settle
+from calibrant.sample.sample import Sample, settle
 from calibrant.streams.stream import Stream, StreamParameters
 from calibrant.text.sentences import Setting
 
@@ -130,7 +130,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,
@@ -142,7 +142,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     def partial_fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,
@@ -152,7 +152,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`.
             Where the sequence needs counts only and the regions are known, they are counted where they are; otherwise
             their rows are brought into memory.
@@ -174,7 +174,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     def _learn(
         self,
         begun: Stream | None,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None,
         segments: ArrayLike | None,
         groups: ArrayLike | None,
@@ -185,7 +185,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
-        if isinstance(scores, ScoredData) and stream.partition is not None and stream.sequence.order_free:
+        if isinstance(scores, Sample) and stream.partition is not None and stream.sequence.order_free:
             check_nothing_beside(y=y, segments=segments, groups=groups)
             known = self._add_counts(scores, stream, stream.partition, *named)
         else:
@@ -196,7 +196,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return self
 
     def _add_counts(
-        self, data: ScoredData, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Hashable
+        self, data: Sample, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Hashable
     ) -> Classes:
         """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
         data = one_row_each(data, stream.seed)
@@ -211,7 +211,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     def _add_rows(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None,
         segments: ArrayLike | None,
         groups: ArrayLike | None,
@@ -220,7 +220,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         pos_label: Hashable,
     ) -> Classes:
         """Take a batch row by row: first into the start-up window, then into the regions."""
-        if isinstance(scores, ScoredData) and not scores.has_order:
+        if isinstance(scores, Sample) and not scores.has_order:
             name, rule = ("sequence", "need counts only") if stream.partition is not None else ("partition", "be given")
             raise InvalidValueError(name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name)))
         if classes is None and y is not None:

@@ -16,7 +16,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
 from calibrant.sample.reader import check_nothing_beside
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
@@ -29,7 +29,7 @@ _SKIPPED = (
 
 
 def audit(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
@@ -57,7 +57,7 @@ def audit(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoredData
+    y : array-like of shape (n,), or Sample
         Labels of two classes; or the result of `calibrant.scored`, which has labels, scores and segments in files,
         a frame or a cluster. There, at most 1,000 distinct scores are counted.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
@@ -157,7 +157,7 @@ def audit(
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
     tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
     monotone = Flag().check("monotone", monotone)
-    n_skipped = y.skipped_rows() if isinstance(y, ScoredData) else 0
+    n_skipped = y.skipped_rows() if isinstance(y, Sample) else 0
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     band = None
     if _has_units(y, *beside.values(), weight_bound, max_group_size):
@@ -188,15 +188,15 @@ def audit(
     )
 
 
-def _has_units(y: ArrayLike | ScoredData, *beside: object) -> bool:
+def _has_units(y: ArrayLike | Sample, *beside: object) -> bool:
     """Whether rows count differently or belong together: by what is given beside the data, or by their columns."""
     if any(value is not None for value in beside):
         return True
-    return isinstance(y, ScoredData) and (y.columns.weight is not None or y.columns.group is not None)
+    return isinstance(y, Sample) and (y.columns.weight is not None or y.columns.group is not None)
 
 
 def _cells(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None,
     pos_label: Hashable,
     classes: ArrayLike | None,
@@ -204,7 +204,7 @@ def _cells(
     n_bins: int | str,
 ) -> list[tuple[Hashable, CellSums]]:
     """The cells of all rows, then those of each segment; data of any size are counted where they are."""
-    if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):
+    if isinstance(y, Sample) and not isinstance(y, MemoryRows):
         check_nothing_beside(scores=scores, segments=segments)
         return cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
     return _members(read_forecasts(y, scores, pos_label, classes, segments))

@@ -14,7 +14,7 @@ from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.cells.tally import Tally, WeightSums
 from calibrant.errors import InvalidValueError
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
 
@@ -72,7 +72,7 @@ def finest_bins(n_rows: int, n_bins: int | str) -> int:
 
 
 def cells_of_data(
-    data: ScoredData, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Hashable | None
+    data: Sample, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Hashable | None
 ) -> list[tuple[Hashable, CellSums]]:
     """The cells of all rows, then of each segment. They give the same regions as rows in memory.
 
@@ -106,7 +106,7 @@ def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
     return -(-np.arange(1, finest, dtype=np.int64) * n_rows // finest)
 
 
-def _tally(data: ScoredData, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None) -> Tally:
+def _tally(data: Sample, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None) -> Tally:
     """Count rows with the scores as weights: their sum, minimum and maximum in each region are exact."""
     weighted = data.with_columns(replace(data.columns, weight=data.columns.score))
     return weighted.with_classes(classes, pos_label).tally(partition, weighted=True)[0]

@@ -18,7 +18,7 @@ from calibrant.sample.columns import column_of
 from calibrant.sample.groups import Groups
 from calibrant.sample.label_runs import is_sorted, long_run
 from calibrant.sample.reader import ONE_ROW_EACH, read_judged
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.time_order import in_order, read_times
 
@@ -26,7 +26,7 @@ _BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of 
 
 
 def check_exchangeable(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     time: ArrayLike | str | None = None,
@@ -45,20 +45,20 @@ def check_exchangeable(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoredData
+    y : array-like of shape (n,), or Sample
         Labels of two classes, in the order in which the rows came unless `time` is given; or the result of
         `calibrant.scored`, which has scores too.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores, in the same order.
     time : array-like of shape (n,), or str, default=None
         Numbers or dates by which the rows are ordered; text must be ISO 8601 dates such as "2024-01-31". Rows of the
-        same time are taken in random order, so that their order within the file does not matter. For `ScoredData`, the
+        same time are taken in random order, so that their order within the file does not matter. For `Sample`, the
         name of a column.
     groups : array-like of shape (n,), or str, default=None
         What rows that belong together share, such as a customer. One row of each group is picked at random. All that
         is said is then about the picked rows, in order of time (without `time`, in order of the file): an alarm is
         false only if these are exchangeable. Few groups find little, and no alarm here does not take back one that was
-        raised without groups, unless rows of a group share their labels or scores. For `ScoredData`, the name of a
+        raised without groups, unless rows of a group share their labels or scores. For `Sample`, the name of a
         column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
@@ -151,10 +151,10 @@ def check_exchangeable(
 
 
 def _read(
-    y: ArrayLike | ScoredData, scores: ArrayLike | None, time: Any, groups: Any, **labels: Any
+    y: ArrayLike | Sample, scores: ArrayLike | None, time: Any, groups: Any, **labels: Any
 ) -> tuple[MemoryRows, NDArray[Any] | None, Groups | None]:
     """The rows, their times, and their groups."""
-    if isinstance(y, ScoredData):
+    if isinstance(y, Sample):
         for name, value in (("time", time), ("groups", groups)):
             if value is not None and not isinstance(value, str):
                 raise InvalidTypeError(name, "name a column of the scored data", got=type(value).__name__)

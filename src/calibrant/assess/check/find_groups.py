@@ -18,7 +18,7 @@ from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.params.rules import Integer
 from calibrant.sample.columns import first_rows_of
 from calibrant.sample.label_runs import LONG_RUN, long_run
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.arrow import from_arrow
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import percent, rows
@@ -68,7 +68,7 @@ class GroupSign:
 
 
 def find_groups(
-    data: ScoredData, *, most_rows: int = 20_000, pos_label: Hashable | None = None, classes: ArrayLike | None = None
+    data: Sample, *, most_rows: int = 20_000, pos_label: Hashable | None = None, classes: ArrayLike | None = None
 ) -> tuple[GroupSign, ...]:
     """Look for signs that rows belong together: an id that repeats, identical rows, runs of equal labels.
 
@@ -77,7 +77,7 @@ def find_groups(
 
     Parameters
     ----------
-    data : ScoredData
+    data : Sample
         The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask and devices give no first
         rows, and so no signs.
     most_rows : int, default=20,000
@@ -128,13 +128,13 @@ def find_groups(
     return tuple(look.signs())
 
 
-def labelled_rows(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> MemoryRows:
+def labelled_rows(table: Any, data: Sample, pos_label: Any, classes: Any) -> MemoryRows:
     """The scores and labels of some rows."""
     named = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
     return named.with_classes(classes, pos_label).collect()
 
 
-def _one_label(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> Text | None:
+def _one_label(table: Any, data: Sample, pos_label: Any, classes: Any) -> Text | None:
     """What is said if some rows have one label, and others of the data have the other one too often for chance."""
     try:
         whole, known = data.with_classes(classes, pos_label).tally(ScorePartition(np.empty(0)))
@@ -158,7 +158,7 @@ class _Look:
     others: dict[str, IndexArray]
 
     @classmethod
-    def at(cls, table: Any, data: ScoredData, pos_label: Any, classes: Any) -> "_Look":
+    def at(cls, table: Any, data: Sample, pos_label: Any, classes: Any) -> "_Look":
         try:
             read = labelled_rows(table, data, pos_label, classes)
             scores, codes = np.asarray(read.scores, dtype=np.float64), read.codes

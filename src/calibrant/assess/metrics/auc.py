@@ -12,14 +12,14 @@ from calibrant.assess.metrics.estimate import Estimate
 from calibrant.assess.metrics.independent_units import ROWS, Units
 from calibrant.errors import InvalidValueError
 from calibrant.params.rules import error_budget
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 DELONG = "DeLong's normal approximation (1988)"
 OBUCHOWSKI = "a normal approximation by sums over independent rows or groups (Obuchowski 1997)"
 
 
 def auc(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
@@ -37,7 +37,7 @@ def auc(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoredData
+    y : array-like of shape (n,), or Sample
         Labels of two classes, with rows of both; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores of any scale.

@@ -14,7 +14,7 @@ from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import check_rows
 from calibrant.params.rules import Choice, Optional, check_bins
 from calibrant.sample.reader import read_judged
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
 BINS = ("auto", "uniform", "quantile", "values")
@@ -24,7 +24,7 @@ _LOOK = 4 * MOST_VALUES
 
 
 def read_scored(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None,
     pos_label: Hashable | None,
     classes: ArrayLike | None,
@@ -35,7 +35,7 @@ def read_scored(
 
 
 def read_forecasts(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None,
     pos_label: Hashable | None,
     classes: ArrayLike | None,
@@ -174,7 +174,7 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
 
 
 def sweep_bins(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     pos_label: Hashable | None = None,
@@ -188,7 +188,7 @@ def sweep_bins(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoredData
+    y : array-like of shape (n,), or Sample
         Labels of two classes; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.

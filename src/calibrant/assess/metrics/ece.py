@@ -13,7 +13,7 @@ from calibrant.limits.binomial import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import gap_limits, non_identical
 from calibrant.params.rules import Choice, Integer, Only, error_budget
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
 NORMS = ("l1", "l2", "max")
@@ -24,7 +24,7 @@ _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
 def ece(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     norm: str = "l1",
@@ -47,7 +47,7 @@ def ece(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoredData
+    y : array-like of shape (n,), or Sample
         Labels of two classes; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.
@@ -113,7 +113,7 @@ is at most the error without bins)
 
 
 def debiased_ece(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     n_bins: int | str = 10,

@@ -14,7 +14,7 @@ from calibrant.assess.metrics.ece import debiased_square
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.params.rules import Number, error_budget
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 _CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True)
 _BOUNDED = "bets against each value of the mean of a bounded loss (Waudby-Smith and Ramdas 2024)"
@@ -51,7 +51,7 @@ class BrierScore(Estimate):
 
 
 def brier_score(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     n_bins: int = 10,
@@ -135,7 +135,7 @@ def brier_score(
 
 
 def log_loss(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     clip: float | None = None,

@@ -11,7 +11,7 @@ from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.ece import seen
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.params.rules import Integer, error_budget
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 _NARROWINGS = 10  # each divides the range by 17: a precision of 5e-13 in the end
 _SECTIONS = np.arange(1, 17) / 17.0
@@ -20,7 +20,7 @@ _NARROWEST = 1e-3
 
 
 def smooth_ece(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     n_cells: int = 4096,
@@ -39,7 +39,7 @@ def smooth_ece(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoredData
+    y : array-like of shape (n,), or Sample
         Labels of two classes; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.

@@ -23,7 +23,7 @@ from calibrant.params.rules import CheckedParameters, Integer, Only, Optional, R
 from calibrant.params.saved_state import check_schema, read_classes, read_count, read_numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import one_row_each, read_rows
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
 from calibrant.text.sentences import shown
@@ -151,7 +151,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -161,7 +161,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or scores and labels together, see `calibrant.scored`.
         y : array-like of shape (n,)
             Labels of two classes.

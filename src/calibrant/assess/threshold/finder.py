@@ -36,7 +36,7 @@ from calibrant.limits.binomial import sidak_level
 from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.params.random import RandomSource
 from calibrant.sample.groups import Groups
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted as number_of
 from calibrant.text.numbers import rows as rows_text
@@ -131,7 +131,7 @@ class Search:
 
     def __init__(
         self,
-        data: ScoredData,
+        data: Sample,
         targets: dict[str, float],
         alpha: float,
         n_rows: int,
@@ -168,7 +168,7 @@ class Search:
         tail = _UNLABELLED_PART * self.alpha / 2.0
         return parts | {"selected": exact_share(selected, self._unlabelled.size, tail)}
 
-    def _look(self) -> tuple[MemoryRows, ScoredData]:
+    def _look(self) -> tuple[MemoryRows, Sample]:
         """Rows drawn at random, with their labels, and the others."""
         size = self._split
         units = self.data.n_groups() if self.grouped else self.n_rows
@@ -234,7 +234,7 @@ class Search:
                 cuts += self._decided(name, tested, here.rows.shares, here.n, self._measured_in_groups)
         return tuple(cuts)
 
-    def _count(self, data: ScoredData, cuts: Mapping[Hashable, FloatArray]) -> dict[Hashable, _Counted]:
+    def _count(self, data: Sample, cuts: Mapping[Hashable, FloatArray]) -> dict[Hashable, _Counted]:
         partition = regions(cuts)
         tally = data.tally(partition)[0]
         ends = np.cumsum([edges.size + 1 for edges in cuts.values()])

@@ -311,7 +311,7 @@ class Threshold:
 
         Parameters
         ----------
-        data : ScoredData
+        data : Sample
             See `calibrant.scored`; no label is needed.
         prefix : str, default=""
             What the names of the new columns begin with.

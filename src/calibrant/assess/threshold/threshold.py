@@ -15,7 +15,7 @@ from calibrant.params.arrays import as_numbers
 from calibrant.params.random import seed_number
 from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, Number, Only, Optional, error_budget
 from calibrant.sample.reader import read_judged
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.text.numbers import nearest
 from calibrant.text.numbers import rows as rows_text
 from calibrant.text.sentences import Setting, words
@@ -25,7 +25,7 @@ _MOST_RANKED = 10**6  # rows: with more of them a look is as good, and needs no 
 
 
 def threshold(
-    y: ArrayLike | ScoredData,
+    y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     precision: float | None = None,
@@ -59,7 +59,7 @@ def threshold(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoredData
+    y : array-like of shape (n,), or Sample
         Labels of two classes. Or data of any size, which have scores too, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1) or (n, 2)
         Scores: the higher, the more likely is the positive class.
@@ -206,7 +206,7 @@ def _tested_by_side(targets: dict[str, float]) -> bool:
     return targets.keys() <= {"precision", "npv"}
 
 
-def _kept_by_weight(data: ScoredData, weight_bound: float | None, seed: int) -> ScoredData:
+def _kept_by_weight(data: Sample, weight_bound: float | None, seed: int) -> Sample:
     """Rows kept by their weight: draws from the weighted population, so that all that is proved holds for it.
 
     Weights need a bound, and a bound weights: after this, rows were kept by weight where there is a bound.

@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.assess.metrics.auc import delong, normal_limits
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.assess.validation.validation_table import ASYMPTOTIC, PROVED, GradeTable, Measure
+from calibrant.assess.validation.result import ASYMPTOTIC, PROVED, GradeTable, Measure
 from calibrant.calibrators.curves.logistic_fit import fit_logistic
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.binomial import sidak_level

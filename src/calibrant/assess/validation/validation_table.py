@@ -1,211 +1,153 @@
-"""The validator's table, as numbers and as text."""
+"""What validators of a model put into one table: slope, ratio, an exact test, the parts of the Brier score, grades."""
 
-import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._optional import pandas
-from calibrant._typing import FloatArray, Frame, IntArray
-from calibrant.text import numbers
-from calibrant.text.sentences import TextTable
+from calibrant._typing import ArrayLike, Seed
+from calibrant.assess.metrics.bin_sums import read_forecasts
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.assess.metrics.proper_scores import brier_score
+from calibrant.assess.validation import measures
+from calibrant.assess.validation.kuiper import kuiper_test
+from calibrant.assess.validation.result import ASYMPTOTIC, EXACT_TEST, PROVED, Measure, Validation
+from calibrant.errors import InvalidTypeError
+from calibrant.params.rules import Integer, Only, error_budget
+from calibrant.sample.sample import Sample
 
-PROVED, ASYMPTOTIC, MEASURED, EXACT_TEST = "proved", "asymptotic", "measured", "exact test"
-TOO_LOW, TOO_HIGH, NOT_REFUTED = "assigned too low", "assigned too high", "not refuted"
-_ROUNDING = 1e-12
+_DRAWS, _FEWEST_DRAWS, _MOST_WORK = 999, 99, 1e8
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One line of the table.
+def validation_table(
+    y: ArrayLike | Sample,
+    scores: ArrayLike | None = None,
+    *,
+    grades: ArrayLike | None = None,
+    assigned: Mapping[Hashable, float] | None = None,
+    confidence_level: float = 0.95,
+    n_draws: int | str = "auto",
+    random_state: Seed = 0,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+) -> Validation:
+    """Return the table that validators of a model ask for: what is proved, what is approximate, what is measured.
 
-    Attributes
+    Claimed: the limits of expected / observed hold for every distribution of labels given the scores; those of the
+    Brier score for every distribution; those of the grades for all grades at once. If the score is calibrated, the
+    p-value is at most u with probability at most u, for every u and number of rows, over random
+    seeds. Slope, intercepts and AUC have asymptotic limits, and the parts of the Brier score none. Assumed: rows are
+    independent, and the model was not trained on them. For the Brier score, the rows, or with groups whole groups, are
+    draws from one distribution. They may be sorted in any way.
+
+    Parameters
     ----------
-    name : str
-        What is measured.
-    value : float
-        Its value on these rows; NaN if it is not defined.
-    lower, upper : float
-        Limits; NaN if no limits are known.
-    ideal : float
-        The value of a calibrated score; NaN if it is not defined.
-    basis : str
-        "proved": the limits hold for every distribution and number of rows. "asymptotic": they are approximate.
-        "measured": there are no limits. "exact test": the value is a p-value that is exact for every number of rows.
-    """
+    y : array-like of shape (n,), or Sample
+        Labels of two classes; or the result of `calibrant.scored`. Its segments are the grades.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Predicted probabilities of the positive class.
+    grades : array-like of shape (n,), default=None
+        The rating grade of each row.
+    assigned : mapping from grade to probability, default=None
+        What was assigned to each grade. None takes the mean score of the grade's rows.
+    confidence_level : float, default=0.95
+        Confidence in each interval.
+    n_draws : int or "auto", default="auto"
+        Draws of labels for the exact test. "auto" is 999, and down to 99 for a million rows or more.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the labels of the test, together with the rows: the same rows in the same order give the same p-value.
+        Choose it before you look: the claim is over these draws too, and the best of several seeds breaks it.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. What
+        is said is then about the weighted population, and the test is asymptotic.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        Which rows belong together, such as those of one customer, and as how many rows a group counts at most, which is
+        needed. What is said is then about rows of new groups, and the test is asymptotic.
+    pos_label, classes
+        As in `BinningCalibrator`.
 
-    name: str
-    value: float
-    lower: float = math.nan
-    upper: float = math.nan
-    ideal: float = math.nan
-    basis: str = MEASURED
+    Returns
+    -------
+    Validation
 
-    @property
-    def limits(self) -> str:
-        """The limits as text."""
-        if math.isnan(self.lower):
-            return "none"
-        if math.isinf(self.upper):
-            return f"{numbers.lower(self.lower)} or more"
-        return numbers.limits(self.lower, self.upper)
+    Notes
+    -----
+    *Slope and intercept*: maximum likelihood for logit P(Y = 1) = intercept + slope logit(score), with Wald limits.
+    *Intercept, slope 1*: the same with the slope fixed (calibration in the large). Scores are clipped to
+    [1e-6, 1 - 1e-6]. Where labels are separated, or all scores are equal, there is no estimate.
 
-    def __str__(self) -> str:
-        value = "none" if math.isnan(self.value) else numbers.nearest(self.value)
-        return f"{self.name}: {value}" + ("" if math.isnan(self.lower) else f" ({self.basis}: {self.limits})")
+    *Expected / observed*: mean score over mean label. Given the scores, the mean of E[Y | score] over the rows lies in
+    binomial limits (`calibrant.limits.non_identical`), so the ratio of mean score and that mean does too.
 
+    *Kuiper's test*: the range of the cumulative sums of (label - score) / n in the order of the scores; tied scores are
+    one step. If the score is calibrated, the labels given the scores are Bernoulli draws with known rates. M sets of
+    labels are drawn, and p = (1 + how many of them have a range at least as large) / (1 + M). The draws depend on the
+    seed and on the rows: with one fixed set of draws for all data the p-value of n rows would always err to one side.
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GradeTable:
-    """Rating grades: what was assigned, and what was observed. Every array has one entry per grade.
+    *Weights and groups*: expected / observed is E[score] / E[label] of the population. With T and S the weighted sums
+    of labels and scores of a row or group, E[T] / E[T + S] is a mean in which T + S is the weight, and has limits by
+    bets. So have the rates of grades, by Bonferroni's rule; with groups, all grades that there are must be among the
+    rows or in `assigned`. Slopes have the variance of sums over rows or groups (the sandwich), AUC that of Obuchowski
+    (1997). Labels are not independent given the scores, so there is no exact test: the differences of each row or group
+    are multiplied by random signs (the wild bootstrap).
 
-    Attributes
+    *CORP*: with r the isotonic regression of labels on scores, miscalibration = Brier(score) - Brier(r),
+    discrimination = Brier(mean label) - Brier(r), uncertainty = Brier(mean label);
+    Brier score = miscalibration - discrimination + uncertainty.
+
+    References
     ----------
-    grade : object array
-        Names, in the order of the assigned probabilities.
-    counts, positives : int arrays
-        Rows and positive rows.
-    rate : float array
-        Share of positive rows.
-    assigned : float array
-        Assigned probability: as given, or the mean score of the grade's rows.
-    lower, upper : float arrays
-        Limits of the grade's true rate; they hold for all grades at once.
+    Cox (1958), "Two further applications of a model for binary regression". Arrieta-Ibarra, Gujral, Tannen, Tygert and
+    Xu (2022), "Metrics of calibration for probabilistic predictions", JMLR 23. Dimitriadis, Gneiting and Jordan (2021),
+    "Stable reliability diagrams for probabilistic classifiers", PNAS 118. Van Calster et al. (2019), "Calibration: the
+    Achilles heel of predictive analytics".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import validation_table
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=4_000)
+    >>> table = validation_table(rng.uniform(size=4_000) < scores**2, scores)
+    >>> table.p_value
+    0.001
+    >>> print(table["expected / observed"])
+    expected / observed: 1.512 (proved: 1.446 to 1.582)
     """
-
-    grade: NDArray[np.object_]
-    counts: IntArray
-    positives: IntArray
-    rate: FloatArray
-    assigned: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-    @property
-    def verdict(self) -> tuple[str, ...]:
-        """For each grade "assigned too low", "assigned too high" or "not refuted"."""
-        low, high = self.assigned < self.lower - _ROUNDING, self.assigned > self.upper + _ROUNDING
-        return tuple(np.where(low, TOO_LOW, np.where(high, TOO_HIGH, NOT_REFUTED)).tolist())
-
-    def to_frame(self) -> Frame:
-        """Return the grades as a pandas frame, one row per grade."""
-        return pandas().DataFrame({**self._columns(), "verdict": self.verdict})
-
-    def table(self, name_of: Callable[[object], str] = str) -> TextTable:
-        """The grades, as text."""
-        columns = (
-            map(name_of, self.grade),
-            (f"{count:,}" for count in self.counts),
-            map(numbers.nearest, self.assigned),
-            map(numbers.nearest, self.rate),
-            map(numbers.limits, self.lower, self.upper),
-            self.verdict,
-        )
-        return TextTable(("grade", "rows", "assigned", "rate", "limits", "verdict"), [*zip(*columns, strict=True)])
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the grades as plain JSON values, one object per grade."""
-        columns = {**{name: column.tolist() for name, column in self._columns().items()}, "verdict": self.verdict}
-        return [dict(zip(columns, entries, strict=True)) for entries in zip(*columns.values(), strict=True)]
-
-    def _columns(self) -> dict[str, NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Validation:
-    """The validator's table.
-
-    Attributes
-    ----------
-    measures : tuple of Measure
-        The lines of the table. Each interval holds at `confidence_level`, but not all at once.
-    p_value : float
-        Of the test of calibration: small values are evidence against a calibrated score.
-    n_draws : int
-        Draws of labels behind the p-value.
-    grades : GradeTable or None
-        The rating grades, where there are any.
-    confidence_level : float
-        Confidence in each interval, and in those of all grades at once.
-    n_rows : int
-        Rows.
-    n_clipped : int
-        Rows with a score so close to 0 or 1 that it was clipped for the slope and the intercepts.
-    population : str
-        Which population the limits are about, where it is not that of the rows.
-    """
-
-    measures: tuple[Measure, ...]
-    p_value: float
-    n_draws: int
-    grades: GradeTable | None
-    confidence_level: float
-    n_rows: int
-    n_clipped: int
-    population: str = ""
-
-    def __getitem__(self, name: str) -> Measure:
-        for measure in self.measures:
-            if measure.name == name:
-                return measure
-        raise KeyError(name)
-
-    @property
-    def table(self) -> TextTable:
-        """The measures, as text."""
-        rows = [
-            (
-                one.name,
-                "none" if math.isnan(one.value) else numbers.nearest(one.value),
-                one.limits,
-                "" if math.isnan(one.ideal) else f"{one.ideal:g}",
-                one.basis,
-            )
-            for one in self.measures
-        ]
-        return TextTable(("measure", "value", "limits", "of a calibrated score", "basis"), rows)
-
-    @property
-    def is_rejected(self) -> bool:
-        """Whether the test rejects calibration at the level 1 - confidence_level."""
-        return self.p_value <= 1.0 - self.confidence_level + _ROUNDING
-
-    def sentence(self) -> str:
-        """The result of the test, and the two most read measures, in words."""
-        verdict = "rejects" if self.is_rejected else "does not reject"
-        p_value, rows = numbers.nearest(self.p_value), numbers.rows(self.n_rows)
-        each = f"{self['expected / observed']}; {self['slope']}"
-        test, about = "exact", ""
-        if self.population:
-            test, about = "asymptotic", f" This is about the measures{self.population}."
-        return (
-            f"The {test} test {verdict} calibration: p = {p_value}, from {rows}.{about} "
-            f"With {numbers.percent(self.confidence_level)} confidence each: {each}."
-        )
-
-    def to_frame(self) -> Frame:
-        """Return the table as a pandas frame, one row per measure."""
-        return pandas().DataFrame([asdict(measure) for measure in self.measures])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; an undefined number is None."""
-        return {
-            "measures": [numbers.plain(asdict(measure)) for measure in self.measures],
-            "p_value": self.p_value,
-            "draws": self.n_draws,
-            "grades": None if self.grades is None else self.grades.to_dicts(),
-            "confidence_level": self.confidence_level,
-            "rows": self.n_rows,
-            "clipped_rows": self.n_clipped,
-            "population": self.population.strip() or None,
-        }
-
-    def __str__(self) -> str:
-        return "\n".join([self.sentence(), *(f"  {measure}" for measure in self.measures)])
-
-    def __repr__(self) -> str:
-        return f"<Validation: p = {numbers.nearest(self.p_value)}, {numbers.rows(self.n_rows)}>"
+    alpha = error_budget(confidence_level)
+    draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
+    read = read_forecasts(y, scores, pos_label, classes, grades, importance_weight, groups, weight_bound)
+    rows, units = Units.bounded_of(read, weight_bound, max_group_size)
+    if units.row_weights is None and rows.repeats is not None:
+        rule = "have no counts here, where each row counts as one independent draw"
+        raise InvalidTypeError("the data", rule, got="counts", advice="leave that column out of scored(...)")
+    codes, probabilities = rows.codes, np.asarray(rows.scores, dtype=np.float64)
+    if isinstance(draws, str):
+        draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))
+    generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
+    kuiper, p_value = kuiper_test(codes, probabilities, draws, generator, units)
+    bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+    brier = brier_score(read, confidence_level=confidence_level, **bounds)
+    found = (
+        measures.ratio(codes, probabilities, alpha, units),
+        *measures.cox(codes, probabilities, alpha, units),
+        Measure("Kuiper statistic", kuiper, ideal=0.0),
+        Measure("p-value of calibration", p_value, basis=EXACT_TEST if units.row_weights is None else ASYMPTOTIC),
+        Measure("Brier score", brier.value, brier.lower, brier.upper, basis=PROVED),
+        *measures.corp(codes, probabilities, units),
+        measures.area(codes, probabilities, alpha, units),
+    )
+    return Validation(
+        measures=found,
+        p_value=p_value,
+        n_draws=draws,
+        grades=None if rows.segment is None else measures.grade_table(rows, rows.segment, assigned, alpha, units),
+        confidence_level=float(confidence_level),
+        n_rows=codes.size,
+        n_clipped=int(np.count_nonzero((probabilities < measures.CLIP) | (probabilities > 1.0 - measures.CLIP))),
+        population=units.population,
+    )

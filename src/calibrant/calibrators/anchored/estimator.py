@@ -39,7 +39,7 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import Choice, Instance, RuleTable, check_state
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import read_rows
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
 
 _USUAL_LEVEL = 0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
@@ -164,7 +164,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     ('beta', 0.052)
     """
 
-    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
+    def _read(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Sample:
         if self.partition is not None and self.partition.has_segments:
             raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(self.partition))
         # rows are counted over other regions, too, so that none is fixed beforehand

@@ -12,7 +12,7 @@ from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.cells.bins import Bins
 from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 _MOST_VALUES = 1024  # rows of a segment up to which every score has a cell of its own
 _VALUES = 256  # scores that have one where rows are more, besides those in the tails
@@ -37,9 +37,7 @@ class Grid:
     positives: IntArray
 
     @classmethod
-    def count(
-        cls, data: ScoredData, regions: Bins, sizes: Mapping[Hashable, int], more: Sequence[FloatArray] = ()
-    ) -> Self:
+    def count(cls, data: Sample, regions: Bins, sizes: Mapping[Hashable, int], more: Sequence[FloatArray] = ()) -> Self:
         """Count the rows; every edge of a region is one of the values. Cells are cut at `more` scores, too."""
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         all_cuts = []
@@ -54,7 +52,7 @@ class Grid:
         return cls.over(data, _cells(regions, all_cuts))
 
     @classmethod
-    def over(cls, data: ScoredData, cells: Bins) -> Self:
+    def over(cls, data: Sample, cells: Bins) -> Self:
         """Count the rows over given cells."""
         cells.fingerprint = "grid"  # of thousands of cells it takes time, and no tally of them is kept
         tally, _ = data.tally(cells)

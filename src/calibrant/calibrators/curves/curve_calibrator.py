@@ -22,7 +22,7 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import Number, check_state
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Text
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
@@ -62,7 +62,7 @@ class CurveCalibrator(ScoreCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
@@ -72,7 +72,7 @@ class CurveCalibrator(ScoreCalibrator):
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
             whose rows are brought into memory.
         y : array-like of shape (n,)
@@ -89,7 +89,7 @@ class CurveCalibrator(ScoreCalibrator):
         self._check_parameters()
         return self._fit_rows(self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight))
 
-    def _fit_rows(self, data: ScoredData) -> Self:
+    def _fit_rows(self, data: Sample) -> Self:
         weighted, rows = has_weights(data), data.collect()
         self._check_scores(rows.scores)
         repeats: IntArray | FloatArray | None = rows.repeats

@@ -24,7 +24,7 @@ from calibrant.sample.facts import RowFacts
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.reach import Reach
 from calibrant.sample.reader import one_row_each
-from calibrant.sample.scored_data import ScoredData, Split
+from calibrant.sample.sample import Sample, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 
@@ -43,14 +43,14 @@ class Binned(NamedTuple):
     tally: Tally
     classes: Classes
     reach: Reach
-    rows: ScoredData
+    rows: Sample
     facts: RowFacts
-    whole: ScoredData
+    whole: Sample
     drawn: Mapping[Hashable, Any] = MappingProxyType({})
     design: GroupDesign | None = None
 
 
-def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool = False) -> Binned:
+def cut_and_count(data: Sample, settings: CutParameters, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     data = one_row_each(data, settings.random_state)
     if settings.partition is not None:
@@ -66,7 +66,7 @@ def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool =
         return _cut(data, settings, weighted, seed, can_draw=False)
 
 
-def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
+def _cut(data: Sample, settings: CutParameters, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
     segments = chosen_segments(data, settings, seed, can_draw)
     whole = data.pooled(segments.kept)
     cutting = _Cutting(whole, settings, weighted, seed, segments)
@@ -85,7 +85,7 @@ def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *
 class _Cutting:
     """Rows with the segments that were chosen, and how their bins are cut."""
 
-    data: ScoredData
+    data: Sample
     settings: CutParameters
     weighted: bool
     seed: int
@@ -98,7 +98,7 @@ class _Cutting:
             return {name: min(wanted(rows), rows) for name, rows in sizes.items()}
         return each_part(sizes, lambda rows: check_enough_rows(rows, wanted(rows)))
 
-    def fixed_width(self, rows: ScoredData) -> Binned:
+    def fixed_width(self, rows: Sample) -> Binned:
         """Bins of equal width, for which no row is needed; a segment may have no rows but those that chose it."""
         partition = joined_bins(each_part(self._bins(self.data.sizes()), cache(self.settings._fixed_width)))
         tallied = rows.tally_and_reach(partition, weighted=self.weighted)

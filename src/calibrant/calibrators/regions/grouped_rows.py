@@ -24,7 +24,7 @@ from calibrant.params.random import RandomSource
 from calibrant.sample.draw import Draw, seed_of
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
-from calibrant.sample.scored_data import ScoredData, Split
+from calibrant.sample.sample import Sample, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting
@@ -32,7 +32,7 @@ from calibrant.text.sentences import Setting
 _SHARE = 0.1  # of groups, at least, that are set aside where they fix the cap on the size of groups
 
 
-def cut_rows(data: ScoredData, settings: FitParameters) -> Binned:
+def cut_rows(data: Sample, settings: FitParameters) -> Binned:
     """Cut bins and count the rows in them, whether they have groups, weights, or neither."""
     if has_groups(data, settings):
         return cut_and_count_groups(data, settings)
@@ -43,7 +43,7 @@ def cut_rows(data: ScoredData, settings: FitParameters) -> Binned:
     return cut_and_count(data.collect(), settings, weighted=True)
 
 
-def has_groups(data: ScoredData, settings: WeightAndGroupParameters) -> bool:
+def has_groups(data: Sample, settings: WeightAndGroupParameters) -> bool:
     """Return whether rows have groups that matter; not if `max_group_size` is 1 and each row is its own group.
 
     A statement without groups then assumes that no group anywhere is larger. If that is true, no other statement is
@@ -54,7 +54,7 @@ def has_groups(data: ScoredData, settings: WeightAndGroupParameters) -> bool:
     return data.columns.group is not None
 
 
-def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> Binned:
+def cut_and_count_groups(data: Sample, settings: FitParameters) -> Binned:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 
     Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need independent rows, and

@@ -8,7 +8,7 @@ from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidValueError
 from calibrant.sample.draw import Draw
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
@@ -25,7 +25,7 @@ class ChosenSegments(NamedTuple):
     pooled: tuple[Any, ...] = ()
 
 
-def chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> ChosenSegments:
+def chosen_segments(data: Sample, settings: CutParameters, seed: int, can_draw: bool) -> ChosenSegments:
     """Choose the segments that have regions of their own: those given, or those with enough rows in a random draw.
 
     The draw is from all rows, of any segment. Given the drawn rows, the others are independent draws and the choice is
@@ -42,7 +42,7 @@ def chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_dr
     return _drawn_segments(data, settings, seed)
 
 
-def _given_segments(data: ScoredData, names: Iterable[Hashable]) -> ChosenSegments:
+def _given_segments(data: Sample, names: Iterable[Hashable]) -> ChosenSegments:
     kept = frozenset(names)
     sizes = data.sizes()
     refused = [name for name in kept if name not in sizes or name == OTHER.value]
@@ -52,7 +52,7 @@ def _given_segments(data: ScoredData, names: Iterable[Hashable]) -> ChosenSegmen
     return ChosenSegments(kept, {}, tuple(name for name in sizes if name not in kept))
 
 
-def _draws_by_default(data: ScoredData, settings: CutParameters, can_draw: bool) -> bool:
+def _draws_by_default(data: Sample, settings: CutParameters, can_draw: bool) -> bool:
     """Whether rows are drawn for a look anyway, which can then choose segments, too."""
     repeats = isinstance(data, MemoryRows) and data.repeats is not None
     if repeats or data.columns.group is not None:
@@ -60,7 +60,7 @@ def _draws_by_default(data: ScoredData, settings: CutParameters, can_draw: bool)
     return settings.split == "auto" and settings.strategy == "quantile" and can_draw
 
 
-def _drawn_segments(data: ScoredData, settings: CutParameters, seed: int) -> ChosenSegments:
+def _drawn_segments(data: Sample, settings: CutParameters, seed: int) -> ChosenSegments:
     """Keep the segments with enough rows in a random draw."""
     parts = data.split_by(segment_draw(data, settings, seed))
     n_rows = sum(parts.sizes.values())
@@ -104,7 +104,7 @@ def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Has
     return frozenset(name for _, name in kept[place:])
 
 
-def segment_draw(data: ScoredData, settings: CutParameters, seed: int) -> Draw:
+def segment_draw(data: Sample, settings: CutParameters, seed: int) -> Draw:
     """The rows that choose segments: those that cut bins, or about 16 of a segment that is just large enough."""
     if settings.split is not None and not isinstance(settings.split, str):
         return data.draw(settings.split, seed)

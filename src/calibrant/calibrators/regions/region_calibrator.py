@@ -31,7 +31,7 @@ from calibrant.sample.added_columns import LookUp
 from calibrant.sample.batch import Columns
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import familiar_limits
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of
 from calibrant.text.numbers import upper
 from calibrant.text.sentences import Setting, words
@@ -156,7 +156,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         check_is_fitted(self)
         return region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self.positive_index_ else -1]
 
-    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.
 
         As `ScoreCalibrator.apply`, by one look-up for each row.
@@ -197,7 +197,7 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
 
     def fit(
         self,
-        scores: ArrayLike | ScoredData,
+        scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,
@@ -209,7 +209,7 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
             segments, see `calibrant.scored`.
         y : array-like of shape (n,)
@@ -234,10 +234,10 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
         beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
         return self._fit(scores, y, groups=groups, **beside)
 
-    def _fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
+    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
         return self._fit_rows(self._read(scores, y, **beside))
 
-    def _fit_rows(self, data: ScoredData) -> Self:
+    def _fit_rows(self, data: Sample) -> Self:
         self.fit_binned(cut_rows(data, self))
         self._warn_if_weak()
         return self
@@ -253,7 +253,7 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
         """Derive the guarantee from rows whose regions are cut and counted already."""
 
 
-def columns_to_predict(fitted: RegionCalibrator, data: ScoredData) -> Columns:
+def columns_to_predict(fitted: RegionCalibrator, data: Sample) -> Columns:
     """The columns of the data that a calibrator needs to predict."""
     check_is_fitted(fitted)
     if not fitted.partition_.has_segments:

@@ -14,14 +14,14 @@ from calibrant.limits.shift.evidence import WeightedRows
 from calibrant.params.arrays import check_rows
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import position_keys
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import Setting, Text
 
 NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
 
 
-def has_weights(data: ScoredData) -> bool:
+def has_weights(data: Sample) -> bool:
     """Whether rows have importance weights; raise if they have a `sample_weight` too."""
     weighted = data.columns.weight is not None
     if weighted and isinstance(data, MemoryRows) and data.repeats is not None:

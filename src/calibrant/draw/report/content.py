@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.assess.audit.findings import Audit
-from calibrant.assess.validation.validation_table import Validation
+from calibrant.assess.validation.result import Validation
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.cells.tally import Tally
 from calibrant.draw.report import names

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._file import write_file
 from calibrant.assess.audit.findings import Audit
 from calibrant.assess.threshold.proved_threshold import Threshold
-from calibrant.assess.validation.validation_table import Validation
+from calibrant.assess.validation.result import Validation
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.draw.report.content import Guaranteed, Inputs, MostShown, collect
@@ -70,7 +70,7 @@ def render_report(
     audit_after : Audit, default=None
         Audit of the calibrated scores, on rows that the calibrator was not fitted on.
     validation : Validation, default=None
-        The table of validators, from `calibrant.validate`.
+        The table of validators, from `calibrant.validation_table`.
     period : str, default=None
         What the segments of the audit are, such as "month", where they are periods of time: they are shown in order.
     scale : {"linear", "logit"}, default="linear"
@@ -170,7 +170,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "period": (str, "be text, such as 'month', or None"),
     "source": (Mapping, "be a mapping from names to facts, or None"),
     "histogram": (Tally, "be a Tally, or None"),
-    "validation": (Validation, "be a Validation, from calibrant.validate, or None"),
+    "validation": (Validation, "be a Validation, from calibrant.validation_table, or None"),
     "thresholds": (Threshold | Mapping, "be a Threshold, a mapping from names to scores, or None"),
     "warnings": (list | tuple, "be a list of texts"),
 }

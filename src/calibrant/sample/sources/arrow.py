@@ -16,7 +16,7 @@ from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns, Result, Work
 from calibrant.sample.faults import Place
 from calibrant.sample.progress import Progress, watched
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 
 BATCH_ROWS = 1 << 19
 """The largest number of rows in a batch, which bounds memory to some megabytes for each thread."""
@@ -51,7 +51,7 @@ class Part:
                 row += batch.num_rows
 
 
-class ArrowData(ScoredData):
+class ArrowData(Sample):
     """Rows that come as Arrow record batches, in parts that threads of this process read side by side."""
 
     def __init__(

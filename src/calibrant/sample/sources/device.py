@@ -26,7 +26,7 @@ from calibrant.sample.counts import Counted, KindSums
 from calibrant.sample.draw import Draw, SmallestHashes, enough, smallest
 from calibrant.sample.faults import Place
 from calibrant.sample.reach import Limits, Reach
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.taken_rows import Seal, Sizes, Taken
 
 _BATCH_ROWS = 1 << 22  # on the host at a time
@@ -34,7 +34,7 @@ _SCORES = ("float32", "float64")
 _LABELS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
 
 
-class DeviceData(ScoredData):
+class DeviceData(Sample):
     """Columns by name: arrays of shape (n,) or (n, 1), of torch, CuPy or numpy."""
 
     def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:

@@ -9,7 +9,7 @@ from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError
 from calibrant.sample.added_columns import AddColumns, LookUp, empty_batch
 from calibrant.sample.faults import Place
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sql.dialects import DIALECTS
 from calibrant.sample.sql.search import bin_of, by_segment, one_line
@@ -17,7 +17,7 @@ from calibrant.sample.sql.search import bin_of, by_segment, one_line
 DUCKDB = DIALECTS["duckdb"]
 
 
-class DuckDBData(ScoredData):
+class DuckDBData(Sample):
     """Rows of a relation, which is run anew at every pass.
 
     DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is off; after a join or

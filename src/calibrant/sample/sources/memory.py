@@ -25,7 +25,7 @@ from calibrant.sample.facts import RowFacts
 from calibrant.sample.faults import Place
 from calibrant.sample.groups import Groups
 from calibrant.sample.reach import Reach, scores_of
-from calibrant.sample.scored_data import ScoredData, Split
+from calibrant.sample.sample import Sample, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT, Sizes, Taken
 from calibrant.text.sentences import Setting
 
@@ -33,7 +33,7 @@ _FEW_ROWS = 1_000  # for at most this many rows, a sort is faster than a search 
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MemoryRows(ScoredData):
+class MemoryRows(Sample):
     """Checked rows in memory.
 
     Attributes
@@ -307,7 +307,7 @@ class MemoryRows(ScoredData):
         """A `pyarrow.RecordBatchReader` over the rows, with the columns added."""
         return self._as_arrow().apply(added)
 
-    def _as_arrow(self) -> ScoredData:
+    def _as_arrow(self) -> Sample:
         from calibrant._optional import needed
         from calibrant.sample.sources.arrow import as_table, from_arrow
 

@@ -6,13 +6,13 @@ from typing import Any
 from calibrant._optional import Lazy, pa
 from calibrant.sample.added_columns import AddColumns, empty_batch
 from calibrant.sample.faults import Place
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.arrow import BATCH_ROWS
 
 pl: Any = Lazy("polars")
 
 
-class PolarsData(ScoredData):
+class PolarsData(Sample):
     """Rows of a lazy frame, which is run anew at every pass, with the columns that the pass needs.
 
     Memory is that of the streaming engine and some batches; before Polars had `LazyFrame.collect_batches`, that of

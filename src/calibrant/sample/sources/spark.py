@@ -28,7 +28,7 @@ from calibrant.sample.group_rows import CountGroups
 from calibrant.sample.order_statistics import CountBits
 from calibrant.sample.progress import watched
 from calibrant.sample.reach import Reach
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
 from calibrant.sample.sql.search import by_segment, one_line
@@ -44,7 +44,7 @@ quoted = SPARK.quoted_name
 _equipped: set[str] = set()  # sessions whose workers have our code
 
 
-class SparkData(ScoredData):
+class SparkData(Sample):
     """A Spark frame of a classic session or of Spark Connect."""
 
     has_order = False

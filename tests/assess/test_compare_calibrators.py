@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from calibrant import BinningCalibrator, IsotonicCalibrator, PlattCalibrator, Tally, compare
+from calibrant import BinningCalibrator, IsotonicCalibrator, PlattCalibrator, Tally, compare_calibrators
 from calibrant.intervals import clopper_pearson
 from calibrant.limits.mass import budgets
 from calibrant.metrics import brier_score, ece, log_loss
@@ -21,13 +21,13 @@ from calibrant.metrics import brier_score, ece, log_loss
 def rows() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=3_000)
-    return scores, (rng.uniform(size=3_000) < scores**2).astype(int)
+    return (rng.uniform(size=3_000) < scores**2).astype(int), scores
 
 
 def test_every_column_is_what_it_says(rows) -> None:
-    scores, y = rows
+    y, scores = rows
     folds = KFold(3, shuffle=True, random_state=1)
-    result = compare({"bins": BinningCalibrator(n_bins=8)}, scores, y, folds)
+    result = compare_calibrators(y, scores, {"bins": BinningCalibrator(n_bins=8)}, folds)
     assert result.methods == ("as they are", "bins")
     prediction = np.empty(scores.size)
     for train, test in folds.split(scores[:, None]):
@@ -44,7 +44,7 @@ def test_every_column_is_what_it_says(rows) -> None:
 
 @pytest.mark.broad
 def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
-    result = compare([PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=10)], *rows)
+    result = compare_calibrators(*rows, [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=10)])
     assert np.isnan(result.epsilon[:3]).all()
     assert 0 < result.epsilon[3] < 0.2
     assert "No distribution-free guarantee" in str(result.guarantee[1])
@@ -52,7 +52,7 @@ def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
 
 @pytest.mark.broad
 def test_calibrating_helps_where_scores_are_off(rows) -> None:
-    result = compare([PlattCalibrator(), BinningCalibrator(n_bins=10)], *rows)
+    result = compare_calibrators(*rows, [PlattCalibrator(), BinningCalibrator(n_bins=10)])
     assert (result.brier[1:] < result.brier[0]).all()
     assert (result.ece[1:] < 0.5 * result.ece[0]).all()
 
@@ -61,45 +61,47 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     scores = np.repeat([0.1, 0.9], 50)
     y = np.repeat([0, 1], 50)
     y[0] = 1  # in whichever fold it is tested, the bin around 0.1 has seen no positive
-    result = compare({"bins": BinningCalibrator(n_bins=2, strategy="uniform", value="mean")}, scores, y, KFold(5))
+    result = compare_calibrators(
+        y, scores, {"bins": BinningCalibrator(n_bins=2, strategy="uniform", value="mean")}, KFold(5)
+    )
     assert np.isinf(result.log_loss[1])
     assert " inf " not in str(result)
     assert "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in str(result)
 
 
 def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None:
-    scores, y = rows
-    result = compare([PlattCalibrator()], 10 * scores - 5, y)
+    y, scores = rows
+    result = compare_calibrators(y, 10 * scores - 5, [PlattCalibrator()])
     assert result.methods == ("Platt",)
 
 
 @pytest.mark.broad
 def test_same_classes_get_numbered_names(rows) -> None:
-    result = compare([BinningCalibrator(5), BinningCalibrator(10), BinningCalibrator(20)], *rows)
+    result = compare_calibrators(*rows, [BinningCalibrator(5), BinningCalibrator(10), BinningCalibrator(20)])
     assert result.methods[1:] == ("Binning", "Binning 2", "Binning 3")
 
 
 @pytest.mark.broad
 def test_text_labels_and_two_columns_work(rows) -> None:
-    scores, y = rows
-    plain = compare([BinningCalibrator(5)], scores, y)
+    y, scores = rows
+    plain = compare_calibrators(y, scores, [BinningCalibrator(5)])
     columns = np.column_stack([1 - scores, scores])
-    named = compare([BinningCalibrator(5)], columns, np.where(y, "yes", "no"), pos_label="yes")
+    named = compare_calibrators(np.where(y, "yes", "no"), columns, [BinningCalibrator(5)], pos_label="yes")
     np.testing.assert_allclose(named.brier, plain.brier)
     # where the first class is positive, the first column speaks for it
-    first = compare([BinningCalibrator(5)], columns[:, ::-1], np.where(y, "a", "b"), pos_label="a")
+    first = compare_calibrators(np.where(y, "a", "b"), columns[:, ::-1], [BinningCalibrator(5)], pos_label="a")
     np.testing.assert_allclose(first.brier, plain.brier)
 
 
 def test_given_calibrators_stay_unfitted(rows) -> None:
     calibrator = BinningCalibrator(5)
-    compare([calibrator], *rows)
+    compare_calibrators(*rows, [calibrator])
     assert not hasattr(calibrator, "guarantee_")
     assert calibrator.classes is None
 
 
 def test_table_reads_well_and_becomes_a_frame(rows) -> None:
-    result = compare({"Platt": PlattCalibrator(), "ten bins": BinningCalibrator(10)}, *rows)
+    result = compare_calibrators(*rows, {"Platt": PlattCalibrator(), "ten bins": BinningCalibrator(10)})
     text = str(result)
     assert text.splitlines()[0].split() == [
         "method",
@@ -122,7 +124,7 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
 
 
 def test_text_never_shows_a_guarantee_below_the_true_epsilon(rows) -> None:
-    result = compare([BinningCalibrator(10)], *rows)
+    result = compare_calibrators(*rows, [BinningCalibrator(10)])
     for epsilon in (0.05804, 0.0421004, 0.07, 0.00012341):
         shown = replace(result, epsilon=np.array([np.nan, epsilon]))
         said = float(str(shown).splitlines()[2].split()[5])
@@ -136,10 +138,10 @@ def test_simultaneous_guarantees_share_alpha(rows) -> None:
         "5": BinningCalibrator(5),
         "9": BinningCalibrator(9, confidence_level=0.8),
     }
-    result = compare(contenders, *rows, simultaneous=True)
+    result = compare_calibrators(*rows, contenders, simultaneous=True)
     assert str(result).endswith("all guarantees hold at once: you may choose by them")
     for place, (bins, alpha) in {2: (5, 0.1), 3: (9, 0.2)}.items():
-        fitted = BinningCalibrator(bins, confidence_level=1 - alpha / 2).fit(*rows)
+        fitted = BinningCalibrator(bins, confidence_level=1 - alpha / 2).fit(*rows[::-1])
         assert result.epsilon[place] == pytest.approx(fitted.guarantee_.epsilon, rel=1e-9)
         assert result.guarantee[place].confidence_level == pytest.approx(1 - alpha / 2)
     assert contenders["5"].confidence_level == 0.9
@@ -151,7 +153,7 @@ def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=100)
     counted = [clone(split).fit(scores, scores < 0.5) for split in splits]
-    result = compare(splits, scores, scores < 0.5, [(np.arange(100), np.arange(100))], simultaneous=True)
+    result = compare_calibrators(scores < 0.5, scores, splits, [(np.arange(100), np.arange(100))], simultaneous=True)
     draws, rate, missed = 2_000, 0.15, {0.1: 0, 0.1 / 8: 0}
     for alpha in missed:  # the limits depend on the count alone, and are those of the fits
         limits = clopper_pearson(Tally.from_counts([20] * 21, np.arange(21)), 1 - (1 - budgets(alpha)[0]) ** 21)
@@ -187,14 +189,14 @@ def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
 )
 def test_bad_input_is_refused_by_name(rows, calibrators, options: dict, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
-        compare(calibrators, *rows, **options)
+        compare_calibrators(*rows, calibrators, **options)
 
 
 @pytest.mark.broad
 def test_the_guarantee_names_the_positive_class(rows) -> None:
-    scores, y = rows
+    y, scores = rows
     words = np.where(np.asarray(y) == 1, "class 1 {n} yes", "no")
-    result = compare({"bins": BinningCalibrator(n_bins=5)}, scores, words, pos_label="class 1 {n} yes")
+    result = compare_calibrators(words, scores, {"bins": BinningCalibrator(n_bins=5)}, pos_label="class 1 {n} yes")
     assert "the true rate of class 'class 1 {n} yes' is within" in result.guarantee[1].sentence()
 
 
@@ -206,7 +208,7 @@ def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
         def predict(self, scores):
             return super().predict_proba(np.asarray(scores)[:, None])[:, 1]
 
-    result = compare({"stranger": Stranger()}, *rows)
+    result = compare_calibrators(*rows, {"stranger": Stranger()})
     assert result.state_bytes[1] == 0
     assert np.isnan(result.epsilon[1])
     assert result.guarantee[1] is None
@@ -215,8 +217,8 @@ def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
 @pytest.mark.broad
 def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:
     for random_state in (3, np.random.default_rng(3), np.random.RandomState(3), None):
-        assert compare([PlattCalibrator()], *rows, random_state=random_state).brier[1] < 0.2
-    one, two = (compare([PlattCalibrator()], *rows, random_state=3).brier for _ in range(2))
+        assert compare_calibrators(*rows, [PlattCalibrator()], random_state=random_state).brier[1] < 0.2
+    one, two = (compare_calibrators(*rows, [PlattCalibrator()], random_state=3).brier for _ in range(2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -231,7 +233,7 @@ def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None
         kind = np.sort(rng.integers(3, size=400))
         y = (rng.uniform(size=400) < rates[kind]).astype(int)
         scores = values[kind]
-        found = compare(methods, scores, y, confidence_level=0.8)
+        found = compare_calibrators(y, scores, methods, confidence_level=0.8)
         expected = dict.fromkeys([*methods, "as they are"], np.zeros(2))
         for train, _ in folds.split(scores[:, None]):
             fitted = {
@@ -252,13 +254,13 @@ def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None
 
 @pytest.mark.broad
 def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
-    scores, y = rows
-    found = compare([PlattCalibrator()], np.repeat(scores, 5), np.tile(y, 1).repeat(5))
+    y, scores = rows
+    found = compare_calibrators(np.tile(y, 1).repeat(5), np.repeat(scores, 5), [PlattCalibrator()])
     assert {one.better for one in found.differences} == {"Platt"}
     assert "proved differences, 95% confidence for all at once:" in str(found)
     assert found.auc[0] == pytest.approx(found.auc[1], abs=0.01)
-    alike = compare({"a": PlattCalibrator(), "b": PlattCalibrator()}, 10 * scores - 5, y)
+    alike = compare_calibrators(y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()})
     assert "no loss of another method is proved to differ from that of 'a' (95% confidence)" in str(alike)
     # folds that were given may depend on the labels, and then nothing is proved
-    assert compare([PlattCalibrator()], scores, y, KFold(3)).differences == ()
-    assert compare([PlattCalibrator()], 10 * scores - 5, y).differences == ()
+    assert compare_calibrators(y, scores, [PlattCalibrator()], KFold(3)).differences == ()
+    assert compare_calibrators(y, 10 * scores - 5, [PlattCalibrator()]).differences == ()

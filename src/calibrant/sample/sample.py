@@ -63,10 +63,10 @@ class Split:
 
     drawn: Mapping[Hashable, FloatArray]
     sizes: Mapping[Hashable, int]
-    others: "ScoredData"
+    others: "Sample"
 
 
-class ScoredData(ABC):
+class Sample(ABC):
     """Scores and labels wherever they are: arrays, files, a table of a database, a frame, a cluster, a device.
 
     Made by `calibrant.scored`. Data outside memory hold no rows; every method reads them again, where they are.
@@ -151,11 +151,11 @@ class ScoredData(ABC):
         """Return the same data with other columns."""
         return self._changed(columns=columns)
 
-    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "ScoredData":
+    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "Sample":
         """Return the same data with these classes and this positive class."""
         return self._changed(_classes=classes, _pos_label=pos_label)
 
-    def without_groups(self) -> "ScoredData":
+    def without_groups(self) -> "Sample":
         """Return the same rows, drawn by group but counted without groups."""
         return self if self.columns.group is None else self._changed(_counts_groups=False)
 
@@ -167,7 +167,7 @@ class ScoredData(ABC):
             setattr(other, name, value)
         return other
 
-    def pooled(self, kept: frozenset[Hashable] | None) -> "ScoredData":
+    def pooled(self, kept: frozenset[Hashable] | None) -> "Sample":
         """Return the same rows, with all segments that are not in `kept` as one, `OTHER`; None keeps all."""
         return self if kept is None else self.with_columns(replace(self.columns, kept=kept))
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, ScoreMap, Seed
-from calibrant.assess.compare.comparison import COLUMNS, Comparison
+from calibrant.assess.compare_calibrators.comparison import COLUMNS, Comparison
 from calibrant.assess.compare_models.losses import BRIER, LOG_LOSS, difference_limits, largest_difference, losses_of
 from calibrant.assess.compare_models.model_comparison import PairedDifference
 from calibrant.assess.metrics.auc import delong
@@ -27,8 +27,8 @@ from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
 from calibrant.params.random import seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.draw import folds_of, position_keys
-from calibrant.sample.reader import read_rows
-from calibrant.sample.scored_data import ScoredData
+from calibrant.sample.reader import read_judged
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
@@ -37,10 +37,10 @@ _CLIP = 0.001  # of probabilities, for differences in log loss
 _Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
 
 
-def compare(
-    calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap],
-    scores: ArrayLike | ScoredData,
-    y: ArrayLike | None = None,
+def compare_calibrators(
+    y: ArrayLike | Sample,
+    scores: ArrayLike | None = None,
+    calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap] = (),
     cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] = 5,
     *,
     pos_label: Hashable | None = None,
@@ -65,12 +65,13 @@ def compare(
 
     Parameters
     ----------
+    y : array-like of shape (n,), or Sample
+        Labels of two classes. The calibrators get them as 0 and 1. Or scores and labels together, see
+        `calibrant.scored`.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Scores of rows that the model was not trained on.
     calibrators : mapping from name to calibrator, or sequence of calibrators
-        Each has `fit(scores, y)` and `predict(scores)`. In a sequence, they are named after their classes.
-    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
-        Scores of rows that the model was not trained on; or scores and labels together, see `calibrant.scored`.
-    y : array-like of shape (n,)
-        Labels of two classes. The calibrators get them as 0 and 1.
+        At least one. Each has `fit(scores, y)` and `predict(scores)`. In a sequence they are named after their classes.
     cv : int or splitter, default=5
         Number of folds, which are drawn at random; or anything that scikit-learn's `check_cv` takes.
     pos_label, classes
@@ -110,11 +111,11 @@ def compare(
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import BinningCalibrator, PlattCalibrator, compare
+    >>> from calibrant import BinningCalibrator, PlattCalibrator, compare_calibrators
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=5_000)
     >>> y = rng.uniform(size=5_000) < scores**2
-    >>> result = compare([PlattCalibrator(), BinningCalibrator(n_bins=10)], scores, y)
+    >>> result = compare_calibrators(y, scores, [PlattCalibrator(), BinningCalibrator(n_bins=10)])
     >>> result.methods
     ('as they are', 'Platt', 'Binning')
     >>> result.epsilon.round(3)
@@ -125,7 +126,7 @@ def compare(
     if simultaneous:
         contenders = _sharing(contenders)
     beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
-    read = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside).collect()
+    read = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside).collect()
     units = Units.of(read, weight_bound, max_group_size)[1]
     read = replace(read, scores=np.asarray(read.scores, dtype=np.float64))
     seed = seed_number(random_state)
