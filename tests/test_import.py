@@ -41,7 +41,7 @@ def test_importing_the_package_loads_no_library():
 def test_no_optional_library_is_loaded_before_it_is_used():
     statements = [
         "from calibrant import BinningCalibrator, CalibratedClassifier, ReliabilityDisplay",
-        "from calibrant import scored, save_model, load_model, write_report",
+        "from calibrant import scored, save_model, load_model, Report",
         "import calibrant.export",
         "BinningCalibrator(2).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])",
     ]
@@ -82,7 +82,7 @@ def test_a_fresh_process_reads_a_calibrator_of_any_kind():
 CALIBRATOR = "from calibrant import BinningCalibrator; c = BinningCalibrator(2).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])"
 USES = {
     ("pyarrow", "arrow"): "from calibrant import scored; scored({'p': [0.1]}, score='p')",
-    ("jinja2", "report"): "from calibrant import audit, render_report; render_report(audit([0, 1], [0.1, 0.9]))",
+    ("jinja2", "report"): "from calibrant import audit, Report; Report(audit([0, 1], [0.1, 0.9])).html",
     ("onnx", "onnx"): f"{CALIBRATOR}; from calibrant.export import to_onnx; to_onnx(c)",
     ("matplotlib", "plot"): "from calibrant import ReliabilityDisplay; "
     "ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.9])",

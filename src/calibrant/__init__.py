@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from calibrant.classifier.calibrated_classifier import CalibratedClassifier as CalibratedClassifier
     from calibrant.draw.net_benefit_display import NetBenefitDisplay as NetBenefitDisplay
     from calibrant.draw.reliability_display import ReliabilityDisplay as ReliabilityDisplay
-    from calibrant.draw.report.report import render_report as render_report
-    from calibrant.draw.report.report import write_report as write_report
+    from calibrant.draw.report.report import Report as Report
     from calibrant.guarantee.guarantee import Guarantee as Guarantee
     from calibrant.limits.interval import Interval as Interval
     from calibrant.multiclass.class_wise import ClassWiseCalibrator as ClassWiseCalibrator
@@ -119,10 +118,7 @@ _NAMES = {
     "classifier.calibrated_classifier": ("CalibratedClassifier",),
     "draw.net_benefit_display": ("NetBenefitDisplay",),
     "draw.reliability_display": ("ReliabilityDisplay",),
-    "draw.report.report": (
-        "render_report",
-        "write_report",
-    ),
+    "draw.report.report": ("Report",),
     "guarantee.guarantee": ("Guarantee",),
     "limits.interval": ("Interval",),
     "multiclass.class_wise": ("ClassWiseCalibrator",),

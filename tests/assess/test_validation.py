@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
-from calibrant import MonotoneBand, audit, render_report, scored, validation_table
+from calibrant import MonotoneBand, Report, audit, scored, validation_table
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.assess.validation.measures import ratio
@@ -176,13 +176,13 @@ def test_bad_input_is_refused_by_name(rows) -> None:
 def test_report_shows_the_table_and_the_grades(rows) -> None:
     y, scores = rows
     table = validation_table(y, scores, grades=np.where(scores < 0.2, "<good>", "bad"))
-    page = render_report(audit(y, scores), validation=table)
+    page = Report(audit(y, scores), validation=table).html
     assert "The table of validators" in page
     assert "expected / observed" in page
     assert "&lt;good&gt;" in page
-    assert "The table of validators" not in render_report(audit(y, scores))
+    assert "The table of validators" not in Report(audit(y, scores)).html
     with pytest.raises(TypeError, match="validation must be a Validation"):
-        render_report(audit(y, scores), validation=1)
+        Report(audit(y, scores), validation=1)
 
 
 @pytest.mark.broad

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibrant import BinningCalibrator, CalibratedClassifier, PlattCalibrator, audit, render_report
+from calibrant import BinningCalibrator, CalibratedClassifier, PlattCalibrator, Report, audit
 from calibrant.draw.report.names import region_name
 from calibrant.text.numbers import lower, nearest, percent, upper
 from calibrant.text.sentences import sentence
@@ -31,7 +31,7 @@ def test_key_numbers_are_rounded_to_the_side_on_which_they_stay_true() -> None:
     discrete = np.round(SCORES, 1)
     result = audit(rng.uniform(size=6_000) < 0.7 * discrete, discrete)
     values = [
-        node for node in read(render_report(result, CALIBRATOR)).all("span", "value") if "data-exact" in node.attributes
+        node for node in read(Report(result, CALIBRATOR).html).all("span", "value") if "data-exact" in node.attributes
     ]
     exact = [node.number("exact") for node in values]
     assert exact == [result.lower_bound, result.average_lower_bound, result.upper_bound, CALIBRATOR.guarantee_.epsilon]
@@ -44,7 +44,7 @@ def test_key_numbers_are_rounded_to_the_side_on_which_they_stay_true() -> None:
 
 
 def test_the_table_before_lists_the_finest_regions() -> None:
-    rows = table_rows(read(render_report(AUDIT)), "before-caption")
+    rows = table_rows(read(Report(AUDIT).html), "before-caption")
     table, chosen = AUDIT.table, finest(AUDIT)
     assert len(rows) == chosen.size
     for cells, row in zip(rows, chosen, strict=True):
@@ -58,7 +58,7 @@ def test_the_table_before_lists_the_finest_regions() -> None:
 
 
 def test_the_table_after_lists_the_regions_of_the_guarantee() -> None:
-    rows = table_rows(read(render_report(AUDIT, CALIBRATOR)), "after-caption")
+    rows = table_rows(read(Report(AUDIT, CALIBRATOR).html), "after-caption")
     guarantee = CALIBRATOR.guarantee_
     assert [row[0] for row in rows] == [region_name(name) for name in guarantee.regions]
     assert all(float(row[4]) <= lower for row, lower in zip(rows, guarantee.lower, strict=True))
@@ -74,7 +74,7 @@ def test_segments_stand_worst_first() -> None:
     shift = {"group 3": 0.25, "group 5": -0.15, "group 1": 0.3}
     y = rng.uniform(size=16_000) < scores + np.array([shift.get(group, 0.0) for group in groups])
     result = audit(y, scores, segments=groups)
-    root = read(render_report(result))
+    root = read(Report(result).html)
     rows = table_rows(root, "segments-caption")
     found = [finding for finding in result.findings if finding.segment is not None]
     assert [row[0] for row in rows[:3]] == [finding.segment for finding in found] == ["group 1", "group 3", "group 5"]
@@ -92,7 +92,7 @@ def test_segments_stand_worst_first() -> None:
 
 
 def test_without_segments_there_is_no_section_on_them() -> None:
-    assert "Segments, largest error first" not in render_report(AUDIT)
+    assert "Segments, largest error first" not in Report(AUDIT).html
 
 
 @pytest.mark.broad
@@ -100,14 +100,14 @@ def test_a_classifier_is_shown_by_its_guarantee() -> None:
     from sklearn.linear_model import LogisticRegression
 
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(SCORES[:, None], Y)
-    assert model.guarantee_.sentence() in read(render_report(AUDIT, model)).text
+    assert model.guarantee_.sentence() in read(Report(AUDIT, model).html).text
 
 
 def test_three_verdicts_have_three_headlines() -> None:
     rng = np.random.default_rng(3)
 
     def headline(found) -> list[str]:
-        root = read(render_report(found))
+        root = read(Report(found).html)
         return [root.all("p", name)[0].text for name in ("tag", "verdict")]
 
     least = lower(AUDIT.lower_bound)
@@ -134,7 +134,7 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
     scores = rng.uniform(0.3, 0.7, size=10_000)
     result = audit(rng.uniform(size=10_000) < scores + np.where(groups == "a", *shift), scores, segments=groups)
     assert result.worst.segment == "a" if shift[1] > 0 else result.worst.segment in {"a", "b"}
-    text = read(render_report(result)).text
+    text = read(Report(result).html).text
     within = result.within_segments
     assert f"Somewhere within segments the scores are off by at least {lower(within.lower_bound)}." in text
     assert f"On average within segments the scores are off by at least {lower(within.average_lower_bound)}." in text
@@ -148,12 +148,12 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
 
 
 def test_the_promise_is_the_guarantees_own_sentence() -> None:
-    assert CALIBRATOR.guarantee_.sentence() in read(render_report(AUDIT, CALIBRATOR)).text
-    assert "No calibrator was given" in render_report(AUDIT)
+    assert CALIBRATOR.guarantee_.sentence() in read(Report(AUDIT, CALIBRATOR).html).text
+    assert "No calibrator was given" in Report(AUDIT).html
 
 
 def test_a_calibrator_without_a_promise_is_said_to_have_none() -> None:
-    root = read(render_report(AUDIT, PlattCalibrator().fit(SCORES, Y)))
+    root = read(Report(AUDIT, PlattCalibrator().fit(SCORES, Y)).html)
     assert "No guarantee" in root.text
     assert "There is no figure here, because there is no guarantee." in root.text
     assert "Theorem 3" in root.text
@@ -163,29 +163,29 @@ def test_a_calibrator_without_a_promise_is_said_to_have_none() -> None:
 def test_a_promise_that_is_not_proved_is_not_listed_as_proved() -> None:
     calibrator = BinningCalibrator(12).fit(SCORES, Y)
     calibrator.guarantee_ = calibrator.guarantee_.with_caveat("folds were used")
-    text = read(render_report(AUDIT, calibrator)).text
+    text = read(Report(AUDIT, calibrator).html).text
     assert "Not proved" in text
     assert "folds were used" in text
     assert "After calibration the true rate is within" not in text
-    assert "After calibration the true rate is within" in read(render_report(AUDIT, CALIBRATOR)).text
+    assert "After calibration the true rate is within" in read(Report(AUDIT, CALIBRATOR).html).text
 
 
 @pytest.mark.broad
 def test_it_says_what_is_assumed_and_what_no_one_can_know() -> None:
     rng = np.random.default_rng(1)
-    text = read(render_report(AUDIT, CALIBRATOR)).text
+    text = read(Report(AUDIT, CALIBRATOR).html).text
     for assumption in (*AUDIT.assumptions, *CALIBRATOR.guarantee_.assumptions):
         assert sentence(assumption) in text
     assert AUDIT.upper_bound_reason in text
     assert "no method can bound the error of a continuous score at every value" in text
     values = np.tile([0.2, 0.5, 0.8], 2_000)
     bounded = audit(rng.uniform(size=6_000) < values, values)
-    assert "values that were never seen" in read(render_report(bounded)).text
+    assert "values that were never seen" in read(Report(bounded).html).text
 
 
 def test_it_says_how_it_was_computed() -> None:
     source = {"file": "flights.parquet", "rows": 6000, "fingerprint": "abc123", "columns": ["p", "late"]}
-    text = read(render_report(AUDIT, CALIBRATOR, source=source)).text
+    text = read(Report(AUDIT, CALIBRATOR, source=source).html).text
     for said in ("flights.parquet", "6,000", "abc123", "p, late", CALIBRATOR.partition_.fingerprint, "Hoeffding 1956",
                  CALIBRATOR.guarantee_.theorem, f"numpy {np.__version__}", "calibrant 0."):  # fmt: skip
         assert said in text
@@ -195,10 +195,10 @@ def test_it_says_how_it_was_computed() -> None:
     "beside", [{"groups": np.arange(6_000) // 3}, {"importance_weight": 0.5 + SCORES, "weight_bound": 1.5}]
 )
 def test_it_says_how_rows_with_groups_or_weights_were_audited(beside) -> None:
-    text = read(render_report(audit(Y, SCORES, **beside))).text
+    text = read(Report(audit(Y, SCORES, **beside)).html).text
     assert "bets on the weighted mean of label minus score" in text
     assert "Hoeffding 1956" not in text
-    assert "bets on the weighted mean" not in read(render_report(AUDIT)).text
+    assert "bets on the weighted mean" not in read(Report(AUDIT).html).text
 
 
 @pytest.mark.parametrize("epsilon", [0.07, 0.29, 0.000712345])
@@ -208,7 +208,7 @@ def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
     calibrator = BinningCalibrator(12).fit(SCORES, Y)
     calibrator.guarantee_ = replace(guarantee, value=nothing, lower=nothing, upper=nothing + epsilon, mass_limits=None)
     text = upper(epsilon)
-    root = read(render_report(AUDIT, calibrator))
+    root = read(Report(AUDIT, calibrator).html)
     assert {mark.attributes["data-radius"] for mark in marks(chart(root, "after"))} == {text}
     assert {row[6] for row in table_rows(root, "after-caption")} == {text}
     assert [node.text for node in root.all("span", "value")][-1] == text
@@ -225,7 +225,7 @@ def test_a_promise_that_leaves_regions_out_is_told_the_same_everywhere() -> None
     stated = fitted.guarantee_.stated
     assert not stated.kept.all()
     assert stated.epsilon < 0.1 < fitted.guarantee_.epsilon
-    text = read(render_report(audit(y, scores), fitted)).text
+    text = read(Report(audit(y, scores), fitted).html).text
     told = upper(stated.epsilon)
     assert f"is within {told} of the predicted probability in {int(stated.kept.sum())} of" in text
     assert f"for at least {percent(stated.mass)} of the population" in text

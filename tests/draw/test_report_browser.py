@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from calibrant import BinningCalibrator, Partition, Tally, audit, write_report
+from calibrant import BinningCalibrator, Partition, Report, Tally, audit
 
 pytestmark = pytest.mark.slow
 
@@ -43,14 +43,13 @@ def browser():
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    return write_report(
-        tmp_path_factory.mktemp("report") / "report.html",
+    return Report(
         audit(Y, SCORES, segments=SEGMENTS),
         BinningCalibrator(4).fit(SCORES, Y, segments=SEGMENTS),
         title="Late arrivals",
         histogram=Tally.from_data(Partition.fixed_width(40), SCORES, Y),
         source={"file": "a-file-name-without-any-place-to-break-it-" * 3, "fingerprint": "0f" * 32},
-    )
+    ).write(tmp_path_factory.mktemp("report") / "report.html")
 
 
 @pytest.fixture
@@ -215,7 +214,7 @@ def test_it_prints_on_a_few_pages(opened, tmp_path, paper) -> None:
 
 
 def test_folded_tables_are_printed_unless_they_are_very_long(browser, tmp_path) -> None:
-    path = write_report(tmp_path / "long.html", audit(Y, SCORES, n_bins=100), BinningCalibrator(300).fit(SCORES, Y))
+    path = Report(audit(Y, SCORES, n_bins=100), BinningCalibrator(300).fit(SCORES, Y)).write(tmp_path / "long.html")
     page = browser.new_page()
     page.goto(path.as_uri())
     assert page.locator("details[open]").count() == 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from calibrant import BinningCalibrator, Partition, Tally, audit, render_report, threshold
+from calibrant import BinningCalibrator, Partition, Report, Tally, audit, threshold
 from calibrant.draw.report.scales import Axis, common_limits, limits_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.text.numbers import lower, nearest, upper
@@ -37,7 +37,7 @@ from worlds.report_pages import (
 
 def test_the_figure_before_shows_the_numbers_of_the_audit() -> None:
     for result in (AUDIT, BY_SEGMENT):
-        drawn = marks(chart(read(render_report(result)), "before"))
+        drawn = marks(chart(read(Report(result).html), "before"))
         rows = finest(result)
         assert shown(drawn, AUDIT_NAMES) == audit_lines(result, rows)
         verdicts = Counter(result.table.verdict[row] for row in rows)
@@ -46,7 +46,7 @@ def test_the_figure_before_shows_the_numbers_of_the_audit() -> None:
 
 
 def test_the_figure_after_shows_the_numbers_of_the_guarantee() -> None:
-    drawn = marks(chart(read(render_report(AUDIT, CALIBRATOR)), "after"))
+    drawn = marks(chart(read(Report(AUDIT, CALIBRATOR).html), "after"))
     guarantee = CALIBRATOR.guarantee_
     formats = {"counts": whole, "positives": whole, "value": nearest, "lower": lower, "upper": upper, "radius": upper}
     columns = {name: (getattr(guarantee, name), write) for name, write in formats.items()}
@@ -58,7 +58,7 @@ def test_an_audit_of_the_calibrated_scores_is_drawn_over_the_guarantee() -> None
     rng = np.random.default_rng(1)
     fresh = rng.uniform(size=5_000)
     after = audit(rng.uniform(size=5_000) < fresh**2, CALIBRATOR.predict(fresh))
-    drawn = marks(chart(read(render_report(AUDIT, CALIBRATOR, audit_after=after)), "after"))
+    drawn = marks(chart(read(Report(AUDIT, CALIBRATOR, audit_after=after).html), "after"))
     checks = [node for node in drawn if "promise" not in node.classes]
     rows = finest(after)
     assert shown(checks, AUDIT_NAMES) == audit_lines(after, rows)
@@ -76,7 +76,7 @@ def axis_of(node: Node, name: str) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", ["before", "after", "segment-1"])
 def test_marks_stand_where_the_ticks_say(name) -> None:
-    node = chart(read(render_report(BY_SEGMENT, CALIBRATOR)), name)
+    node = chart(read(Report(BY_SEGMENT, CALIBRATOR).html), name)
     (x_slope, x_start), (y_slope, y_start) = axis_of(node, "x"), axis_of(node, "y")
     assert x_slope > 0 > y_slope
     table, guarantee = BY_SEGMENT.table, CALIBRATOR.guarantee_
@@ -101,7 +101,7 @@ def test_the_diagonal_is_where_rate_and_score_agree(rate) -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(size=20_000) * (0.01 if rate == "rare" else 1.0)
     truth = {"low": 0.004, "constant": 0.6}.get(rate, scores)
-    node = chart(read(render_report(audit(rng.uniform(size=20_000) < truth, scores))), "before")
+    node = chart(read(Report(audit(rng.uniform(size=20_000) < truth, scores)).html), "before")
     (x_slope, x_start), (y_slope, y_start) = axis_of(node, "x"), axis_of(node, "y")
     x1, y1, x2, y2 = map(float, re.findall(r"-?[\d.]+", node.all("path", "diagonal")[0].attributes["d"]))
     for x, y in ((x1, y1), (x2, y2)):
@@ -114,13 +114,13 @@ def test_the_diagonal_is_where_rate_and_score_agree(rate) -> None:
 def test_a_rare_event_is_not_drawn_in_a_corner_of_an_empty_square() -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(size=20_000) * 0.01
-    node = chart(read(render_report(audit(rng.uniform(size=20_000) < scores, scores))), "before")
+    node = chart(read(Report(audit(rng.uniform(size=20_000) < scores, scores)).html), "before")
     places = [float(re.findall(r"[\d.]+", mark.attributes["transform"])[0]) for mark in marks(node)]
     assert max(places) - min(places) > 250  # of 364
 
 
 def test_the_histogram_is_the_tally_that_was_given() -> None:
-    bars = chart(read(render_report(AUDIT, histogram=HISTOGRAM)), "before").all("g", "b")
+    bars = chart(read(Report(AUDIT, histogram=HISTOGRAM).html), "before").all("g", "b")
     assert [int(bar.attributes["data-count"].replace(",", "")) for bar in bars] == HISTOGRAM.counts.tolist()
     assert [int(bar.attributes["data-positives"].replace(",", "")) for bar in bars] == HISTOGRAM.positives.tolist()
     np.testing.assert_allclose([bar.number("low") for bar in bars], np.arange(25) / 25)
@@ -129,14 +129,14 @@ def test_the_histogram_is_the_tally_that_was_given() -> None:
 @pytest.mark.parametrize("n_bins", [150, 1000])
 def test_a_fine_histogram_keeps_every_row(n_bins) -> None:
     histogram = Tally.from_data(Partition.fixed_width(n_bins), SCORES, Y)
-    bars = chart(read(render_report(AUDIT, histogram=histogram)), "before").all("g", "b")
+    bars = chart(read(Report(AUDIT, histogram=histogram).html), "before").all("g", "b")
     assert sum(int(bar.attributes["data-count"].replace(",", "")) for bar in bars) == SCORES.size
     assert sum(int(bar.attributes["data-positives"].replace(",", "")) for bar in bars) == Y.sum()
     assert 50 <= len(bars) <= 100
 
 
 def test_without_a_histogram_the_regions_are_drawn_as_densities() -> None:
-    bars = chart(read(render_report(AUDIT)), "before").all("g", "b")
+    bars = chart(read(Report(AUDIT).html), "before").all("g", "b")
     assert sum(int(bar.attributes["data-count"].replace(",", "")) for bar in bars) == SCORES.size
     assert sum(int(bar.attributes["data-positives"].replace(",", "")) for bar in bars) == Y.sum()
 
@@ -146,13 +146,13 @@ def test_a_histogram_that_shows_one_bar_of_a_rare_event_gives_way_to_densities()
     scores = rng.uniform(size=20_000) * 0.01
     y = (rng.uniform(size=20_000) < scores).astype(int)
     histogram = Tally.from_data(Partition.fixed_width(25), scores, y)
-    assert len(chart(read(render_report(audit(y, scores), histogram=histogram)), "before").all("g", "b")) > 5
+    assert len(chart(read(Report(audit(y, scores), histogram=histogram).html), "before").all("g", "b")) > 5
 
 
 @pytest.mark.broad
 def test_a_thousand_bins_are_all_drawn() -> None:
     result = audit(Y, SCORES, n_bins=1_000)
-    page = render_report(result, BinningCalibrator(200).fit(SCORES, Y))
+    page = Report(result, BinningCalibrator(200).fit(SCORES, Y)).html
     assert len(page.encode()) < 1_000_000
     assert len(marks(chart(read(page), "before"))) == finest(result).size == 1_000
 
@@ -206,10 +206,10 @@ def test_colours_can_be_told_from_the_paper_in_light_dark_and_print() -> None:
 
 
 def test_limits_at_every_score_are_drawn_where_they_were_asked_for() -> None:
-    with_limits = render_report(audit(Y, SCORES, monotone=True))
+    with_limits = Report(audit(Y, SCORES, monotone=True)).html
     assert 'class="rates" points="' in with_limits
     assert "limits at every score" in with_limits
-    assert 'class="rates" points="' not in render_report(AUDIT)
+    assert 'class="rates" points="' not in Report(AUDIT).html
 
 
 def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
@@ -218,9 +218,7 @@ def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
     y = rng.uniform(size=20_000) < scores
     found = threshold(y, scores, precision=0.2, npv=0.99)
     seen = audit(y, scores)
-    page = render_report(
-        seen, BinningCalibrator(8).fit(scores, y), scale="logit", thresholds=found, histogram=HISTOGRAM
-    )
+    page = Report(seen, BinningCalibrator(8).fit(scores, y), scale="logit", thresholds=found, histogram=HISTOGRAM).html
     node = chart(read(page), "before")
     lines = []
     for name in ("x", "y"):
@@ -244,12 +242,12 @@ def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
     assert sorted(drawn) == pytest.approx(lines[0](special.logit(cuts)).tolist(), abs=0.1)
     assert [span.attributes["class"] for span in node.all("rect", "span")] == ["span chosen", "span refer"]
     assert "precision 0.2: " in page
-    assert 'class="rule' not in render_report(seen)
+    assert 'class="rule' not in Report(seen).html
     for wrong in ({"scale": "log"}, {"thresholds": 0.5}):
         with pytest.raises((InvalidTypeError, InvalidValueError), match=next(iter(wrong))):
-            render_report(seen, **wrong)
+            Report(seen, **wrong)
 
 
 def test_thresholds_that_are_not_numbers_are_refused() -> None:
     with pytest.raises(TypeError, match="thresholds must be a finite number; got 'high'"):
-        render_report(AUDIT, thresholds={"alert": "high"})
+        Report(AUDIT, thresholds={"alert": "high"})

@@ -16,11 +16,10 @@ from calibrant import (
     BinningCalibrator,
     Partition,
     PlattCalibrator,
+    Report,
     Tally,
     VennAbersCalibrator,
     audit,
-    render_report,
-    write_report,
 )
 from calibrant.assess.audit.findings import AuditTable, Finding
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -54,7 +53,7 @@ EVERY_KIND = {
 @pytest.fixture(scope="module", params=EVERY_KIND)
 def page(request) -> str:
     result = BY_SEGMENT if request.param == "segments" else AUDIT
-    return render_report(result, **EVERY_KIND[request.param])
+    return Report(result, **EVERY_KIND[request.param]).html
 
 
 def test_it_is_well_formed(page) -> None:
@@ -129,19 +128,19 @@ def test_odd_data_can_be_shown(scores, y) -> None:
     result = audit(y, scores, classes=(0, 1))
     calibrator = BinningCalibrator(1, classes=(0, 1)).fit(scores, y)
     histogram = Tally.from_data(Partition.fixed_width(10), scores, y)
-    root = read(render_report(result, calibrator, histogram=histogram))
+    root = read(Report(result, calibrator, histogram=histogram).html)
     assert len(marks(chart(root, "before"))) == finest(result).size
     for node in root.all():
         assert "nan" not in node.attributes.get("d", "") + node.attributes.get("transform", "")
 
 
 def test_names_of_the_data_stay_text() -> None:
-    page = render_report(
+    page = Report(
         BY_SEGMENT,
         BinningCalibrator(3).fit(SCORES, Y, segments=SEGMENTS),
         title="<img src=x onerror=alert(1)>",
         source={"<b>file</b>": "<script>alert(2)</script>", "quote": "\" onload='x'"},
-    )
+    ).html
     root = read(page)
     assert len(root.all("script")) == 1
     assert root.all("h1")[0].text == "<img src=x onerror=alert(1)>"
@@ -153,7 +152,7 @@ def test_names_of_the_data_stay_text() -> None:
 
 def test_the_same_results_give_the_same_page() -> None:
     def make() -> str:
-        return render_report(audit(Y, SCORES), BinningCalibrator(12).fit(SCORES, Y), histogram=HISTOGRAM)
+        return Report(audit(Y, SCORES), BinningCalibrator(12).fit(SCORES, Y), histogram=HISTOGRAM).html
 
     assert make() == make()
 
@@ -195,8 +194,8 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
     counts = np.full(20_000, 50)
     calibrator = BinningCalibrator.from_tally(parts, Tally.from_counts(counts, counts // 3, partition=parts))
     histogram = Tally.from_data(Partition.fixed_width(1_000), SCORES, Y)
-    page = render_report(huge_audit(5_000, 1_000), calibrator, histogram=histogram, title="x" * 10_000, source={
-        f"fact {n}": "y" * 1_000 for n in range(1_000)})  # fmt: skip
+    page = Report(huge_audit(5_000, 1_000), calibrator, histogram=histogram, title="x" * 10_000, source={
+        f"fact {n}": "y" * 1_000 for n in range(1_000)}).html  # fmt: skip
     assert len(page.encode()) < 1_000_000
     root = read(page)
     rows, text = table_rows(root, "segments-caption"), root.text
@@ -222,41 +221,41 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
 )
 def test_what_can_not_be_shown_is_refused(arguments, message) -> None:
     with pytest.raises(InvalidTypeError, match=message):
-        render_report(**{"audit": AUDIT, **arguments})
+        Report(**{"audit": AUDIT, **arguments})
 
 
 def test_a_histogram_over_other_regions_is_refused() -> None:
     with pytest.raises(InvalidValueError, match=r"Partition\.fixed_width\(2\)"):
-        render_report(AUDIT, histogram=Tally.from_data(Partition.from_edges([0.3]), SCORES, Y))
+        Report(AUDIT, histogram=Tally.from_data(Partition.from_edges([0.3]), SCORES, Y))
 
 
 def test_a_calibrator_that_is_not_fitted_is_refused() -> None:
     with pytest.raises(ValueError, match="not fitted"):
-        render_report(AUDIT, BinningCalibrator())
+        Report(AUDIT, BinningCalibrator())
 
 
 def test_without_jinja_the_package_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match="pip install jinja2"):
-        render_report(AUDIT)
+        _ = Report(AUDIT).html
 
 
 def test_jinja_is_imported_when_a_report_is_made() -> None:
-    code = "import sys; from calibrant import render_report; print('jinja2' in sys.modules)"
+    code = "import sys; from calibrant import Report; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
-    path = write_report(tmp_path / "report.html", AUDIT, title="first")
+    path = Report(AUDIT, title="first").write(tmp_path / "report.html")
     assert path == tmp_path / "report.html"
-    assert path.read_text(encoding="utf-8") == render_report(AUDIT, title="first")
+    assert path.read_text(encoding="utf-8") == Report(AUDIT, title="first").html
 
     def refuse(source, target):
         raise OSError("no space")
 
     monkeypatch.setattr("os.replace", refuse)
     with pytest.raises(OSError, match="no space"):
-        write_report(path, AUDIT, title="second")
+        Report(AUDIT, title="second").write(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
     assert "first" in path.read_text(encoding="utf-8")

@@ -269,9 +269,8 @@ def _write_report(
     model: Any,
 ) -> None:
     """Write the report, with the guarantee of the model and the thresholds to mark, if any."""
-    from calibrant._file import write_file
     from calibrant.cells.partition import Partition
-    from calibrant.draw.report.report import render_report
+    from calibrant.draw.report.report import Report
     from calibrant.sample.fingerprint import fingerprint
 
     bins = Partition.fixed_width(_HISTOGRAM_BINS)
@@ -284,7 +283,7 @@ def _write_report(
         **data.columns.named,
         "fingerprint": str(fingerprint(data)),
     }
-    page = render_report(
+    report = Report(
         found.audit,
         None if model is None else model.calibrator,
         title=options["title"] or f"Audit of {facts['files']}",
@@ -296,4 +295,4 @@ def _write_report(
         scale=options["scale"],
         thresholds=None if options["mark"] is None else read_threshold(options["mark"]),
     )
-    write_file(page.encode(), options["output"], overwrite=options["overwrite"])
+    report.write(options["output"], overwrite=options["overwrite"])

@@ -188,7 +188,7 @@ def _report(
     path: str, calibrator: "BinningCalibrator", before: "Audit", after: "Audit", held_out: Any, fingerprint: str
 ) -> None:
     from calibrant import Partition, Tally
-    from calibrant.draw.report.report import write_report
+    from calibrant.draw.report.report import Report
 
     facts = {
         **event_facts(before, "outcome", "late"),
@@ -196,8 +196,7 @@ def _report(
         "calibrated on": f"{calibrator.guarantee_.n_rows:,} flights",
         "fingerprint": fingerprint,
     }
-    write_report(
-        path,
+    report = Report(
         before,
         calibrator,
         title="Late flights, New York, July to September 2013",
@@ -205,6 +204,7 @@ def _report(
         histogram=Tally.from_data(Partition.fixed_width(50), held_out["score"], held_out["outcome"] == "late"),
         audit_after=after,
     )
+    report.write(path)
 
 
 def _picture(folder: Path, calibrator: Any, held_out: Any, december: Any) -> str | None:

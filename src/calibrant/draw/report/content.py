@@ -1,7 +1,7 @@
 """What the report shows, collected from the results: plain texts, and figures whose places are known."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,14 +45,15 @@ class MostShown:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The results that are shown."""
+    """The results that a report shows."""
 
     audit: Audit
-    calibrator: Guaranteed | None
-    title: str | None
-    source: Mapping[str, Any] | None
-    histogram: Tally | None
-    audit_after: Audit | None
+    calibrator: Guaranteed | None = None
+    _: KW_ONLY
+    title: str | None = None
+    source: Mapping[str, Any] | None = None
+    histogram: Tally | None = None
+    audit_after: Audit | None = None
     validation: Validation | None = None
     period: str | None = None
     scale: str = "linear"

@@ -1,7 +1,9 @@
 """The report: one HTML file with what is proved about a score and its calibration, and what cannot be known."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,8 @@ from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.assess.validation.result import Validation
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
-from calibrant.draw.report.content import Guaranteed, Inputs, MostShown, collect
+from calibrant.draw.report.content import Inputs, MostShown, collect
 from calibrant.draw.report.html import rendered_page
-from calibrant.draw.report.scales import Thresholds
 from calibrant.draw.style import SCALES
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
@@ -34,21 +35,9 @@ _SIZES = (
 )
 
 
-def render_report(
-    audit: Audit,
-    calibrator: Guaranteed | None = None,
-    *,
-    title: str | None = None,
-    source: Mapping[str, Any] | None = None,
-    histogram: Tally | None = None,
-    audit_after: Audit | None = None,
-    validation: Validation | None = None,
-    period: str | None = None,
-    scale: str = "linear",
-    thresholds: Thresholds = None,
-    warnings: Sequence[str] = (),
-) -> str:
-    """Return the report as the text of one HTML page, which loads nothing from other places.
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Inputs):
+    """A report: one HTML page with what is proved about a score, which loads nothing from other places.
 
     Every number comes from `audit` or from the calibrator's `guarantee_`; nothing is computed here. Lower limits are
     rounded down and upper limits up, so that every statement stays true. The same results give the same text. It has
@@ -78,90 +67,59 @@ def render_report(
     thresholds : Threshold, or mapping of names to scores, default=None
         Marked in the diagram of the scores; those of a `Threshold` with what happens to the rows between them.
     warnings : sequence of str, default=()
-        Shown first, above the verdict, such as what `find_groups` found.
+        Shown first, above the verdict, such as the signs that `check` found.
 
-    Returns
-    -------
-    str
+    Attributes
+    ----------
+    html : str
+        The page. It is made once.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import BinningCalibrator, audit, render_report
+    >>> from calibrant import BinningCalibrator, Report, audit
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=4_000)
     >>> y = rng.uniform(size=4_000) < scores**2
-    >>> page = render_report(audit(y, scores), BinningCalibrator(10).fit(scores, y), title="Late flights")
-    >>> "Proved miscalibrated by at least 0.17" in page
+    >>> report = Report(audit(y, scores), BinningCalibrator(10).fit(scores, y), title="Late flights")
+    >>> "Proved miscalibrated by at least 0.17" in report.html
     True
-    """
-    inputs = Inputs(
-        audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds, warnings
-    )
-    _check(inputs)
-    page = ""
-    for sizes in _SIZES:
-        page = rendered_page("audit", **collect(inputs, sizes))
-        if len(page.encode()) < _MOST_BYTES:
-            break
-    return page
-
-
-def write_report(
-    path: str | os.PathLike[str],
-    audit: Audit,
-    calibrator: Guaranteed | None = None,
-    *,
-    title: str | None = None,
-    source: Mapping[str, Any] | None = None,
-    histogram: Tally | None = None,
-    audit_after: Audit | None = None,
-    validation: Validation | None = None,
-    period: str | None = None,
-    scale: str = "linear",
-    thresholds: Thresholds = None,
-    warnings: Sequence[str] = (),
-) -> Path:
-    """Write the report to a file, completely or not at all, and return its path; see `render_report`.
-
-    Parameters
-    ----------
-    path : path
-        Where to write the HTML file; an existing file is replaced.
-    audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds, warnings
-        As in `render_report`.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
     >>> import tempfile
-    >>> import numpy as np
-    >>> from calibrant import audit, write_report
-    >>> rng = np.random.default_rng(0)
-    >>> scores = rng.uniform(size=1_000)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_report(f"{folder}/report.html", audit(rng.uniform(size=1_000) < scores, scores))
+    ...     path = report.write(f"{folder}/report.html")
     ...     path.name, path.stat().st_size < 100_000
     ('report.html', True)
     """
-    page = render_report(
-        audit,
-        calibrator,
-        title=title,
-        source=source,
-        histogram=histogram,
-        audit_after=audit_after,
-        validation=validation,
-        period=period,
-        scale=scale,
-        thresholds=thresholds,
-        warnings=warnings,
-    )
-    write_file(page.encode(), path, overwrite=True)
-    return Path(path)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @cached_property
+    def html(self) -> str:
+        """The text of the page."""
+        page = ""
+        for sizes in _SIZES:
+            page = rendered_page("audit", **collect(self, sizes))
+            if len(page.encode()) < _MOST_BYTES:
+                break
+        return page
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
+        """Write the page to a file, completely or not at all, and return its path.
+
+        Parameters
+        ----------
+        path : path
+            Where to write the HTML file.
+        overwrite : bool, default=True
+            Whether an existing file is replaced. False raises an error instead.
+
+        Returns
+        -------
+        Path
+        """
+        write_file(self.html.encode(), path, overwrite=overwrite)
+        return Path(path)
 
 
 _KINDS: dict[str, tuple[Any, str]] = {
