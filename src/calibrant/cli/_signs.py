@@ -1,15 +1,18 @@
 """Signs that rows belong together, for commands that assume that they do not."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calibrant._optional import pa
 from calibrant.cli._output import warn
 from calibrant.cli._words import in_options
 from calibrant.text.numbers import nearest
 from calibrant.text.sentences import render
+
+if TYPE_CHECKING:
+    from calibrant.assess.check.exchangeability import GroupSign
 
 _MOST_ROWS = 20_000
 _TIMES = ("time", "timestamp", "datetime", "date", "day", "week", "month", "quarter", "year")
@@ -19,9 +22,14 @@ def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -
     """What a look at the first rows finds, as plain values; nothing where groups were named."""
     if options.get("group") is not None:
         return []
-    from calibrant.assess.check.find_groups import find_groups
+    from calibrant.assess.check.group_signs import group_signs
 
-    return [{**asdict(sign), "text": render(sign.text, in_options)} for sign in find_groups(data, **labels)]
+    return plain_signs(group_signs(data, **labels))
+
+
+def plain_signs(signs: "Iterable[GroupSign]") -> list[dict[str, Any]]:
+    """Signs as plain values, with the options of the command line in their words."""
+    return [{**asdict(sign), "text": render(sign.text, in_options)} for sign in signs]
 
 
 def texts_of(signs: list[dict[str, Any]]) -> list[str]:
@@ -39,7 +47,7 @@ def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:
     """Notes on the first rows: if high scores go with the other class."""
     import numpy as np
 
-    from calibrant.assess.check.find_groups import labelled_rows
+    from calibrant.assess.check.group_signs import labelled_rows
     from calibrant.errors import CalibrantError
     from calibrant.sample.columns import first_rows_of
 

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._input import labelled, sample_of
+from calibrant.cli._input import labelled
 from calibrant.cli._output import paragraph, print_json, remark
-from calibrant.cli._signs import show_signs, signs_of
+from calibrant.cli._signs import plain_signs, show_signs
 from calibrant.cli._words import in_options
 from calibrant.text.numbers import percent, rows
 from calibrant.text.sentences import Setting, render, sentence
@@ -45,27 +45,25 @@ def command(**options: Any) -> int:
     calibrant check visits.parquet --score p --label y --time day --group patient
     calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if they are not
     """
-    from calibrant import check_exchangeable
-    from calibrant.sample.columns import drawn_rows
+    from calibrant import check
 
     time = options["time"]
     with labelled(options) as (_, data, labels):
-        signs = signs_of(data, labels, options)
-        n_rows, draw = sample_of(data, options)
-        if draw is not None:
-            remark(f"about {options['most_rows']:,} of {rows(n_rows)} are drawn at random; --most-rows takes more")
-            named = {"time": time, "groups": options["group"]}
-            data = drawn_rows(data, {part: name for part, name in named.items() if name is not None}, draw)
-        found = check_exchangeable(
+        found = check(
             data,
             time=time,
             groups=options["group"],
             confidence_level=options["confidence"],
+            most_rows=options["most_rows"],
             random_state=options["seed"],
             **labels,
         )
+    if found.n_in_data > options["most_rows"]:
+        seen = f"about {options['most_rows']:,} of {rows(found.n_in_data)}"
+        remark(f"{seen} are drawn at random; --most-rows takes more")
+    signs = plain_signs(found.signs)
     if options["as_json"]:
-        told = {**check_json(found, time), "rows_in_data": n_rows, "signs_of_groups": signs}
+        told = {**check_json(found, time), "rows_in_data": found.n_in_data, "signs_of_groups": signs}
         print_json({"command": "check", **told})
     else:
         basis = f"with {percent(found.confidence_level)} confidence, from {found.tested}"

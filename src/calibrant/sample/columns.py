@@ -72,9 +72,11 @@ def drawn_rows(data: Sample, others: Mapping[str, str], draw: Draw) -> "ArrowDat
 def first_rows_of(data: Sample, most: int) -> Any:
     """The first rows as an Arrow table: scores, labels, and columns that can be ids; None without rows.
 
-    Floats, truth values and nested columns are left out, and rows that cannot be used are too. Not for streams, which
+    Floats, truth values and nested columns are left out, and rows that cannot be used are too. None for streams, which
     can be read only once.
     """
+    if data.reads_once:
+        return None
     named = [name for name in (data.columns.score, data.columns.label) if name is not None]
     try:
         wanted = [*named, *(name for name in data.first_names() if name not in named)]

@@ -75,6 +75,8 @@ class Sample(ABC):
     columns: Columns
     has_order = True
     """Whether the rows have positions. If not, a draw without ids goes by partition."""
+    reads_once = False
+    """Whether the rows are a stream, of which a second pass would find nothing."""
 
     _progress: Progress = None
     _classes: ArrayLike | None = None

@@ -102,6 +102,31 @@ class ExchangeabilityTest:
         return f"{self.kind}: {_MOVED[self.kind]} ({strength}{when}){change}"
 
 
+@dataclass(frozen=True, slots=True)
+class GroupSign:
+    """Something that rows drawn one by one do not show.
+
+    Attributes
+    ----------
+    kind : str
+        "repeated id", "identical rows" or "runs of labels".
+    column : str or None
+        The column that rows seem to share.
+    n_rows : int
+        Rows that were looked at.
+    text : Text
+        The evidence, and what to do.
+    """
+
+    kind: str
+    column: str | None
+    n_rows: int
+    text: Text
+
+    def __str__(self) -> str:
+        return render(self.text)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchangeability:
     """Whether rows look like draws from one population, in any order; and if not, what has moved.
@@ -126,6 +151,10 @@ class Exchangeability:
         In file order, equal labels in a row that chance does not explain, as in a file sorted by label; 0 otherwise.
     sorted_by_score : bool
         In file order, whether no score is below the one before it, or none above it.
+    signs : tuple of GroupSign
+        Signs among the first rows that rows belong together; they are no proof.
+    n_in_data : int
+        Rows of the data with a label; more than were tested where a sample was drawn.
     """
 
     tests: tuple[ExchangeabilityTest, ...]
@@ -137,6 +166,8 @@ class Exchangeability:
     n_left_out: int = 0
     long_run: int = 0
     sorted_by_score: bool = False
+    signs: tuple[GroupSign, ...] = ()
+    n_in_data: int = 0
 
     def __getitem__(self, kind: str) -> ExchangeabilityTest:
         return self.tests[KINDS.index(kind)]
@@ -241,6 +272,7 @@ class Exchangeability:
         lines += [f"  {test}" for test in self.tests]
         lines += [f"  {self.scale}"]
         lines += [f"  What to do: {render(text)}." for text in self.advice]
+        lines += [f"  A sign that rows belong together: {sign}." for sign in self.signs]
         return "\n".join(lines)
 
 

@@ -202,7 +202,9 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
-        return ArrowData([stream_part(source)], source.schema, columns, progress=progress)
+        data = ArrowData([stream_part(source)], source.schema, columns, progress=progress)
+        data.reads_once = True
+        return data
     if not isinstance(source, pa.Table):
         source = pa.table(source)
     names = source.schema.names

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant import Exchangeability, check_exchangeable, scored
+from calibrant import Exchangeability, check, scored
 from calibrant.assess.check import uniform_bets
 from calibrant.assess.check.exchangeability import KINDS, ExchangeabilityTest
 from calibrant.assess.check.p_values import label_p_values, rank_p_values, smaller_before
@@ -109,15 +109,15 @@ def test_an_alarm_is_raised_at_the_first_look_where_the_capital_is_five_over_alp
     rng = np.random.default_rng(6)
     scores = rng.random(600)
     y = rng.random(600) < np.where(np.arange(600) < 300, scores, scores**3)
-    largest = check_exchangeable(y, scores, random_state=0)["labels"].log_evidence
+    largest = check(y, scores, random_state=0)["labels"].log_evidence
     alpha = 5 * np.exp(-largest)  # five tests
     assert alpha < 0.5
-    reached = check_exchangeable(y, scores, random_state=0, confidence_level=1 - 1.001 * alpha)
+    reached = check(y, scores, random_state=0, confidence_level=1 - 1.001 * alpha)
     assert reached["labels"].alarm
     first = int(np.argmax(reached["labels"].path >= np.log(5 / (1.001 * alpha))))
     assert reached["labels"].alarm_after == reached.looks[first]
     assert reached["labels"].p_value == pytest.approx(alpha / 5)
-    missed = check_exchangeable(y, scores, random_state=0, confidence_level=1 - 0.999 * alpha)
+    missed = check(y, scores, random_state=0, confidence_level=1 - 0.999 * alpha)
     assert not missed["labels"].alarm
 
 
@@ -134,7 +134,7 @@ def test_false_alarms_are_at_most_as_stated(n, values, repeats):
     alarms, finals = 0, []
     for _ in range(repeats):
         scores = (1 + rng.integers(0, values, n)) / (values + 1) if values else rng.random(n) ** 3
-        found = check_exchangeable(rng.random(n) < scores, scores, classes=(False, True), confidence_level=0.5)
+        found = check(rng.random(n) < scores, scores, classes=(False, True), confidence_level=0.5)
         alarms += found.alarm
         finals.append([np.exp(test.path[-1]) for test in found.tests])
     assert stats.binomtest(alarms, repeats, 0.5, alternative="greater").pvalue > 1e-3
@@ -145,7 +145,7 @@ def test_false_alarms_are_at_most_as_stated(n, values, repeats):
 def test_equal_scores_are_ranked_by_other_random_numbers_in_other_data():
     """A fixed seed would rank them alike in all data, and the test would be no test."""
     rng = np.random.default_rng(8)
-    found = [check_exchangeable(rng.integers(0, 2, 40), np.full(40, 0.5)) for _ in range(6)]
+    found = [check(rng.integers(0, 2, 40), np.full(40, 0.5)) for _ in range(6)]
     assert len({one["scores"].log_evidence for one in found}) > 1
     assert len({tuple(one["scores"].path) for one in found}) == 6
 
@@ -158,13 +158,13 @@ def _rows(n=4_000, seed=5):
 def test_scores_that_move_are_told_from_rates_that_move():
     rng, scores, late = _rows()
     moved = np.where(late, np.sqrt(scores), scores)
-    found = check_exchangeable(rng.random(4_000) < moved**2, moved)
+    found = check(rng.random(4_000) < moved**2, moved)
     assert found.causes == ("scores",)
     assert not found["labels"].alarm
     assert abs(found["scores"].change_after - 2_000) < 200
     assert found["scores"].alarm_after > 2_000
     assert "ShiftCalibrator" in str(found)
-    found = check_exchangeable(rng.random(4_000) < np.where(late, scores, scores**2), scores)
+    found = check(rng.random(4_000) < np.where(late, scores, scores**2), scores)
     assert found.causes == ("labels",)
     assert found["labels"].after > found["labels"].before
     assert abs(found["labels"].change_after - 2_000) < 200
@@ -174,7 +174,7 @@ def test_scores_that_move_are_told_from_rates_that_move():
 def test_a_label_shift_leaves_the_scores_of_each_class_alone():
     rng, _, late = _rows()
     y = rng.random(4_000) < np.where(late, 0.45, 0.2)
-    found = check_exchangeable(y, rng.normal(1.5 * y))
+    found = check(y, rng.normal(1.5 * y))
     assert found["labels"].alarm
     assert not found["scores by class"].alarm
     assert any("LabelShiftCalibrator" in str(text) for text in found.advice)
@@ -184,7 +184,7 @@ def test_a_label_shift_leaves_the_scores_of_each_class_alone():
 def test_rare_events_that_double_are_found():
     rng, scores, late = _rows(20_000)
     rate = 0.02 * scores * np.where(late, 2, 1)
-    assert check_exchangeable(rng.random(20_000) < rate, scores)["labels"].alarm
+    assert check(rng.random(20_000) < rate, scores)["labels"].alarm
 
 
 @pytest.mark.broad
@@ -193,36 +193,36 @@ def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
     customer = np.repeat(np.arange(400), 10)
     odds = np.log(scores / (1 - scores)) + 1.5 * rng.normal(size=400)[customer]
     y = rng.random(4_000) < 1 / (1 + np.exp(-odds))
-    found = check_exchangeable(y, scores)
+    found = check(y, scores)
     assert found.causes == ("runs of labels",)
     assert "groups" in str(found)
-    grouped = check_exchangeable(y, scores, groups=customer)
+    grouped = check(y, scores, groups=customer)
     assert not grouped.alarm
     assert grouped.n_rows == 400
     assert "one row of each of 400 groups, picked at random, in their order" in str(grouped)
-    pairs = check_exchangeable(y, scores, groups=np.arange(4_000) // 2)  # customers are still alike
+    pairs = check(y, scores, groups=np.arange(4_000) // 2)  # customers are still alike
     assert "neighbouring groups are alike" in str(pairs)
     copied = np.repeat(rng.random(2_000), 2)
-    assert check_exchangeable(rng.random(4_000) < copied, copied).causes == ("runs of scores",)
+    assert check(rng.random(4_000) < copied, copied).causes == ("runs of scores",)
 
 
 def test_a_drift_comes_first_in_the_advice_and_groups_do_not_take_it_back():
     rng = np.random.default_rng(0)
     scores, day = rng.random(6_000), np.repeat(np.arange(300), 20)
     y = rng.random(6_000) < scores ** np.exp(np.clip((day - 150) / 60, -1.5, 1.5))
-    found = check_exchangeable(y, scores, time=day)
+    found = check(y, scores, time=day)
     assert found.causes == ("labels",)
     recent, *_, together = map(render, found.advice)
     assert recent.startswith("calibrate on recent rows")
     assert "give what they share, not the time, as groups" in together
     y = rng.random(6_000) < scores ** np.where(day < 150, 1.0, 1.5)
-    assert check_exchangeable(y, scores, time=day).alarm
-    grouped = check_exchangeable(y, scores, time=day, groups=day)
+    assert check(y, scores, time=day).alarm
+    grouped = check(y, scores, time=day, groups=day)
     assert not grouped.alarm
     (advice,) = map(render, grouped.advice)
     assert "only 300 of 6,000 rows were tested, one of each group, and few rows find little" in advice
     assert "An alarm without groups stands, unless rows of a group share their labels" in advice
-    assert check_exchangeable(y, scores, groups=rng.permutation(6_000), time=rng.random(6_000)).advice == ()
+    assert check(y, scores, groups=rng.permutation(6_000), time=rng.random(6_000)).advice == ()
 
 
 @pytest.mark.broad
@@ -231,12 +231,12 @@ def test_rows_of_one_time_are_shuffled_and_rows_follow_their_times():
     y = rng.random(4_000) < np.where(late, scores, scores**2)
     order = rng.permutation(4_000)
     days = np.datetime64("2024-01-01") + np.arange(4_000) // 200
-    assert not check_exchangeable(y[order], scores[order]).alarm
-    found = check_exchangeable(y[order], scores[order], time=days[order])
+    assert not check(y[order], scores[order]).alarm
+    found = check(y[order], scores[order], time=days[order])
     assert found.causes == ("labels",)
     assert found["labels"].change_time == "2024-01-11"
     sorted_within = np.lexsort((y, days))  # sorted by label within each day: no news
-    again = check_exchangeable(rng.permutation(y), scores[sorted_within], time=days)
+    again = check(rng.permutation(y), scores[sorted_within], time=days)
     assert not again["runs of labels"].alarm
 
 
@@ -244,35 +244,35 @@ def test_scored_data_give_the_same_answer_and_skip_missing_labels():
     rng, scores, late = _rows(1_000)
     y = (rng.random(1_000) < np.where(late, scores, scores**2)).astype(object)
     times = rng.permutation(1_000)
-    wanted = check_exchangeable(y.astype(int), scores, time=times)
+    wanted = check(y.astype(int), scores, time=times)
     more = {"p": [*scores, 0.5], "y": [*map(int, y), None], "t": [*times.tolist(), 7]}
     import pyarrow as pa
 
     data = scored(pa.table(more), score="p", label="y", skip_missing=True)
-    found = check_exchangeable(data, time="t")
+    found = check(data, time="t")
     assert found.n_rows == 1_000
     assert found.n_skipped == 1
     assert np.array_equal(found["labels"].path, wanted["labels"].path)
     with pytest.raises(InvalidValueError, match="time column 'tt' must be in the data"):
-        check_exchangeable(data, time="tt")
+        check(data, time="tt")
     with pytest.raises(InvalidTypeError, match="name a column"):
-        check_exchangeable(data, time=times)
+        check(data, time=times)
     with pytest.raises(InvalidTypeError, match="pass them first"):
-        check_exchangeable(None, data)
+        check(None, data)
 
 
 def test_few_rows_constant_scores_and_one_class():
     rng = np.random.default_rng(6)
-    assert not check_exchangeable(rng.integers(0, 2, 10), np.full(10, 0.5)).alarm
-    assert check_exchangeable([1], [0.5], classes=(0, 1)).p_value == 1.0
-    assert not check_exchangeable(np.zeros(50), rng.random(50), classes=(0, 1)).alarm
+    assert not check(rng.integers(0, 2, 10), np.full(10, 0.5)).alarm
+    assert check([1], [0.5], classes=(0, 1)).p_value == 1.0
+    assert not check(np.zeros(50), rng.random(50), classes=(0, 1)).alarm
     with pytest.raises(InvalidValueError, match="two classes"):
-        check_exchangeable(np.zeros(50), rng.random(50))
+        check(np.zeros(50), rng.random(50))
 
 
 def test_labels_sorted_within_a_file_raise_an_alarm_and_the_text_says_so():
     scores = np.random.default_rng(7).random(500)
-    found = check_exchangeable(np.arange(500) >= 250, scores)
+    found = check(np.arange(500) >= 250, scores)
     assert found.alarm
     assert found.p_value <= 0.05
     assert "alike" in str(found) or "moved" in str(found)
@@ -316,7 +316,7 @@ def test_times_of_many_kinds_are_read():
 def test_data_drawn_with_the_same_seed_are_not_sorted_by_their_own_ties():
     rng = np.random.default_rng(0)
     scores = rng.random(2_000)
-    assert not check_exchangeable(rng.random(2_000) < scores, scores, time=np.zeros(2_000), random_state=0).alarm
+    assert not check(rng.random(2_000) < scores, scores, time=np.zeros(2_000), random_state=0).alarm
 
 
 @pytest.mark.parametrize(
@@ -338,17 +338,17 @@ def test_a_file_that_is_sorted_by_outcome_is_told_to_be_first_of_all():
     rng = np.random.default_rng(8)
     scores = rng.random(3_000)
     y = np.sort(rng.random(3_000) < scores)
-    found = check_exchangeable(y, scores)
+    found = check(y, scores)
     assert found.long_run in (int(y.sum()), int((~y).sum()))
     assert "is the file sorted by outcome?" in render(found.advice[0])
     mixed = rng.permutation(3_000)
-    timed = check_exchangeable(y[mixed], scores[mixed], time=mixed)
+    timed = check(y[mixed], scores[mixed], time=mixed)
     assert timed.alarm
     assert timed.long_run == 0, "with times the order of the file is not used"
     for honest in (rng.random(3_000) < scores, scores > 0.5):
-        assert check_exchangeable(honest, scores).long_run == 0
+        assert check(honest, scores).long_run == 0
     ordered = np.sort(scores)
-    assert check_exchangeable(ordered > 0.5, ordered).long_run == 0, "sorted by a score that tells the label"
+    assert check(ordered > 0.5, ordered).long_run == 0, "sorted by a score that tells the label"
 
 
 @pytest.mark.parametrize("step", [1, -1])
@@ -357,16 +357,16 @@ def test_a_file_that_is_sorted_by_score_is_told_to_be(step):
     rng = np.random.default_rng(9)
     scores = np.sort(rng.random(500))[::step]
     y = rng.random(500) < scores
-    found = check_exchangeable(y, scores)
+    found = check(y, scores)
     assert found.sorted_by_score
     (advice,) = found.advice
     assert "is the file sorted by score?" in render(advice)
     mixed = rng.permutation(500)
-    assert check_exchangeable(y[mixed], scores[mixed]).advice == ()
-    timed = check_exchangeable(y, scores, time=np.arange(500))
+    assert check(y[mixed], scores[mixed]).advice == ()
+    timed = check(y, scores, time=np.arange(500))
     assert timed.alarm
     assert not timed.sorted_by_score, "with times the order of the file is not used"
-    constant = check_exchangeable(rng.random(500) < 0.5, np.full(500, 0.5))
+    constant = check(rng.random(500) < 0.5, np.full(500, 0.5))
     assert constant.sorted_by_score
     assert constant.advice == ()
 
@@ -374,7 +374,7 @@ def test_a_file_that_is_sorted_by_score_is_told_to_be(step):
 @pytest.mark.parametrize(("confidence_level", "needed"), [(0.9, "50"), (0.95, "100"), (0.99, "500"), (0.999, "5,000")])
 def test_it_says_which_e_value_raises_an_alarm(confidence_level, needed):
     scores = np.random.default_rng(10).random(60)
-    found = check_exchangeable(scores > 0.5, scores, confidence_level=confidence_level)
+    found = check(scores > 0.5, scores, confidence_level=confidence_level)
     assert f"an e-value of {needed} raises an alarm" in str(found)
 
 
@@ -394,6 +394,6 @@ def test_a_change_after_the_alarm_is_called_the_largest():
     scores = rng.uniform(size=6_000)
     scores[1_000:] += 0.2
     scores[4_000:] += 2.0
-    test = check_exchangeable(rng.uniform(size=6_000) < 0.5, scores)["scores"]
+    test = check(rng.uniform(size=6_000) < 0.5, scores)["scores"]
     assert test.alarm_after < 3_500 < test.change_after == 4_000
     assert f"alarm after {test.alarm_after:,} rows); the largest change: the mean score is" in str(test)

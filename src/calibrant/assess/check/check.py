@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.assess.check import uniform_bets
-from calibrant.assess.check.exchangeability import KINDS, Exchangeability, ExchangeabilityTest
+from calibrant.assess.check.equal_mass import equal_mass_bins, rates_of
+from calibrant.assess.check.exchangeability import KINDS, Exchangeability, ExchangeabilityTest, GroupSign
+from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.check.p_values import label_p_values, rank_p_values
-from calibrant.cells.score_partition import equal_mass, middle_ranks
+from calibrant.cells.score_partition import middle_ranks
 from calibrant.errors import InvalidTypeError
 from calibrant.params.random import seed_number
-from calibrant.params.rules import error_budget
-from calibrant.sample.columns import column_of
+from calibrant.params.rules import Integer, error_budget
+from calibrant.sample.columns import column_of, drawn_rows
 from calibrant.sample.groups import Groups
 from calibrant.sample.label_runs import is_sorted, long_run
 from calibrant.sample.reader import ONE_ROW_EACH, read_judged
@@ -22,26 +24,26 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.time_order import in_order, read_times
 
-_BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
 
-
-def check_exchangeable(
+def check(
     y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
     time: ArrayLike | str | None = None,
     groups: ArrayLike | str | None = None,
     confidence_level: float = 0.95,
+    most_rows: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Exchangeability:
-    """Test whether rows are drawn alike, for every distribution; and if not, say what has changed.
+    """Test whether rows are i.i.d. or at least exchangeable, for every distribution; if not, say what has changed.
 
     Claimed: if the rows are exchangeable (any order of them is as likely as any other, as for independent draws from
     one population), some test raises an alarm with probability at most 1 - confidence_level. This holds for any number
     of rows, tied scores, and any number of looks at the evidence on the way. Not claimed: that every change is
-    found, or that the moment of a change is exact.
+    found, or that the moment of a change is exact. For a `Sample` whose rows have no groups, `signs` of the result are
+    what a look at the first rows finds: an id that repeats, identical rows, runs of equal labels. They are no proof.
 
     Parameters
     ----------
@@ -62,6 +64,9 @@ def check_exchangeable(
         column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
+    most_rows : int or None, default=None
+        Of a `Sample` with more rows than this, about as many are drawn at random and tested, in their order. None
+        tests all rows, which are brought into memory.
     pos_label, classes
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
@@ -71,7 +76,7 @@ def check_exchangeable(
     Returns
     -------
     Exchangeability
-        The result of each test, a verdict, and advice.
+        The result of each test, a verdict, advice, and signs that rows belong together.
 
     Notes
     -----
@@ -107,19 +112,28 @@ def check_exchangeable(
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import check_exchangeable
+    >>> from calibrant import check
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=4_000)
     >>> alike = rng.uniform(size=4_000) < scores
-    >>> check_exchangeable(alike, scores).verdict
+    >>> check(alike, scores).verdict
     'no evidence against rows that are drawn alike'
     >>> moved = rng.uniform(size=4_000) < np.where(np.arange(4_000) < 2_000, scores, scores**2)
-    >>> check_exchangeable(moved, scores).verdict
+    >>> check(moved, scores).verdict
     'the rate at a given score has moved'
     """
     alpha = error_budget(confidence_level)
-    rows, times, together = _read(y, scores, time, groups, classes=classes, pos_label=pos_label)
     seed = seed_number(random_state)
+    labels: dict[str, Any] = {"classes": classes, "pos_label": pos_label}
+    signs: tuple[GroupSign, ...] = ()
+    n_in_data = None
+    if isinstance(y, Sample):
+        _check_names(y, time, groups)
+        if groups is None and y.columns.group is None:
+            signs = group_signs(y, **labels)
+        y, n_in_data = _drawn(y, time, groups, most_rows, seed)
+    rows, times, together = _read(y, scores, time, groups, **labels)
+    n_in_data = len(rows) if n_in_data is None else n_in_data
     rng = rows.ordered_source(seed, "order of ties").generator()
     chosen = in_order(len(rows), times, rng)
     if together is not None:
@@ -147,7 +161,30 @@ def check_exchangeable(
         n_left_out=n_left_out,
         long_run=long_run(codes, values, rates_of(codes, bins)[bins]) if in_file_order else 0,
         sorted_by_score=in_file_order and is_sorted(values),
+        signs=signs,
+        n_in_data=n_in_data,
     )
+
+
+def _check_names(data: Sample, time: Any, groups: Any) -> None:
+    """Raise an error unless times and groups are columns of the data, and rows without times have an order."""
+    for name, value in (("time", time), ("groups", groups)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidTypeError(name, "name a column of the scored data", got=type(value).__name__)
+    if time is None and not data.has_order:
+        raise InvalidTypeError("time", "name a column for data whose rows have no order", got="None")
+
+
+def _drawn(data: Sample, time: Any, groups: Any, most_rows: int | None, seed: int) -> tuple[Sample, int | None]:
+    """The rows to test: of more than `most_rows` a random sample; and how many there are, where that was counted."""
+    if most_rows is None:
+        return data, None
+    most_rows = Integer(1).check("most_rows", most_rows)
+    n_rows = sum(data.sizes().values())
+    if n_rows <= most_rows:
+        return data, n_rows
+    others = {part: name for part, name in (("time", time), ("groups", groups)) if name is not None}
+    return drawn_rows(data, others, data.draw(most_rows / n_rows, seed)), n_rows
 
 
 def _read(
@@ -155,12 +192,6 @@ def _read(
 ) -> tuple[MemoryRows, NDArray[Any] | None, Groups | None]:
     """The rows, their times, and their groups."""
     if isinstance(y, Sample):
-        for name, value in (("time", time), ("groups", groups)):
-            if value is not None and not isinstance(value, str):
-                raise InvalidTypeError(name, "name a column of the scored data", got=type(value).__name__)
-        if time is None and not y.has_order:
-            rule = "name a column for data whose rows have no order"
-            raise InvalidTypeError("time", rule, got="None")
         named = (("time", time), ("groups", groups))
         time, groups = (None if name is None else column_of(y, name, part) for part, name in named)
     rows = read_judged(y, scores, **labels).collect()
@@ -185,20 +216,6 @@ def _paths(
         "runs of scores": uniform_bets.capital(uniform_bets.runs_of_ranks(of_scores), ends, switching=False),
         "runs of labels": uniform_bets.capital(uniform_bets.runs_of_labels(*given), ends, switching=False),
     }
-
-
-def equal_mass_bins(values: FloatArray) -> IndexArray:
-    """Bins of about equal mass, cut between values; each value is one where there are few. The order plays no part."""
-    distinct, number, counts = np.unique(values, return_inverse=True, return_counts=True)
-    n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(values.size)))
-    if distinct.size <= n_bins:
-        return np.asarray(number)
-    return np.unique(equal_mass(counts, n_bins), return_inverse=True)[1][number]
-
-
-def rates_of(codes: CodeArray, bins: IndexArray) -> FloatArray:
-    """The rate of positives in each bin."""
-    return np.bincount(bins, weights=codes) / np.bincount(bins)
 
 
 def _ranks(values: FloatArray) -> FloatArray:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant._optional import needed, pa
 from calibrant._typing import ArrayLike, FloatArray, IndexArray, Keys
-from calibrant.assess.check.exchangeability import SORTED_FILE
-from calibrant.assess.check.exchangeable import equal_mass_bins, rates_of
+from calibrant.assess.check.equal_mass import equal_mass_bins, rates_of
+from calibrant.assess.check.exchangeability import SORTED_FILE, GroupSign
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import CalibrantError
 from calibrant.params.random import RandomSource, fingerprint_of
@@ -22,7 +22,10 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.arrow import from_arrow
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import percent, rows
-from calibrant.text.sentences import Setting, Text, render
+from calibrant.text.sentences import Setting, Text
+
+MOST_ROWS = 20_000
+"""How many rows are looked at."""
 
 _ID = re.compile(
     r"(^|[_\W])(id|key|uuid|guid)s?$|[a-z]I[dD]$|^id|customer|client|user|patient|person|member|account|household|"
@@ -42,45 +45,20 @@ _SHUFFLE: tuple[str | Setting, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSign:
-    """Something that rows drawn one by one do not show.
-
-    Attributes
-    ----------
-    kind : str
-        "repeated id", "identical rows" or "runs of labels".
-    column : str or None
-        The column that rows seem to share.
-    n_rows : int
-        Rows that were looked at.
-    text : Text
-        The evidence, and what to do.
-    """
-
-    kind: str
-    column: str | None
-    n_rows: int
-    text: Text
-
-    def __str__(self) -> str:
-        return render(self.text)
-
-
-def find_groups(
-    data: Sample, *, most_rows: int = 20_000, pos_label: Hashable | None = None, classes: ArrayLike | None = None
+def group_signs(
+    data: Sample, *, most_rows: int = MOST_ROWS, pos_label: Hashable | None = None, classes: ArrayLike | None = None
 ) -> tuple[GroupSign, ...]:
     """Look for signs that rows belong together: an id that repeats, identical rows, runs of equal labels.
 
     Not claimed: that rows without a sign are independent, or that a sign is proof. It is a quick look at the first
-    rows; `check_exchangeable` is a test.
+    rows; what `check` tests is proved.
 
     Parameters
     ----------
     data : Sample
-        The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask and devices give no first
-        rows, and so no signs.
-    most_rows : int, default=20,000
+        The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask, devices and streams, which
+        can be read only once, give no first rows, and so no signs.
+    most_rows : int, default=20_000
         Rows that are looked at, from the first on.
     pos_label, classes
         As in `BinningCalibrator`.
@@ -107,11 +85,12 @@ def find_groups(
     --------
     >>> import numpy as np
     >>> import pyarrow as pa
-    >>> from calibrant import find_groups, scored
+    >>> from calibrant import scored
+    >>> from calibrant.assess.check.group_signs import group_signs
     >>> rng = np.random.default_rng(0)
     >>> p, customer = rng.uniform(size=2_000), rng.integers(0, 400, size=2_000)
     >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})
-    >>> for sign in find_groups(scored(table, score="p", label="y")):
+    >>> for sign in group_signs(scored(table, score="p", label="y")):
     ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
     column 'customer_id' looks like an id and repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
     rows of one customer_id are not independent draws: use group='customer_id'

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from calibrant import find_groups, scored
+from calibrant import check, scored
+from calibrant.assess.check.group_signs import group_signs
+from calibrant.errors import InvalidValueError
 
 pa = pytest.importorskip("pyarrow")
 
@@ -18,13 +20,13 @@ def _world(n=4_000, seed=1, effect=None, curve=2.0):
 
 def _kinds(columns, **settings):
     data = scored(pa.table(columns), score="p", label="y", **settings)
-    return [(sign.kind, sign.column) for sign in find_groups(data)]
+    return [(sign.kind, sign.column) for sign in group_signs(data)]
 
 
 def test_an_id_that_repeats_is_named_with_the_setting_that_helps():
     rng, p, y = _world()
     table = pa.table({"p": p, "y": y, "patient_id": rng.integers(0, 800, 4_000)})
-    (sign,) = find_groups(scored(table, score="p", label="y"))
+    (sign,) = group_signs(scored(table, score="p", label="y"))
     assert (sign.kind, sign.column) == ("repeated id", "patient_id")
     assert "group='patient_id'" in str(sign)
     assert f"{np.unique(table['patient_id']).size:,} values" in str(sign)
@@ -62,7 +64,7 @@ def test_customers_side_by_side_are_runs_and_files_sorted_by_score_are_not():
 def test_a_file_that_is_sorted_by_label_is_told_to_be():
     _, p, y = _world(9_000)
     for order in (np.argsort(y, kind="stable"), np.argsort(~y, kind="stable"), np.lexsort((p, y))):
-        (sign,) = find_groups(scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y"))
+        (sign,) = group_signs(scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y"))
         assert sign.kind == "runs of labels"
         assert "have 2 runs of equal labels" in str(sign)
         assert "is the file sorted by outcome?" in str(sign)
@@ -76,14 +78,14 @@ def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_cha
     data = scored(pa.table({"p": p, "y": np.sort(y)}), score="p", label="y")
     share = np.mean(y == 0)
     for labels in ({}, {"classes": (0, 1)}):
-        (sign,) = find_groups(data, most_rows=500, **labels)
+        (sign,) = group_signs(data, most_rows=500, **labels)
         assert sign.kind == "runs of labels"
         assert f"the first 500 rows have the same label, and {share:.1%} of all rows have it" in str(sign)
     rare = (np.arange(4_000) >= 3_990).astype(int)  # 500 rows without one of ten positives are no sign
-    assert find_groups(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500) == ()
+    assert group_signs(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500) == ()
     for labels in ({}, {"classes": (0, 1)}):
         zeros = scored(pa.table({"p": p, "y": np.zeros(4_000)}), score="p", label="y")
-        assert find_groups(zeros, most_rows=500, **labels) == ()
+        assert group_signs(zeros, most_rows=500, **labels) == ()
 
 
 @pytest.mark.slow
@@ -146,6 +148,43 @@ def test_files_and_engines_are_looked_at(tmp_path):
     import polars as pl
 
     sources = [str(tmp_path / "a.parquet"), str(tmp_path / "a.csv"), pl.from_arrow(table).lazy(), table.to_pandas()]
-    texts = {str(*find_groups(scored(source, score="p", label="y"))) for source in sources}
+    texts = {str(*group_signs(scored(source, score="p", label="y"))) for source in sources}
     assert len(texts) == 1
     assert "'user'" in texts.pop()
+
+
+def test_check_has_the_signs_of_rows_without_groups() -> None:
+    rng = np.random.default_rng(4)
+    p = rng.uniform(size=2_000)
+    table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": rng.integers(0, 400, size=2_000)})
+    data = scored(table, score="p", label="y")
+    found = check(data)
+    assert found.signs == group_signs(data)
+    assert [sign.column for sign in found.signs] == ["customer_id"]
+    assert f"A sign that rows belong together: {found.signs[0]}." in str(found)
+    assert check(data, groups="customer_id").signs == ()
+    assert check(scored(table, score="p", label="y", group="customer_id")).signs == ()
+    assert check(table["y"].to_numpy(zero_copy_only=False), p).signs == ()
+
+
+def test_a_stream_is_tested_in_its_one_pass_and_gives_no_signs() -> None:
+    rng = np.random.default_rng(5)
+    p = rng.uniform(size=1_000)
+    table = pa.table({"p": p, "y": rng.uniform(size=1_000) < p, "customer_id": rng.integers(0, 200, size=1_000)})
+    assert check(scored(table, score="p", label="y")).signs
+    stream = check(scored(table.to_reader(), score="p", label="y"))
+    assert stream.signs == ()
+    assert stream.n_rows == 1_000
+
+
+def test_of_more_rows_than_most_rows_a_random_sample_is_tested() -> None:
+    rng = np.random.default_rng(6)
+    p = rng.uniform(size=5_000)
+    data = scored(pa.table({"p": p, "y": rng.uniform(size=5_000) < p}), score="p", label="y")
+    found = check(data, most_rows=1_000)
+    assert 900 < found.n_rows < 1_100
+    assert found.n_in_data == 5_000
+    assert check(data, most_rows=5_000).n_rows == check(data).n_rows == check(data).n_in_data == 5_000
+    with pytest.raises(InvalidValueError) as refused:
+        check(data, most_rows=0)
+    assert refused.value.parameter == "most_rows"
