@@ -4,9 +4,8 @@ It is written once, against what torch, CuPy and numpy have in common, and equal
 takes `CHUNK_ROWS` rows at a time, so its temporary memory does not grow with the rows. How arrays are recognised and
 copied is in `calibrant.kernels.libraries`.
 
-There is no kernel of our own in CUDA C++. With 10^9 float32 scores on an H200, 100 given bins are fitted in 72 ms, 100
-quantile bins in 480 ms, or 1.5 s after a look for ties, and the default, 1,000 bins, in 3.6 s
-(``benchmarks/device_fit.py``).
+What takes most of the time, counting, looking up and counting digits, has kernels of its own in
+`calibrant.kernels._triton`, for torch with Triton, and for CuPy beside it.
 
 Notes
 -----
@@ -18,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
-from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, to_host
+from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, on_gpu, to_host
 
 __all__ = ["count", "drawn", "every", "extremes", "first", "look_up", "order_statistics"]
 
@@ -73,14 +73,51 @@ def _ordered(scores: DeviceArray) -> DeviceArray:
     return bits + (bits == -1)
 
 
+def _own_cuts(cuts: FloatArray, scores: DeviceArray) -> NDArray[Any]:
+    """The cuts in the dtype of the scores; of float32 the smallest that is not below the cut, which compares alike."""
+    if dtype(scores) == "float64":
+        return cuts + 0.0
+    with np.errstate(all="ignore"):
+        own = cuts.astype(np.float32)
+        return np.where(own < cuts, np.nextafter(own, np.float32(np.inf)), own)
+
+
 def _ordered_cuts(cuts: FloatArray, scores: DeviceArray) -> DeviceArray:
-    """The cuts as `_ordered` scores; of float32 the smallest that is not below the cut, which compares alike."""
-    own: NDArray[Any] = cuts + 0.0
-    if dtype(scores) == "float32":
-        with np.errstate(all="ignore"):
-            own = cuts.astype(np.float32)
-            own = np.where(own < cuts, np.nextafter(own, np.float32(np.inf)), own)
-    return like(_ordered(own), scores)
+    """The cuts as `_ordered` scores."""
+    return like(_ordered(_own_cuts(cuts, scores)), scores)
+
+
+def _fused(scores: DeviceArray) -> Any:
+    """Our own kernels, where they can run on these scores; else None."""
+    if not on_gpu(scores):
+        return None
+    try:
+        return import_module("calibrant.kernels._triton")
+    except ImportError:
+        return None
+
+
+def _tensor(array: DeviceArray) -> DeviceArray:
+    """The array as a contiguous tensor of torch, in the same memory where it is one already."""
+    if library_name(array) == "torch":
+        return array.detach().contiguous()
+    return import_module("torch").from_dlpack(array).contiguous()
+
+
+def _bytes(codes: DeviceArray) -> DeviceArray:
+    """Codes of 0 and 1 as a tensor of bytes."""
+    tensor = _tensor(codes)
+    library = library_of(tensor)
+    return tensor.view(library.uint8) if tensor.dtype == library.bool else tensor.to(library.uint8)
+
+
+def _tensor_cuts(cuts: FloatArray, tensor: DeviceArray) -> DeviceArray:
+    return like(_own_cuts(cuts, tensor), tensor)
+
+
+def _back(tensor: DeviceArray, array: DeviceArray) -> DeviceArray:
+    """A tensor of torch in the library of `array`."""
+    return tensor if library_name(array) == "torch" else library_of(array).from_dlpack(tensor)
 
 
 def _cells(scores: DeviceArray, edges: DeviceArray) -> DeviceArray:
@@ -110,6 +147,11 @@ def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[In
     (array([1, 2]), array([0, 1]))
     """
     library, size = library_of(scores), cuts.shape[0] + 1
+    fused = _fused(scores)
+    if fused is not None:
+        own = _tensor(scores)
+        found = to_host(fused.count_groups(own, _bytes(codes), _tensor_cuts(cuts, own)))
+        return found.sum(axis=1), found[:, 1].copy()
     with _device(scores):
         edges = _ordered_cuts(cuts, scores)
         total = like(np.zeros(2 * size, np.int64), scores)
@@ -143,6 +185,10 @@ def look_up(scores: DeviceArray, cuts: FloatArray, table: NDArray[Any]) -> Devic
     >>> look_up(torch.tensor([0.1, 0.5, 0.9]), np.array([0.5]), np.array([0.25, 0.75]))
     tensor([0.2500, 0.7500, 0.7500], dtype=torch.float64)
     """
+    fused = _fused(scores)
+    if fused is not None:
+        own = _tensor(scores)
+        return _back(fused.look_up(own, _tensor_cuts(cuts, own), like(table, own)), scores)
     with _device(scores):
         edges, entries = _ordered_cuts(cuts, scores), like(table, scores)
         shape = (scores.shape[0], *table.shape[1:])
@@ -190,12 +236,10 @@ def order_statistics(scores: DeviceArray, ranks: IntArray, without: DeviceArray 
         counts = _count_digits(scores, tables, width, slots)
         if without is not None:
             counts = counts - _count_digits(without, tables, width, slots)
-        reached = np.cumsum(counts, axis=1)[slot]
-        digit = (reached < local[:, None]).sum(axis=1)
-        before = np.take_along_axis(reached, np.maximum(digit - 1, 0)[:, None], axis=1)[:, 0]
-        local -= np.where(digit > 0, before, 0)
+        entry = _find(counts, slot * _BASE, local)
+        digit = entry - slot * _BASE
         found = found * _BASE + digit
-        begun, slot = np.unique(slot * _BASE + digit, return_inverse=True)
+        begun, slot = np.unique(entry, return_inverse=True)
         table = np.full(slots * _BASE, begun.size, np.int64)
         table[begun] = np.arange(begun.size)
         tables.append(like(table, scores))
@@ -230,6 +274,9 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     tensor([3, 4, 5, 7])
     """
     library, rows = library_of(scores), scores.shape[0]
+    fused = _fused(scores)
+    if fused is not None and 0 < limit < 1 << 64:
+        return _back(fused.drawn(rows, key + GOLDEN, limit, ROUNDS, _tensor(scores).device), scores)
     with _device(scores):
         places = like(np.arange(min(rows, CHUNK_ROWS)), scores)
         found = [places[:0]]
@@ -256,6 +303,12 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
     True
     """
     library = library_of(scores)
+    fused = _fused(scores)
+    if fused is not None:
+        ones = int(codes.sum())
+        total, total_of_ones = fused.sums_of_rows(_tensor(scores), _bytes(codes), DROPPED_BITS, FEWER_ROUNDS)
+        zeros = int(scores.shape[0]) - ones
+        return [(zeros, (total - total_of_ones) % 2**64), (ones, total_of_ones)]
     rows, totals = [0, 0], [0, 0]
     with _device(scores):
         for part in _parts(scores.shape[0]):
@@ -287,9 +340,29 @@ def _signed(bits: int) -> int:
     return bits - (bits >> 63 << 64)
 
 
-def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int) -> IntArray:
-    """For each slot, how often each digit comes next."""
+def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
+    """Return the entry of `counts` in which each rank, counted from a start, lies; subtract what comes before it.
+
+    `ranks` are changed in place: they become ranks within the entry.
+    """
+    library = library_of(counts)
+    with _device(counts):
+        reached = library.cumsum(counts, 0)
+        before = reached - counts
+        wanted = like(ranks, counts) + before[like(starts, counts)]
+        entry = library.searchsorted(reached, wanted)
+        ranks[:] = to_host(wanted - before[entry])
+        return to_host(entry).astype(np.int64)
+
+
+def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int) -> DeviceArray:
+    """For each slot, how often each digit comes next, as one flat array; the slot of other scores may be left at 0."""
     library = library_of(scores)
+    fused = _fused(scores)
+    if fused is not None:
+        wanted = slots - bool(tables)
+        found = fused.count_digits(_tensor(scores), [_tensor(table) for table in tables], wanted)
+        return _back(found, scores)
     with _device(scores):
         total = like(np.zeros(slots * _BASE, np.int64), scores)
         for part in _parts(scores.shape[0]):
@@ -298,4 +371,4 @@ def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, sl
             for above, table in enumerate(tables, start=2):
                 key = (table[key] << _DIGIT) | ((bits >> (width - above * _DIGIT)) & (_BASE - 1))
             total = total + library.bincount(key, minlength=slots * _BASE)
-        return to_host(total).reshape(slots, _BASE)
+        return total
