@@ -11,9 +11,9 @@ them contains 0 or 1. Intersected with {0, 1} they give empty sets, which cover 
 
 import numpy as np
 
-from calibrant import BinningCalibrator, ConformalSets
+from calibrant import BinningCalibrator
 from calibrant.intervals import Interval
-from calibrant.tripod import interval_to_set
+from calibrant.tripod import ConformalSets, interval_to_set
 
 COVERAGE = 0.9
 

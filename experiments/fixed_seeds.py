@@ -23,11 +23,11 @@ from calibrant import (
     AnchoredCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
-    MonotoneBand,
     Partition,
     compare_models,
     threshold,
 )
+from calibrant.intervals import MonotoneBand
 from calibrant.metrics import brier_score
 
 SIZES = (200, 500, 1_000)

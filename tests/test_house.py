@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import calibrant
-from calibrant import calibrators, metrics
+from calibrant import calibrators, intervals, metrics, tripod
 
 ROOT = Path(__file__).parents[1]
 OUR_ERRORS = {"CalibrantError", "InvalidTypeError", "InvalidValueError"}
@@ -178,12 +178,12 @@ def test_no_two_modules_define_the_same_name(sources: dict[Path, list[ast.AST]])
 
 def public_calls() -> Iterator[tuple[str, inspect.Signature]]:
     """Public functions, and the public methods of public classes that learn or draw."""
-    for module in (calibrant, calibrators, metrics):
+    for module in (calibrant, calibrators, intervals, metrics, tripod):
         for name in module.__all__:
             found = getattr(module, name)
             if inspect.isfunction(found):
                 yield name, inspect.signature(found)
-            elif {"fit", "partial_fit", "update", "from_predictions"} & {*dir(found)}:
+            elif inspect.isclass(found) and {"fit", "partial_fit", "update", "from_predictions"} & {*dir(found)}:
                 for part, method in inspect.getmembers(found, callable):
                     if not part.startswith("_") and getattr(method, "__module__", "").startswith("calibrant"):
                         yield f"{name}.{part}", inspect.signature(method)

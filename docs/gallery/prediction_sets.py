@@ -9,7 +9,7 @@ Picture: Bars by score: the shares of rows whose set is negative only, both labe
 import matplotlib.pyplot as plt
 import numpy as np
 
-from calibrant import ConformalSets
+from calibrant.tripod import ConformalSets
 
 rng = np.random.default_rng(0)
 scores = rng.beta(0.8, 0.8, size=5_000)

@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from calibrant.assess.compare_models.compare_models import compare_models as compare_models
     from calibrant.assess.compare_models.model_comparison import ModelComparison as ModelComparison
     from calibrant.assess.compare_models.sequential import SequentialModelComparison as SequentialModelComparison
-    from calibrant.assess.conformal import ConformalSets as ConformalSets
     from calibrant.assess.decide import Decisions as Decisions
     from calibrant.assess.decide import NetBenefit as NetBenefit
     from calibrant.assess.decide import decide as decide
     from calibrant.assess.decide import net_benefit as net_benefit
-    from calibrant.assess.monotone.monotone_band import MonotoneBand as MonotoneBand
     from calibrant.assess.plan import Plan as Plan
     from calibrant.assess.plan import plan as plan
     from calibrant.assess.rates.label_counts import RatePlan as RatePlan
@@ -36,14 +34,11 @@ if TYPE_CHECKING:
     from calibrant.calibrators.anchored.estimator import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators.beta import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator as BinningCalibrator
-    from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator as CrossVennAbersCalibrator
     from calibrant.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from calibrant.calibrators.platt import PlattCalibrator as PlattCalibrator
-    from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator as ScalingBinningCalibrator
     from calibrant.calibrators.score_calibrator import ScoreCalibrator as ScoreCalibrator
     from calibrant.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
     from calibrant.calibrators.venn_abers import VennAbersCalibrator as VennAbersCalibrator
-    from calibrant.calibrators.venn_binning import VennBinningCalibrator as VennBinningCalibrator
     from calibrant.cells.partition import Partition as Partition
     from calibrant.cells.tally import Tally as Tally
     from calibrant.classifier.calibrated_classifier import CalibratedClassifier as CalibratedClassifier
@@ -62,7 +57,7 @@ if TYPE_CHECKING:
     from calibrant.streams.online import OnlineCalibrator as OnlineCalibrator
 
 # Where each public name is defined. They are imported when first used, so that `import calibrant` costs next to
-# nothing. Saved calibrators are found by this table too: a class that is not in it cannot be loaded by its name alone.
+# nothing.
 _NAMES = {
     "answers.model_file": (
         "Model",
@@ -78,14 +73,12 @@ _NAMES = {
     "assess.compare_models.compare_models": ("compare_models",),
     "assess.compare_models.model_comparison": ("ModelComparison",),
     "assess.compare_models.sequential": ("SequentialModelComparison",),
-    "assess.conformal": ("ConformalSets",),
     "assess.decide": (
         "Decisions",
         "NetBenefit",
         "decide",
         "net_benefit",
     ),
-    "assess.monotone.monotone_band": ("MonotoneBand",),
     "assess.plan": (
         "Plan",
         "plan",
@@ -103,14 +96,11 @@ _NAMES = {
     "calibrators.anchored.estimator": ("AnchoredCalibrator",),
     "calibrators.beta": ("BetaCalibrator",),
     "calibrators.binning": ("BinningCalibrator",),
-    "calibrators.cross_venn_abers": ("CrossVennAbersCalibrator",),
     "calibrators.isotonic": ("IsotonicCalibrator",),
     "calibrators.platt": ("PlattCalibrator",),
-    "calibrators.scaling_binning": ("ScalingBinningCalibrator",),
     "calibrators.score_calibrator": ("ScoreCalibrator",),
     "calibrators.temperature": ("TemperatureCalibrator",),
     "calibrators.venn_abers": ("VennAbersCalibrator",),
-    "calibrators.venn_binning": ("VennBinningCalibrator",),
     "cells.partition": ("Partition",),
     "cells.tally": ("Tally",),
     "classifier.calibrated_classifier": ("CalibratedClassifier",),

@@ -8,6 +8,7 @@ Examples
 array([0.1871])
 """
 
+from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.limits.blaker import blaker
 from calibrant.limits.clopper_pearson import clopper_pearson
 from calibrant.limits.clopper_pearson_weighted import clopper_pearson_weighted
@@ -22,6 +23,7 @@ __all__ = [
     "METHODS",
     "Interval",
     "Method",
+    "MonotoneBand",
     "blaker",
     "clopper_pearson",
     "clopper_pearson_weighted",

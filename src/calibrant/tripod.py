@@ -1,5 +1,6 @@
 """The paper's tripod: calibration, confidence intervals and prediction sets, and what leads from one to another."""
 
+from calibrant.assess.conformal import ConformalSets
 from calibrant.guarantee.tripod import (
     Calibration,
     calibration_to_interval,
@@ -11,6 +12,7 @@ from calibrant.guarantee.tripod import (
 
 __all__ = [
     "Calibration",
+    "ConformalSets",
     "calibration_to_interval",
     "interval_to_calibration",
     "interval_to_set",

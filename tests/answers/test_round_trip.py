@@ -10,8 +10,9 @@ import pytest
 
 import calibrant.calibrators
 import calibrator_checks
-from calibrant import BinningCalibrator, Model, MonotoneBand, PlattCalibrator, ScoreCalibrator, load_model, save_model
+from calibrant import BinningCalibrator, Model, PlattCalibrator, ScoreCalibrator, load_model, save_model
 from calibrant.errors import InvalidValueError
+from calibrant.intervals import MonotoneBand
 from read_marks import unmarked
 from worlds.model_files import EXAMPLES, FROZEN, SMALL, made, read, written
 
@@ -139,7 +140,7 @@ def test_a_class_of_a_user_with_our_name_is_never_returned_for_our_file():
     state = ours().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).to_dict()
     assert type(ScoreCalibrator.from_dict(state)) is ours
     assert type(ScoreCalibrator.from_dict(json.loads(json.dumps(state)))) is ours
-    scaled = calibrant.ScalingBinningCalibrator(ours(), n_bins=1).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    scaled = calibrant.calibrators.ScalingBinningCalibrator(ours(), n_bins=1).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     assert type(ScoreCalibrator.from_dict(scaled.to_dict()).base_) is ours
     with pytest.raises(InvalidValueError, match="type of the calibrator must be"):
         kind.from_dict(state)

@@ -11,19 +11,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from answers import worlds
-from calibrant import (
-    BinningCalibrator,
-    CalibratedClassifier,
-    CrossVennAbersCalibrator,
-    MonotoneBand,
-    Partition,
-    ScalingBinningCalibrator,
-    ScoreCalibrator,
-    VennAbersCalibrator,
-)
+from calibrant import BinningCalibrator, CalibratedClassifier, Partition, ScoreCalibrator, VennAbersCalibrator
+from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
+from calibrant.intervals import MonotoneBand
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 

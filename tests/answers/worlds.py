@@ -9,12 +9,11 @@ from calibrant import (
     LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
-    ScalingBinningCalibrator,
     ShiftCalibrator,
     Tally,
     VennAbersCalibrator,
-    VennBinningCalibrator,
 )
+from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.cells.bins import OTHER, Rest
 from calibrant.export import export_table
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from calibrant import ConformalSets
 from calibrant.assess.conformal import ConformalGuarantee, keyed_uniforms
 from calibrant.errors import CalibrantError
+from calibrant.tripod import ConformalSets
 from worlds.binary import WORLDS
 
 LEVEL = 1e-4  # some 40 binomial tests in this file

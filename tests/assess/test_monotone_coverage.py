@@ -9,9 +9,10 @@ from scipy import stats
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
-from calibrant import MonotoneBand, audit
+from calibrant import audit
 from calibrant.assess.monotone.runs import refutation, runs
 from calibrant.errors import CalibrantWarning, InvalidValueError
+from calibrant.intervals import MonotoneBand
 
 GRID = np.linspace(-0.1, 1.1, 1201)
 RATES = {

@@ -10,10 +10,11 @@ from scipy import stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
-from calibrant import MonotoneBand, Report, audit, scored, validation_table
+from calibrant import Report, audit, scored, validation_table
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.assess.validation.measures import ratio
+from calibrant.intervals import MonotoneBand
 from calibrant.metrics import auc
 
 EACH_ROW = Units(None, None, 1.0, bounded=True, population="")

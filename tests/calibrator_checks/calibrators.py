@@ -10,24 +10,21 @@ from calibrant import (
     BinningCalibrator,
     CalibratedClassifier,
     ClassWiseCalibrator,
-    ConformalSets,
     IsotonicCalibrator,
     LabelShiftCalibrator,
-    MonotoneBand,
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     ShiftCalibrator,
     TemperatureCalibrator,
     TopLabelCalibrator,
     VennAbersCalibrator,
-    VennBinningCalibrator,
 )
-from calibrant.calibrators import CrossVennAbersCalibrator
-from calibrant.intervals import METHODS
+from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.intervals import METHODS, MonotoneBand
 from calibrant.ratios import KLIEP, ULSIF, DensityRatio, LogisticRatio, RuLSIF
 from calibrant.sequences import SEQUENCES
+from calibrant.tripod import ConformalSets
 from calibrator_checks.data import GivenScores
 
 CALIBRATORS: dict[str, Any] = {

@@ -7,15 +7,8 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from calibrant import (
-    AnchoredCalibrator,
-    BinningCalibrator,
-    Partition,
-    PlattCalibrator,
-    ScoreCalibrator,
-    VennBinningCalibrator,
-    scored,
-)
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, PlattCalibrator, ScoreCalibrator, scored
+from calibrant.calibrators import VennBinningCalibrator
 from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
 from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
 from calibrant.calibrators.anchored.pieces import interpolate, simplified

@@ -10,8 +10,8 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from calibrant import CalibratedClassifier, PlattCalibrator, VennAbersCalibrator, VennBinningCalibrator, scored
-from calibrant.calibrators import CrossVennAbersCalibrator
+from calibrant import CalibratedClassifier, PlattCalibrator, VennAbersCalibrator, scored
+from calibrant.calibrators import CrossVennAbersCalibrator, VennBinningCalibrator
 
 X, Y = make_classification(n_samples=600, flip_y=0.2, random_state=0)
 FOLDS = KFold(4, shuffle=True, random_state=1)

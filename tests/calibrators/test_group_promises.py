@@ -10,20 +10,19 @@ from sklearn.base import clone
 from calibrant import (
     AnchoredCalibrator,
     BinningCalibrator,
-    ConformalSets,
     LabelShiftCalibrator,
-    MonotoneBand,
     OnlineCalibrator,
     Partition,
-    ScalingBinningCalibrator,
     ShiftCalibrator,
     VennAbersCalibrator,
-    VennBinningCalibrator,
 )
+from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals import MonotoneBand
 from calibrant.params.random import RandomSource
 from calibrant.sample.groups import Groups
 from calibrant.sample.reader import read_rows
+from calibrant.tripod import ConformalSets
 from read_marks import unmarked
 from worlds.one_draw import one_of_each
 

@@ -12,16 +12,15 @@ from calibrant import (
     AnchoredCalibrator,
     BinningCalibrator,
     ClassWiseCalibrator,
-    CrossVennAbersCalibrator,
-    MonotoneBand,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     TopLabelCalibrator,
     scored,
 )
+from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator
 from calibrant.calibrators.regions.grouped_rows import _aside, groups_that_cut
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.intervals import MonotoneBand
 from calibrant.sample.reader import read_rows
 from read_marks import unmarked
 

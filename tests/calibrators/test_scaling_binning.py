@@ -8,10 +8,10 @@ from calibrant import (
     BinningCalibrator,
     IsotonicCalibrator,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     TemperatureCalibrator,
     VennAbersCalibrator,
 )
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantError
 from calibrant.sample.reader import read_rows
 from worlds.one_draw import one_draw

@@ -11,13 +11,12 @@ from calibrant import (
     LabelShiftCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     ScoreCalibrator,
     ShiftCalibrator,
     VennAbersCalibrator,
-    VennBinningCalibrator,
     scored,
 )
+from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.errors import CalibrantWarning
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calibrant import BinningCalibrator, VennBinningCalibrator
+from calibrant import BinningCalibrator
+from calibrant.calibrators import VennBinningCalibrator
 
 
 def data(n=2000):

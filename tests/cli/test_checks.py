@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, ScalingBinningCalibrator, load_model, save_model
+from calibrant import BinningCalibrator, load_model, save_model
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.sample.draw import DRAW_RULE
 from calibrant.text.numbers import nearest
 

@@ -13,17 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import (
-    BinningCalibrator,
-    LabelShiftCalibrator,
-    MonotoneBand,
-    OnlineCalibrator,
-    Partition,
-    ScalingBinningCalibrator,
-    load_model,
-    save_model,
-)
+from calibrant import BinningCalibrator, LabelShiftCalibrator, OnlineCalibrator, Partition, load_model, save_model
 from calibrant.answers.model_text import checksum_of, pretty
+from calibrant.calibrators import ScalingBinningCalibrator
+from calibrant.intervals import MonotoneBand
 
 COLUMNS = ("--score", "p", "--label", "y")
 

@@ -11,7 +11,6 @@ import pytest
 from calibrant import (
     AnchoredCalibrator,
     BinningCalibrator,
-    ScalingBinningCalibrator,
     audit,
     compare_models,
     load_model,
@@ -20,6 +19,7 @@ from calibrant import (
     validation_table,
 )
 from calibrant.assess.metrics.reliability import reliability_tables
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.draw.report.charts import models_chart
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")

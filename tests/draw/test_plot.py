@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from calibrant import (
-    BinningCalibrator,
-    CalibratedClassifier,
-    PlattCalibrator,
-    ReliabilityDisplay,
-    ScalingBinningCalibrator,
-    threshold,
-)
+from calibrant import BinningCalibrator, CalibratedClassifier, PlattCalibrator, ReliabilityDisplay, threshold
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.draw.report.scales import SMALL, axes_in, threshold_marks
 from calibrant.draw.style import STYLES, decided
 from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError

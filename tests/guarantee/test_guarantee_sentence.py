@@ -7,15 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibrant import (
-    BinningCalibrator,
-    Guarantee,
-    LabelShiftCalibrator,
-    Partition,
-    ScalingBinningCalibrator,
-    Tally,
-    VennBinningCalibrator,
-)
+from calibrant import BinningCalibrator, Guarantee, LabelShiftCalibrator, Partition, Tally
+from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.errors import CalibrantWarning, WeakGuaranteeWarning
 from calibrant.text.sentences import Setting, render
 from worlds.guarantees_of_counts import guarantee

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from calibrant import ScalingBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from worlds.binary import WORLDS
 from worlds.promises import assert_kept
 

@@ -15,8 +15,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, R
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from calibrant import BinningCalibrator, CalibratedClassifier, ConformalSets, IsotonicCalibrator, OnlineCalibrator
+from calibrant import BinningCalibrator, CalibratedClassifier, IsotonicCalibrator, OnlineCalibrator
 from calibrant.classifier.folds import held_out
+from calibrant.tripod import ConformalSets
 from calibrator_checks import CALIBRATORS, INPUT_PATHS, fitted
 
 X, Y = make_classification(n_samples=1200, n_features=5, flip_y=0.2, random_state=0)

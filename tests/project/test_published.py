@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from calibrant import MonotoneBand, compare_models
+from calibrant import compare_models
+from calibrant.intervals import MonotoneBand
 from calibrant.metrics import auc
 
 # Ranks of the 113 patients with a subarachnoid haemorrhage of Turck et al. (2010), which R's pROC has as `aSAH`: 41

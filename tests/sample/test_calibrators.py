@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant
-from calibrant import PlattCalibrator, ShiftCalibrator, calibrators, compare_calibrators, metrics, scored
+from calibrant import PlattCalibrator, ShiftCalibrator, calibrators, compare_calibrators, metrics, scored, tripod
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.reader import read_rows
 
@@ -43,7 +43,7 @@ def learned(calibrator: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", [*calibrators.__all__, "OnlineCalibrator", "ConformalSets"])
 def test_a_calibrator_takes_scored_data(name) -> None:
-    made = getattr(calibrant, name, None) or getattr(calibrators, name)
+    made = getattr(tripod if name == "ConformalSets" else calibrant, name, None) or getattr(calibrators, name)
     near, far = made(**PARAMETERS.get(name, {})), made(**PARAMETERS.get(name, {}))
     beside, weight = BESIDE.get(name, {}), "w" if made is ShiftCalibrator else None
     learn = "fit" if hasattr(made, "fit") else "partial_fit"

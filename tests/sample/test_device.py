@@ -14,12 +14,10 @@ from calibrant import (
     BetaCalibrator,
     BinningCalibrator,
     ClassWiseCalibrator,
-    ConformalSets,
     IsotonicCalibrator,
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     ShiftCalibrator,
     TemperatureCalibrator,
     TopLabelCalibrator,
@@ -27,8 +25,10 @@ from calibrant import (
     audit,
     scored,
 )
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.kernels import libraries
 from calibrant.sample.sources.device import DeviceData
+from calibrant.tripod import ConformalSets
 
 ROWS = 5_000
 RNG = np.random.default_rng(0)

@@ -14,13 +14,12 @@ from calibrant import (
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     ShiftCalibrator,
     VennAbersCalibrator,
-    VennBinningCalibrator,
     audit,
     scored,
 )
+from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.sources.arrow import ArrowData, Part

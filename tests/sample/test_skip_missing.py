@@ -11,18 +11,17 @@ import pytest
 
 from calibrant import (
     BinningCalibrator,
-    ConformalSets,
     LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     ShiftCalibrator,
-    VennBinningCalibrator,
     audit,
     scored,
 )
+from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.sample.fingerprint import fingerprint
+from calibrant.tripod import ConformalSets
 from read_marks import unmarked
 
 duckdb = pytest.importorskip("duckdb")

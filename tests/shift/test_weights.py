@@ -16,25 +16,24 @@ from calibrant import (
     BetaCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
-    ConformalSets,
     IsotonicCalibrator,
     LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     ScoreCalibrator,
     ShiftCalibrator,
     Tally,
     TemperatureCalibrator,
     VennAbersCalibrator,
-    VennBinningCalibrator,
     scored,
 )
+from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.calibrators.regions.weighted_rows import checked_bound, kept_rows, rounded_rows
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Population
 from calibrant.sample.reader import read_rows
+from calibrant.tripod import ConformalSets
 from read_marks import unmarked
 
 EDGES = np.array([0.0, 0.3, 0.6, 0.8, 1.0])

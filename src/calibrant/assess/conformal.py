@@ -148,7 +148,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import ConformalSets
+    >>> from calibrant.tripod import ConformalSets
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=1000)
     >>> y = rng.uniform(size=1000) < scores

@@ -97,7 +97,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import ScalingBinningCalibrator
+    >>> from calibrant.calibrators import ScalingBinningCalibrator
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.normal(size=20_000)
     >>> y = rng.uniform(size=20_000) < 1 / (1 + np.exp(1 - 2 * scores))

@@ -213,8 +213,10 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
 def _own_type(name: object) -> type[ScoreCalibrator] | None:
     """The calibrator of this package with that name. A class that a user wrote is never found here."""
-    package = import_module("calibrant")  # which has the table of public names
-    kind = getattr(package, name) if isinstance(name, str) and name in package.__all__ else None
+    kind = None
+    for module in ("calibrant", "calibrant.calibrators"):  # which list the public names
+        if isinstance(name, str) and name in import_module(module).__all__:
+            kind = getattr(import_module(module), name)
     if isinstance(name, str) and name in _MADE_BY_OTHERS:
         kind = getattr(import_module(_MADE_BY_OTHERS[name]), name)
     known = isinstance(kind, type) and issubclass(kind, ScoreCalibrator) and kind is not ScoreCalibrator

@@ -76,7 +76,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
 
     Examples
     --------
-    >>> from calibrant import VennBinningCalibrator
+    >>> from calibrant.calibrators import VennBinningCalibrator
     >>> scores = [0.1] * 8 + [0.9] * 8
     >>> y = [0] * 7 + [1] + [1] * 6 + [0] * 2
     >>> calibrator = VennBinningCalibrator(2, strategy="uniform").fit(scores, y)

@@ -165,12 +165,12 @@ class Settings:
         if self.weighted and takes:  # a curve without a guarantee needs no bound
             takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
-            name = "LabelShiftCalibrator"
             takes = (*(part for part in takes if part not in _OF_GROUPS), "target_prior", "sampling_rates")
         given = {_PARAMETERS.get(part, part): getattr(self, part) for part in takes}
         chosen = {parameter: value for parameter, value in given.items() if value is not None}
         chosen = {parameter: None if value == "none" else value for parameter, value in chosen.items()}
-        return getattr(calibrant, name)(**{**fixed, **chosen, **(labels or {})})
+        kind = calibrant.LabelShiftCalibrator if self.by_label else getattr(calibrant.calibrators, name)
+        return kind(**{**fixed, **chosen, **(labels or {})})
 
     def fit(self, data: "Sample", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""

@@ -19,14 +19,12 @@ from calibrant import (
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
     ShiftCalibrator,
     TemperatureCalibrator,
     VennAbersCalibrator,
-    VennBinningCalibrator,
     save_model,
 )
-from calibrant.calibrators import CrossVennAbersCalibrator
+from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.ratios import ULSIF
 
 HERE = Path(__file__).parent / "2"

@@ -120,7 +120,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import MonotoneBand
+    >>> from calibrant.intervals import MonotoneBand
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=10_000)
     >>> band = MonotoneBand().fit(scores, rng.uniform(size=10_000) < scores**2)
