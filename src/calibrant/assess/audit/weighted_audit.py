@@ -1,6 +1,5 @@
 """An audit of rows that count differently, or that belong together: bets on weighted rows, or on whole groups."""
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,14 +11,13 @@ from calibrant.assess.audit.cell_sums import finest_bins
 from calibrant.assess.audit.findings import AuditTable
 from calibrant.assess.audit.resolutions import AVERAGE_SHARE, REGIONS_SHARE, UNSEEN_SHARE, Proved, Resolutions
 from calibrant.assess.metrics.bin_sums import few_values
+from calibrant.assess.metrics.divided_rows import CUTTING_SHARE, DividedRows
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.calibrators.regions.weighted_rows import weights_of
-from calibrant.errors import GroupCapWarning, InvalidValueError, warn_caller
+from calibrant.errors import GroupCapWarning, warn_caller
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting, shown, words
 
-_CUTTING = 0.1  # of the rows, or of whole groups: these only cut the regions
 _ROUNDING = 1e-9
 
 _Segment = tuple[Hashable, BoolArray]
@@ -59,45 +57,10 @@ def audit_units(
     return Proved(parts, averages, (masses[0], masses[-1]), assumed, units.n_units, aside, units.population)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Divided:
-    """Rows in the order of bets: some that only cut the regions, and others that are counted.
+class _Divided(DividedRows):
+    """Rows that only cut the regions, and others that are counted."""
 
-    Attributes
-    ----------
-    rows : MemoryRows
-        All of them.
-    cutting : bool array
-        Which of them only cut.
-    others : MemoryRows
-        Those that are counted, with the weights by which they count.
-    units : Units
-        The units of the counted rows.
-    in_full : float array
-        The weights of the counted rows without a cap on groups.
-    """
-
-    rows: MemoryRows
-    cutting: BoolArray
-    others: MemoryRows
-    units: Units
-    in_full: FloatArray
-
-    @classmethod
-    def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> "_Divided":
-        """Draw the rows that cut; without a cap on the size of groups they fix it, too."""
-        cutting = _cutting_rows(rows)
-        if rows.groups is not None and max_group_size is None:
-            max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
-        # the weights of rows that only cut are checked too
-        order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
-        rows = rows.take(order)
-        cutting = cutting[order]
-        if cutting.all():
-            raise InvalidValueError("y", "have more than one row or group", got="one")
-        not_cutting = rows.take(~cutting)
-        others, units = Units.of(not_cutting, weight_bound, max_group_size)
-        return cls(rows, cutting, others, units, weights_of(not_cutting))
+    __slots__ = ()
 
     def segments(self, *, seen: bool) -> list[_Segment]:
         """The segments that rows set aside have, or those that none of them has.
@@ -116,17 +79,6 @@ class _Divided:
         n_units = self.units.n_units or len(self.others)
         finest = finest_bins(max(1, round(n_units * share)), n_bins)
         return _Cuts.of(scores, finest, n_cutting)
-
-
-def _cutting_rows(rows: MemoryRows) -> BoolArray:
-    """Which rows only cut the regions."""
-    if len(rows) <= 1:
-        return np.zeros(1, dtype=bool)
-    if rows.groups is None:
-        return rows.chosen(rows.draw(_CUTTING, 0))
-    # of groups exactly a tenth or more, because they fix the cap on sizes, too
-    n_groups = max(1, math.ceil(_CUTTING * rows.n_groups()))
-    return rows.chosen(rows.draw(n_groups, 0))
 
 
 def _all_parts(divided: _Divided, known: list[_Segment], cuts: list["_Cuts"], alpha: float) -> list[Resolutions]:
@@ -205,7 +157,7 @@ class _Cuts:
     def of(cls, scores: FloatArray, finest: int, n_units: int) -> "_Cuts":
         values = np.unique(scores)
         edges = np.unique(np.quantile(scores, np.arange(1, finest) / finest)) if scores.size else np.empty(0)
-        return cls(edges, values, bool(values.size) and few_values(values.size, round(n_units / _CUTTING)))
+        return cls(edges, values, bool(values.size) and few_values(values.size, round(n_units / CUTTING_SHARE)))
 
     def levels(self, scores: FloatArray) -> list[tuple[IndexArray, FloatArray, FloatArray]]:
         """Coarse to fine: the region of each row, or -1, and the lowest and highest score of each region."""

@@ -1,0 +1,71 @@
+"""Rows in two parts, drawn at random by whole units: some that only cut regions, and others that are counted."""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.calibrators.regions.weighted_rows import weights_of
+from calibrant.errors import InvalidValueError
+from calibrant.sample.sources.memory import MemoryRows
+
+CUTTING_SHARE = 0.1
+"""Of the rows, or of whole groups: these only cut the regions."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DividedRows:
+    """Rows in the order of bets: some that only cut the regions, and others that are counted.
+
+    Attributes
+    ----------
+    rows : MemoryRows
+        All of them.
+    order : int array
+        The place of each of them among the rows that were given.
+    cutting : bool array
+        Which of them only cut.
+    others : MemoryRows
+        Those that are counted, with the weights by which they count.
+    units : Units
+        The units of the counted rows.
+    in_full : float array
+        The weights of the counted rows without a cap on groups.
+    """
+
+    rows: MemoryRows
+    order: IndexArray
+    cutting: BoolArray
+    others: MemoryRows
+    units: Units
+    in_full: FloatArray
+
+    @classmethod
+    def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> Self:
+        """Draw the rows that cut; without a cap on the size of groups they fix it, too."""
+        cutting = _cutting_rows(rows)
+        if rows.groups is not None and max_group_size is None:
+            max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
+        # the weights of rows that only cut are checked too
+        order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
+        rows = rows.take(order)
+        cutting = cutting[order]
+        if cutting.all():
+            raise InvalidValueError("y", "have more than one row or group", got="one")
+        not_cutting = rows.take(~cutting)
+        others, units = Units.of(not_cutting, weight_bound, max_group_size)
+        return cls(rows, order, cutting, others, units, weights_of(not_cutting))
+
+
+def _cutting_rows(rows: MemoryRows) -> BoolArray:
+    """Which rows only cut the regions."""
+    if len(rows) <= 1:
+        return np.zeros(1, dtype=bool)
+    if rows.groups is None:
+        return rows.chosen(rows.draw(CUTTING_SHARE, 0))
+    # of groups exactly a tenth or more, because they fix the cap on sizes, too
+    n_groups = max(1, math.ceil(CUTTING_SHARE * rows.n_groups()))
+    return rows.chosen(rows.draw(n_groups, 0))

@@ -1,0 +1,124 @@
+"""By how much is a subgroup off? Searched for in one half of the rows, proved in the other, and the other way round."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibrant._typing import BoolArray, CodeArray, FloatArray
+from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.limits.non_identical import non_identical
+
+N_TRIED = 5
+"""Subgroups that each half names for the other."""
+_MOST_SHARED = 0.5  # of the rows of two subgroups that are both tried
+_ROUNDING = 1e-12
+
+Tested: TypeAlias = Callable[[BoolArray, float, bool], tuple[float, float]]
+"""From the rows of a subgroup in a half, a tail and a side: the mean score there, and the limit of the mean rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedSize:
+    """The proved error of a subgroup in a half of its rows.
+
+    Attributes
+    ----------
+    subgroup : int
+        Its number in the family.
+    too_low : bool
+        Whether the scores are too low.
+    error : float
+        The mean of rate minus score, or of score minus rate, over these rows is at least this.
+    n_rows : int
+        How many rows these are.
+    mean_score : float
+        Their mean score.
+    rate_limit : float
+        Their mean rate is at least this if the scores are too low, at most this otherwise.
+    """
+
+    subgroup: int
+    too_low: bool
+    error: float
+    n_rows: int
+    mean_score: float
+    rate_limit: float
+
+
+def proved_sizes(
+    family: SubgroupFamily,
+    surplus: FloatArray,
+    variance: FloatArray,
+    first: BoolArray,
+    alpha: float,
+    tested: Tested,
+) -> list[ProvedSize]:
+    """The errors that are proved, by two searches and up to ten tests.
+
+    Claimed: with probability at least 1 - alpha, all of them are right, if the labels of the two halves are independent
+    given attributes and scores, and if each test misses with at most the tail that it is given.
+
+    Notes
+    -----
+    What is tested in one half, and on which side, is chosen by the other half alone. So each of the ten tests is of a
+    subgroup that is fixed beforehand, at alpha / 10 on one side.
+
+    Parameters
+    ----------
+    family : SubgroupFamily
+        The subgroups.
+    surplus, variance : float arrays of shape (n,)
+        Label minus score of each row, times its weight, and the variance to be expected of it. They only guide the
+        search.
+    first : bool array of shape (n,)
+        The rows of the first half, whose choice does not depend on labels.
+    alpha : float
+        Probability with which anything may be wrong.
+    tested : function
+        From the rows of a subgroup in a half, a tail and a side: the mean score there, and the limit of the mean rate.
+    """
+    found = []
+    tail = alpha / (2.0 * N_TRIED)
+    for searched in (first, ~first):
+        half = family.take(searched)
+        for number, too_low in _best(half, surplus[searched], variance[searched], tail):
+            rows = family.members(number) & ~searched
+            if not rows.any():
+                continue
+            mean, limit = tested(rows, tail, too_low)
+            error = (limit - mean if too_low else mean - limit) - _ROUNDING
+            if error > 0.0:
+                found.append(ProvedSize(number, too_low, error, int(np.count_nonzero(rows)), mean, limit))
+    return found
+
+
+def _best(family: SubgroupFamily, surplus: FloatArray, variance: FloatArray, tail: float) -> list[tuple[int, bool]]:
+    """The subgroups with the largest errors that could be proved, and their sides; no two of them nearly the same."""
+    rows = np.maximum(family.counts, 1)
+    sums = family.sums(surplus)
+    spread = np.sqrt(family.sums(variance)) * -float(ndtri(tail))
+    promise = (np.abs(sums) - spread) / rows
+    left = promise > 0.0
+    found: list[tuple[int, bool]] = []
+    while left.any() and len(found) < N_TRIED:
+        number = int(np.where(left, promise, -np.inf).argmax())
+        found.append((number, bool(sums[number] > 0.0)))
+        shared = family.sums(family.members(number).astype(np.float64))
+        together = rows + rows[number] - shared
+        left &= shared <= _MOST_SHARED * together
+    return found
+
+
+def unlike_rates(scores: FloatArray, codes: CodeArray) -> Tested:
+    """Tests of the mean rate of the rows at hand: independent labels with unlike rates (Hoeffding 1956)."""
+
+    def tested(rows: BoolArray, tail: float, too_low: bool) -> tuple[float, float]:
+        count = int(np.count_nonzero(rows))
+        limits = non_identical(count, int(codes[rows].sum()), tail)
+        limit = limits.lower if too_low else limits.upper
+        return float(scores[rows].mean()), float(limit)
+
+    return tested

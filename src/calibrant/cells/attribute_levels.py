@@ -1,0 +1,167 @@
+"""The levels of an attribute: its values, or ranges of a numeric one that is cut at quantiles, and missing."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IndexArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.attributes import AttributeColumn
+from calibrant.params.rules import check_state
+from calibrant.text.numbers import edge
+
+N_RANGES = 4
+"""Ranges of a numeric attribute. Pairs of quarters still have a twentieth of the rows, the usual floor."""
+_FEW_VALUES = 5  # of a numeric attribute: each is a level
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeLevels:
+    """How an attribute is cut into levels, by its own values alone, never by a score or a label.
+
+    A text, a truth value or a category is a level of its own. Of a numeric attribute, a value that a quarter of the
+    rows have is a level of its own, and so is each of at most five distinct values; what is left is cut at quartiles.
+    A missing value is a level. A value that was not there when the levels were made belongs to none.
+
+    Attributes
+    ----------
+    name : str
+        Name of the attribute.
+    values : tuple
+        Values that are levels of their own.
+    cuts : tuple of float
+        Upper ends of ranges, all but the last: a number belongs to the first range whose end it does not exceed.
+    spans : tuple of pairs of float
+        The smallest and the largest number seen in each range; empty if there are no ranges.
+    with_missing : bool
+        Whether rows without a value are a level.
+    """
+
+    name: str
+    values: tuple[Hashable, ...]
+    cuts: tuple[float, ...] = ()
+    spans: tuple[tuple[float, float], ...] = ()
+    with_missing: bool = False
+    is_numeric: bool = False
+
+    @classmethod
+    def of(cls, column: AttributeColumn) -> Self:
+        """The levels of an attribute, as its values are found in these rows.
+
+        >>> from calibrant.params.attributes import read_attributes
+        >>> (age,) = read_attributes({"age": [20, 25, 31, 36, 45, 52, 60, 71, None]})
+        >>> AttributeLevels.of(age).words
+        ('age up to 25', 'age 31 to 36', 'age 45 to 52', 'age 60 and above', 'age missing')
+        >>> (gain,) = read_attributes({"gain": [0, 0, 0, 0, 1, 2, 3, 4]})
+        >>> AttributeLevels.of(gain).words
+        ('gain = 0', 'gain 1', 'gain 2', 'gain 3', 'gain 4 and above')
+        """
+        with_missing = bool(column.missing.any())
+        if column.numbers is None:
+            present = np.unique(column.place[column.place >= 0]) if column.place is not None else np.empty(0, int)
+            values = [column.values[place] for place in present.tolist()]
+            return cls(column.name, tuple(values), with_missing=with_missing)
+        seen, counts = np.unique(column.numbers[~column.missing], return_counts=True)
+        heavy = counts * N_RANGES >= counts.sum()
+        if seen.size <= _FEW_VALUES:
+            heavy[:] = True
+        atoms = tuple(seen[heavy].tolist())
+        cuts, spans = _ranges(seen[~heavy], counts[~heavy])
+        return cls(column.name, atoms, cuts, spans, with_missing, is_numeric=True)
+
+    @property
+    def n_levels(self) -> int:
+        """How many levels there are."""
+        return len(self.values) + len(self.spans) + int(self.with_missing)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Each level in words."""
+        single = [f"{self.name} = {edge(value) if self.is_numeric else value}" for value in self.values]
+        missing = [f"{self.name} missing"] if self.with_missing else []
+        return (*single, *self._range_words(), *missing)
+
+    def _range_words(self) -> list[str]:
+        last = len(self.spans) - 1
+        atoms: list[Any] = list(self.values)
+        found = []
+        for number, (low, high) in enumerate(self.spans):
+            opens_below = number == 0 < last and not any(atom < low for atom in atoms)
+            opens_above = number == last > 0 and not any(atom > high for atom in atoms)
+            inside = " and ".join(edge(atom) for atom in atoms if low < atom < high)
+            if opens_below:
+                range_words = f"up to {edge(high)}"
+            elif opens_above:
+                range_words = f"{edge(low)} and above"
+            else:
+                range_words = f"{edge(low)} to {edge(high)}" if low < high else edge(low)
+            found.append(f"{self.name} {range_words}" + (f" but not {inside}" if inside else ""))
+        return found
+
+    def codes(self, column: AttributeColumn) -> IndexArray:
+        """The number of each row's level; -1 where it has none."""
+        if self.is_numeric != column.is_numeric and len(column) and not column.missing.all():
+            kind = "numbers" if self.is_numeric else "text or truth values"
+            got = "numbers" if column.is_numeric else "other values"
+            raise InvalidTypeError("attributes", f"hold {kind} in {self.name!r}, as before", got=got)
+        found = self._of_numbers(column.numbers) if column.numbers is not None else self._of_values(column)
+        found[column.missing] = self.n_levels - 1 if self.with_missing else -1
+        return found
+
+    def _of_values(self, column: AttributeColumn) -> IndexArray:
+        numbers = {value: number for number, value in enumerate(self.values)}
+        codes = np.array([*(numbers.get(value, -1) for value in column.values), -1], dtype=np.intp)
+        places = np.full(len(column), -1) if column.place is None else column.place
+        return codes[places]
+
+    def _of_numbers(self, numbers: FloatArray) -> IndexArray:
+        if self.spans:
+            found = len(self.values) + np.searchsorted(np.array(self.cuts), numbers, side="left")
+        else:
+            found = np.full(numbers.size, -1)
+        if self.values:
+            atoms = np.array(self.values, dtype=np.float64)
+            place = np.minimum(np.searchsorted(atoms, numbers), atoms.size - 1)
+            found = np.where(atoms[place] == numbers, place, found)
+        return np.asarray(found, dtype=np.intp)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "name": self.name,
+            "values": list(self.values),
+            "cuts": list(self.cuts),
+            "spans": [list(span) for span in self.spans],
+            "with_missing": self.with_missing,
+            "is_numeric": self.is_numeric,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Any) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, ("name", "values", "cuts", "spans", "with_missing", "is_numeric"))
+        cuts = tuple(float(cut) for cut in state["cuts"])
+        spans = tuple((float(low), float(high)) for low, high in state["spans"])
+        if spans and len(cuts) != len(spans) - 1:
+            raise InvalidValueError("state", "have one cut between two ranges", got=f"{len(cuts)} cuts")
+        is_numeric = bool(state["is_numeric"])
+        values = tuple(float(value) if is_numeric else value for value in state["values"])
+        return cls(str(state["name"]), values, cuts, spans, bool(state["with_missing"]), is_numeric)
+
+
+def _ranges(
+    values: FloatArray, counts: Sequence[int] | IndexArray
+) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+    """Cuts at quartiles of numbers that are given with their counts, and the numbers seen between them."""
+    if not values.size:
+        return (), ()
+    ranks = np.cumsum(counts)
+    wanted = ranks[-1] * np.arange(1, N_RANGES) / N_RANGES
+    ends = np.unique(np.searchsorted(ranks, wanted, side="left"))
+    ends = ends[ends < values.size - 1]
+    starts = np.concatenate([[0], ends + 1])
+    stops = np.concatenate([ends, [values.size - 1]])
+    spans = tuple((float(values[a]), float(values[b])) for a, b in zip(starts, stops, strict=True))
+    return tuple(values[ends].tolist()), spans

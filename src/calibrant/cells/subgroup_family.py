@@ -1,0 +1,205 @@
+"""A family of subgroups that overlap: all values of single attributes, of pairs, of triples, with enough rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.cells.attribute_levels import AttributeLevels
+
+MOST_ORDERS = 3
+
+_Seen: TypeAlias = dict[tuple[int, ...], dict[tuple[int, ...], int]]
+"""For some attributes, how many rows each combination of their levels has, where these are enough."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossing:
+    """The subgroups that some attributes make together: disjoint, so that one number says which a row belongs to.
+
+    Attributes
+    ----------
+    attributes : tuple of int
+        Which attributes; none of them for all rows.
+    levels : int array of shape (size, number of attributes)
+        The level of each attribute, for each subgroup.
+    cell : int array of shape (n,)
+        The subgroup of each row; `size` for rows in none.
+    """
+
+    attributes: tuple[int, ...]
+    levels: IntArray
+    cell: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        """How many subgroups there are."""
+        return len(self.levels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubgroupFamily:
+    """All subgroups of up to three attributes that have enough rows, and all rows as one more.
+
+    Which subgroups there are depends on attributes alone. Of subgroups with the same rows, such as "pregnant" and
+    "pregnant and female", only the one of fewest attributes is kept.
+
+    Attributes
+    ----------
+    levels : tuple of AttributeLevels
+        The attributes.
+    crossings : tuple of Crossing
+        Subgroups by the attributes that they are made of; all rows first.
+    n_rows : int
+        How many rows there are.
+    counts : int array of shape (n_subgroups,)
+        Rows of each subgroup.
+    least : int
+        Subgroups have at least this many rows.
+    """
+
+    levels: tuple[AttributeLevels, ...]
+    crossings: tuple[Crossing, ...]
+    n_rows: int
+    counts: IntArray
+    least: int
+
+    @classmethod
+    def of(
+        cls,
+        levels: Sequence[AttributeLevels],
+        codes: Sequence[IndexArray],
+        order: int,
+        min_share: float,
+    ) -> Self:
+        """Make the family of rows whose levels are given by `codes`, one array for each attribute.
+
+        >>> from calibrant.params.attributes import read_attributes
+        >>> columns = read_attributes({"sex": ["f", "m"] * 4, "old": [False] * 4 + [True] * 4})
+        >>> levels = [AttributeLevels.of(column) for column in columns]
+        >>> codes = [level.codes(column) for level, column in zip(levels, columns)]
+        >>> family = SubgroupFamily.of(levels, codes, 2, 0.25)
+        >>> [family.words(number) for number in range(4)], family.n_subgroups
+        (['all rows', 'sex = f', 'sex = m', 'old = False'], 9)
+        """
+        n_rows = len(codes[0])
+        least = max(1, int(np.ceil(min_share * n_rows - 1e-9)))
+        crossings = _crossings(levels, codes, min(order, MOST_ORDERS), least, n_rows)
+        counts = np.concatenate([np.bincount(part.cell, minlength=part.size + 1)[: part.size] for part in crossings])
+        return cls(tuple(levels), tuple(crossings), n_rows, counts.astype(np.int64), least)
+
+    @property
+    def n_subgroups(self) -> int:
+        """How many subgroups there are, all rows among them."""
+        return self.counts.size
+
+    @property
+    def order(self) -> IntArray:
+        """Of how many attributes each subgroup is made."""
+        return np.repeat([len(part.attributes) for part in self.crossings], [part.size for part in self.crossings])
+
+    def take(self, rows: IndexArray | BoolArray) -> Self:
+        """The same subgroups, with some of their rows."""
+        parts = tuple(replace(part, cell=part.cell[rows]) for part in self.crossings)
+        counts = [np.bincount(part.cell, minlength=part.size + 1)[: part.size] for part in parts]
+        n_rows = len(parts[0].cell)
+        return replace(self, crossings=parts, n_rows=n_rows, counts=np.concatenate(counts).astype(np.int64))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the rows of each subgroup."""
+        found = [
+            np.bincount(part.cell, values, minlength=part.size + 1)[: part.size].astype(np.float64)
+            for part in self.crossings
+        ]
+        return np.concatenate(found)
+
+    def members(self, number: int) -> BoolArray:
+        """Which rows belong to a subgroup."""
+        part, cell = self._at(number)
+        return np.asarray(part.cell == cell)
+
+    def conditions(self, number: int) -> frozenset[tuple[int, int]]:
+        """The attributes and their levels that make a subgroup."""
+        part, cell = self._at(number)
+        return frozenset(zip(part.attributes, part.levels[cell].tolist(), strict=True))
+
+    def words(self, number: int) -> str:
+        """A subgroup in words."""
+        part, cell = self._at(number)
+        if not part.attributes:
+            return "all rows"
+        levels = part.levels[cell].tolist()
+        return ", ".join(self.levels[one].words[level] for one, level in zip(part.attributes, levels, strict=True))
+
+    def _at(self, number: int) -> tuple[Crossing, int]:
+        for part in self.crossings:
+            if number < part.size:
+                return part, number
+            number -= part.size
+        raise IndexError(number)
+
+
+def _crossings(
+    levels: Sequence[AttributeLevels], codes: Sequence[IndexArray], order: int, least: int, n_rows: int
+) -> list[Crossing]:
+    """All rows, then single attributes, pairs and triples."""
+    everyone = Crossing((), np.zeros((1, 0), dtype=np.int64), np.zeros(n_rows, dtype=np.uint8))
+    by_attributes: dict[tuple[int, ...], Crossing] = {}
+    seen: _Seen = {(): {(): n_rows}}
+    for number in range(len(levels)):
+        by_attributes[number,] = _single(number, codes[number], levels[number].n_levels)
+        by_attributes[number,] = _kept(by_attributes[number,], seen, least)
+    for size in range(2, order + 1):
+        for wanted in combinations(range(len(levels)), size):
+            before = by_attributes[wanted[:-1]]
+            last = by_attributes[wanted[-1:]]
+            if before.size and last.size:
+                by_attributes[wanted] = _kept(_crossed(before, last), seen, least)
+            else:
+                by_attributes[wanted] = Crossing(wanted, np.empty((0, size), dtype=np.int64), np.empty(0))
+    return [everyone, *(part for part in by_attributes.values() if part.size)]
+
+
+def _single(number: int, codes: IndexArray, n_levels: int) -> Crossing:
+    cell = np.where(codes < 0, n_levels, codes)
+    return Crossing((number,), np.arange(n_levels)[:, None], cell)
+
+
+def _crossed(before: Crossing, last: Crossing) -> Crossing:
+    """Every subgroup of some attributes with every level of one more."""
+    none = before.size * last.size
+    both = before.cell.astype(np.intp) * last.size + last.cell
+    cell = np.where((before.cell == before.size) | (last.cell == last.size), none, both)
+    levels = np.hstack([np.repeat(before.levels, last.size, axis=0), np.tile(last.levels, (before.size, 1))])
+    return Crossing((*before.attributes, *last.attributes), levels, cell)
+
+
+def _kept(part: Crossing, seen: _Seen, least: int) -> Crossing:
+    """Those with enough rows, without those that have the same rows as a subgroup of fewer attributes.
+
+    A subgroup lies within each subgroup of fewer of its conditions, so that equal counts mean equal rows.
+    """
+    counts = np.bincount(part.cell, minlength=part.size + 1)[: part.size]
+    enough = np.flatnonzero(counts >= least).tolist()
+    own = {tuple(part.levels[cell].tolist()): int(counts[cell]) for cell in enough}
+    seen[part.attributes] = own
+    kept = [cell for cell in enough if not _is_repeated(part, cell, seen, int(counts[cell]))]
+    number = np.full(part.size + 1, len(kept))
+    number[kept] = np.arange(len(kept))
+    small = np.min_scalar_type(len(kept))
+    return Crossing(part.attributes, part.levels[kept], number.astype(small)[part.cell])
+
+
+def _is_repeated(part: Crossing, cell: int, seen: _Seen, count: int) -> bool:
+    """Whether one condition less would leave the same rows."""
+    levels = part.levels[cell].tolist()
+    for left_out in range(len(levels)):
+        attributes = part.attributes[:left_out] + part.attributes[left_out + 1 :]
+        wider = tuple(levels[:left_out] + levels[left_out + 1 :])
+        if seen.get(attributes, {}).get(wider) == count:
+            return True
+    return False

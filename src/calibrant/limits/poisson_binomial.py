@@ -1,0 +1,122 @@
+"""Tails of a sum of independent labels with known, unlike rates: the Poisson-binomial distribution."""
+
+import math
+
+import numpy as np
+from scipy import fft
+
+from calibrant._typing import FloatArray, IntArray
+
+_BLOCK = 64  # labels that are added one by one
+_ROUNDING = 1e-12  # of probabilities that come from Fourier transforms
+_NEWTON_STEPS = 60
+
+
+def upper_tail(rates: FloatArray, count: int) -> float:
+    """P(S >= count) for the sum S of independent labels with these rates; never below the truth.
+
+    Notes
+    -----
+    Distributions of 64 labels each come from the usual recursion. They are then convolved in pairs, by Fourier
+    transforms whose rounding is below 1e-12, which is added.
+
+    Examples
+    --------
+    >>> round(upper_tail(np.full(100, 0.5), 60), 6)
+    0.028444
+    >>> upper_tail(np.array([0.0, 1.0, 0.25]), 2)
+    0.250000000001
+    """
+    if count <= 0:
+        return 1.0
+    certain = int(np.count_nonzero(rates >= 1.0))
+    open_rates = rates[(rates > 0.0) & (rates < 1.0)]
+    needed = count - certain
+    if needed <= 0:
+        return 1.0
+    if needed > open_rates.size:
+        return 0.0
+    tail = float(_distribution(open_rates)[needed:].sum())
+    return min(1.0, max(tail, 0.0) + _ROUNDING)
+
+
+def lower_tail(rates: FloatArray, count: int) -> float:
+    """P(S <= count), by the mirror image: labels that are 1 - label."""
+    return upper_tail(1.0 - rates, rates.size - count)
+
+
+def _distribution(rates: FloatArray) -> FloatArray:
+    """P(S = 0), P(S = 1), and so on."""
+    n_blocks = -(-rates.size // _BLOCK)
+    padded = np.zeros((n_blocks, _BLOCK))
+    padded.ravel()[: rates.size] = rates
+    mass = np.zeros((n_blocks, _BLOCK + 1))
+    mass[:, 0] = 1.0
+    for column in range(_BLOCK):
+        rate = padded[:, column : column + 1]
+        moved = mass[:, :-1] * rate
+        mass *= 1.0 - rate
+        mass[:, 1:] += moved
+    while len(mass) > 1:
+        if len(mass) % 2:
+            nobody = np.zeros((1, mass.shape[1]))
+            nobody[0, 0] = 1.0
+            mass = np.concatenate([mass, nobody])
+        size = 2 * mass.shape[1] - 1
+        length = fft.next_fast_len(size, real=True)
+        first = fft.rfft(mass[0::2], length, axis=1)
+        second = fft.rfft(mass[1::2], length, axis=1)
+        mass = fft.irfft(first * second, length, axis=1)[:, :size]
+    return np.asarray(mass[0])
+
+
+def log_tail_bound(counts: IntArray, means: FloatArray, count: float) -> float:
+    """An upper bound of log P(S >= count), from the rates of kinds of labels: how many there are, and their mean rate.
+
+    Notes
+    -----
+    Chernoff: log P(S >= k) <= sum_i log(1 - s_i + s_i e^t) - t k for every t >= 0. The logarithm is concave in s_i, so
+    that labels of one kind may all be given their mean rate. The bound needs no single rate: kinds can be fine cells of
+    a score, wherever these were counted. The best t is found by Newton's steps; any t gives a bound.
+
+    Examples
+    --------
+    >>> round(float(np.exp(log_tail_bound(np.array([100]), np.array([0.5]), 60))), 4)
+    0.1335
+    """
+    means = np.clip(means, 0.0, 1.0)
+    total = float(counts.sum())
+    expected = float((counts * means).sum())
+    if count <= expected:
+        return 0.0
+    possible = float(counts[means > 0.0].sum())
+    if count > possible * (1.0 + 1e-12):
+        return -math.inf
+    if count >= total:
+        return float((counts[counts > 0] * np.log(means[counts > 0])).sum()) if (means[counts > 0] > 0).all() else -math.inf
+    return min(0.0, _best_exponent(counts, means, count))
+
+
+def _best_exponent(counts: IntArray, means: FloatArray, count: float) -> float:
+    """The smallest of sum log(1 - s + s e^t) - t k that Newton's steps find."""
+    tilt = 0.0
+    best = 0.0
+    low = 0.0
+    high = math.inf
+    for _ in range(_NEWTON_STEPS):
+        weight = means * math.exp(tilt)
+        tilted = weight / (1.0 - means + weight)
+        slope = float((counts * tilted).sum()) - count
+        curvature = float((counts * tilted * (1.0 - tilted)).sum())
+        value = float((counts * np.log1p(means * math.expm1(tilt))).sum()) - tilt * count
+        best = min(best, value)
+        if abs(slope) <= 1e-9 * max(count, 1.0):
+            break
+        if slope < 0.0:
+            low = tilt
+        else:
+            high = tilt
+        step = tilt - slope / curvature if curvature > 0.0 else math.inf
+        inside = low < step < min(high, low + 5.0)
+        tilt = step if inside else (low + min(high, low + 5.0)) / 2.0
+    return best

@@ -1,0 +1,189 @@
+"""Attributes of rows, such as sex and age: columns of a frame or of a mapping, each as plain values."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import is_missing
+from calibrant.text.sentences import shown
+
+_FRAME = 'be a frame, or a mapping from names to columns, such as {"sex": sex, "age": age}'
+_KINDS = "hold numbers, text or truth values"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeColumn:
+    """One attribute of rows.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    numbers : float array of shape (n,) or None
+        The values of a numeric attribute; NaN where one is missing.
+    values : tuple
+        The distinct values of an attribute that is not numeric, in the order in which they are met.
+    place : int array of shape (n,) or None
+        The place of each row's value among them; -1 where it is missing.
+    """
+
+    name: str
+    numbers: FloatArray | None = None
+    values: tuple[Hashable, ...] = ()
+    place: IndexArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers) if self.numbers is not None else len(self._places)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether its values are numbers, which have an order."""
+        return self.numbers is not None
+
+    @property
+    def missing(self) -> BoolArray:
+        """Which rows have no value."""
+        return np.isnan(self.numbers) if self.numbers is not None else self._places < 0
+
+    @property
+    def _places(self) -> IndexArray:
+        return np.empty(0, dtype=np.intp) if self.place is None else self.place
+
+    def take(self, rows: IndexArray | BoolArray) -> "AttributeColumn":
+        """The attribute of some of the rows."""
+        if self.numbers is not None:
+            return AttributeColumn(self.name, self.numbers[rows])
+        return AttributeColumn(self.name, None, self.values, self._places[rows])
+
+
+def read_attributes(
+    attributes: Any, n_rows: int | None = None, names: Sequence[str] | None = None
+) -> list[AttributeColumn]:
+    """Read the columns of a frame or of a mapping, all of them or those that are named.
+
+    Parameters
+    ----------
+    attributes : frame of pandas, Polars or pyarrow, or mapping from names to columns
+        One entry per row. Numbers are read as numbers; text, truth values and categories by value. None, NaN and the
+        like are missing values.
+    n_rows : int, optional
+        How many rows there must be.
+    names : sequence of str, optional
+        The columns that are needed.
+
+    Examples
+    --------
+    >>> sex, age = read_attributes({"sex": ["f", None, "m"], "age": [30, 41, None]}, 3)
+    >>> sex.values, sex.place.tolist(), age.numbers.tolist()
+    (('f', 'm'), [0, -1, 1], [30.0, 41.0, nan])
+    """
+    columns = _columns(attributes)
+    wanted = list(columns) if names is None else list(names)
+    if not wanted:
+        raise InvalidValueError("attributes", "have at least one column", got="none")
+    for name in wanted:
+        if name not in columns:
+            got = ", ".join(map(repr, list(columns)[:20])) or "no column"
+            raise InvalidValueError("attributes", f"have the column {name!r}", got=got)
+    found = [_read_column(str(name), columns[name]) for name in wanted]
+    for column in found:
+        if n_rows is not None and len(column) != n_rows:
+            rule = f"have one entry per score, {n_rows:,}, in every column"
+            raise InvalidValueError("attributes", rule, got=f"{len(column):,} in {column.name!r}")
+    return found
+
+
+def _columns(attributes: Any) -> dict[Any, Any]:
+    """The columns by name."""
+    import narwhals.stable.v2 as nw
+
+    if isinstance(attributes, Mapping):
+        return dict(attributes)
+    frame = nw.from_native(attributes, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise InvalidTypeError("attributes", "be held in memory", got="a lazy frame", advice="call .collect()")
+    if not isinstance(frame, nw.DataFrame):
+        raise InvalidTypeError("attributes", _FRAME, got=shown(attributes))
+    return {name: frame[name] for name in frame.columns}
+
+
+def _read_column(name: str, column: Any) -> AttributeColumn:
+    import narwhals.stable.v2 as nw
+
+    series = nw.from_native(column, allow_series=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        if series.dtype.is_numeric():
+            return AttributeColumn(name, _finite(name, _numbers_of(series)))
+        if series.dtype.is_temporal():
+            raise _wrong_kind(name, str(series.dtype))
+        return _by_value(name, series.to_list())
+    if hasattr(column, "to_pylist"):  # a column of pyarrow
+        return _read_objects(name, column.to_pylist())
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise InvalidValueError("attributes", "have flat columns", got=f"{name!r} of shape {array.shape}")
+    if array.dtype.kind in "iuf":
+        return AttributeColumn(name, _finite(name, array.astype(np.float64)))
+    if array.dtype.kind == "M":
+        raise _wrong_kind(name, str(array.dtype))
+    values = list(column) if isinstance(column, list | tuple) else array.tolist()  # numpy would mix kinds into text
+    return _read_objects(name, values)
+
+
+def _numbers_of(series: Any) -> FloatArray:
+    missing = series.is_null().to_numpy()
+    if not missing.any():
+        return np.asarray(series.to_numpy(), dtype=np.float64)
+    return np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()])
+
+
+def _read_objects(name: str, values: list[Any]) -> AttributeColumn:
+    """Numbers where all values that are not missing are numbers, else by value."""
+    present = [value for value in values if not is_missing(value)]
+    if present and all(isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present):
+        numbers = np.array([np.nan if is_missing(value) else float(value) for value in values])
+        return AttributeColumn(name, _finite(name, numbers))
+    return _by_value(name, values)
+
+
+def _by_value(name: str, values: list[Any]) -> AttributeColumn:
+    met: dict[Hashable, int] = {}
+    try:
+        place = np.fromiter((met.setdefault(value, len(met)) for value in values), np.intp, len(values))
+    except TypeError:
+        strange = next(value for value in values if getattr(value, "__hash__", None) is None)
+        raise _wrong_kind(name, type(strange).__name__) from None
+    distinct = list(met)
+    absent = [is_missing(value) for value in distinct]
+    kept = [_plain(name, value) for value, gone in zip(distinct, absent, strict=True) if not gone]
+    new_place = np.cumsum(~np.array(absent, dtype=bool)) - 1
+    new_place[np.array(absent, dtype=bool)] = -1
+    if not distinct:
+        return AttributeColumn(name, None, (), place)
+    return AttributeColumn(name, None, tuple(kept), new_place[place].astype(np.intp))
+
+
+def _plain(name: str, value: Any) -> Hashable:
+    """A value that JSON has, so that it can be saved and read back."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str | bool | int | float):
+        return value
+    raise _wrong_kind(name, type(value).__name__)
+
+
+def _finite(name: str, numbers: NDArray[np.float64]) -> FloatArray:
+    if np.isinf(numbers).any():
+        raise InvalidValueError("attributes", "be finite or missing", got=f"an infinite number in {name!r}")
+    return numbers
+
+
+def _wrong_kind(name: str, got: str) -> InvalidTypeError:
+    advice = "turn dates into numbers, such as years, and other objects into text"
+    return InvalidTypeError("attributes", _KINDS, got=f"{got} in {name!r}", advice=advice)
