@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant import plan_rate, rate
+from calibrant import audit, plan_rate, rate
 from calibrant.text.result import Result
 
 ROWS = 400
@@ -24,8 +24,19 @@ def _draw() -> Result:
     return found
 
 
+def _subgroups() -> Result:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(0.0, 0.5, size=ROWS)
+    old = rng.random(ROWS) < 0.5
+    labels = rng.uniform(size=ROWS) < scores + 0.3 * old
+    found = audit(labels, scores, attributes={"old": old}).by_attributes
+    assert found is not None
+    return found
+
+
 EXAMPLES: dict[str, Callable[[], Result]] = {
     "DrawCheck": _draw,
     "Rate": _rate,
     "RatePlan": lambda: plan_rate(at_least=0.95, expected_rate=0.99),
+    "SubgroupAudit": _subgroups,
 }

@@ -79,7 +79,8 @@ class AttributeLevels:
     @property
     def words(self) -> tuple[str, ...]:
         """Each level in words."""
-        single = [f"{self.name} = {edge(value) if self.is_numeric else value}" for value in self.values]
+        values: tuple[Any, ...] = self.values
+        single = [f"{self.name} = {edge(value) if self.is_numeric else value}" for value in values]
         missing = [f"{self.name} missing"] if self.with_missing else []
         return (*single, *self._range_words(), *missing)
 

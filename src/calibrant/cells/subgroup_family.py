@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.attribute_levels import AttributeLevels
+from calibrant.kernels.hash import mixed
 
 MOST_ORDERS = 3
 
-_Seen: TypeAlias = dict[tuple[int, ...], dict[tuple[int, ...], int]]
-"""For some attributes, how many rows each combination of their levels has, where these are enough."""
+_Mark: TypeAlias = tuple[int, int, int]
+"""What stands for a set of rows: their number, and two sums."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,16 +150,18 @@ def _crossings(
     """All rows, then single attributes, pairs and triples."""
     everyone = Crossing((), np.zeros((1, 0), dtype=np.int64), np.zeros(n_rows, dtype=np.uint8))
     by_attributes: dict[tuple[int, ...], Crossing] = {}
-    seen: _Seen = {(): {(): n_rows}}
+    marks = _marks(n_rows)
+    seen: set[_Mark] = set()
+    _kept(everyone, marks, seen, 0)
     for number in range(len(levels)):
-        by_attributes[number,] = _single(number, codes[number], levels[number].n_levels)
-        by_attributes[number,] = _kept(by_attributes[number,], seen, least)
+        single = _single(number, codes[number], levels[number].n_levels)
+        by_attributes[number,] = _kept(single, marks, seen, least)
     for size in range(2, order + 1):
         for wanted in combinations(range(len(levels)), size):
             before = by_attributes[wanted[:-1]]
             last = by_attributes[wanted[-1:]]
             if before.size and last.size:
-                by_attributes[wanted] = _kept(_crossed(before, last), seen, least)
+                by_attributes[wanted] = _kept(_crossed(before, last), marks, seen, least)
             else:
                 by_attributes[wanted] = Crossing(wanted, np.empty((0, size), dtype=np.int64), np.empty(0))
     return [everyone, *(part for part in by_attributes.values() if part.size)]
@@ -178,28 +181,29 @@ def _crossed(before: Crossing, last: Crossing) -> Crossing:
     return Crossing((*before.attributes, *last.attributes), levels, cell)
 
 
-def _kept(part: Crossing, seen: _Seen, least: int) -> Crossing:
-    """Those with enough rows, without those that have the same rows as a subgroup of fewer attributes.
+def _kept(part: Crossing, marks: tuple[FloatArray, FloatArray], seen: set[_Mark], least: int) -> Crossing:
+    """Those with enough rows, without those that have the same rows as one that was kept before.
 
-    A subgroup lies within each subgroup of fewer of its conditions, so that equal counts mean equal rows.
+    Equal rows have equal sums of two random whole numbers for each row; others hardly ever do. Whichever are kept
+    depends on attributes alone.
     """
-    counts = np.bincount(part.cell, minlength=part.size + 1)[: part.size]
-    enough = np.flatnonzero(counts >= least).tolist()
-    own = {tuple(part.levels[cell].tolist()): int(counts[cell]) for cell in enough}
-    seen[part.attributes] = own
-    kept = [cell for cell in enough if not _is_repeated(part, cell, seen, int(counts[cell]))]
+    counts = np.bincount(part.cell, minlength=part.size + 1)
+    sums = [np.bincount(part.cell, mark, minlength=part.size + 1) for mark in marks]
+    kept = []
+    for cell in np.flatnonzero(counts[: part.size] >= least).tolist():
+        mark = (int(counts[cell]), int(sums[0][cell]), int(sums[1][cell]))
+        if mark not in seen:
+            seen.add(mark)
+            kept.append(cell)
     number = np.full(part.size + 1, len(kept))
     number[kept] = np.arange(len(kept))
     small = np.min_scalar_type(len(kept))
     return Crossing(part.attributes, part.levels[kept], number.astype(small)[part.cell])
 
 
-def _is_repeated(part: Crossing, cell: int, seen: _Seen, count: int) -> bool:
-    """Whether one condition less would leave the same rows."""
-    levels = part.levels[cell].tolist()
-    for left_out in range(len(levels)):
-        attributes = part.attributes[:left_out] + part.attributes[left_out + 1 :]
-        wider = tuple(levels[:left_out] + levels[left_out + 1 :])
-        if seen.get(attributes, {}).get(wider) == count:
-            return True
-    return False
+def _marks(n_rows: int) -> tuple[FloatArray, FloatArray]:
+    """Two whole numbers of 24 bits for each row, whose sums are exact."""
+    bits = mixed(np.arange(n_rows, dtype=np.uint64))
+    low = bits & np.uint64(2**24 - 1)
+    high = bits >> np.uint64(40)
+    return low.astype(np.float64), high.astype(np.float64)

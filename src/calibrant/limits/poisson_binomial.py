@@ -93,7 +93,11 @@ def log_tail_bound(counts: IntArray, means: FloatArray, count: float) -> float:
     if count > possible * (1.0 + 1e-12):
         return -math.inf
     if count >= total:
-        return float((counts[counts > 0] * np.log(means[counts > 0])).sum()) if (means[counts > 0] > 0).all() else -math.inf
+        return (
+            float((counts[counts > 0] * np.log(means[counts > 0])).sum())
+            if (means[counts > 0] > 0).all()
+            else -math.inf
+        )
     return min(0.0, _best_exponent(counts, means, count))
 
 

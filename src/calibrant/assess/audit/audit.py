@@ -12,6 +12,7 @@ from calibrant.assess.audit.resolutions import Proved, Resolutions, audit_cells
 from calibrant.assess.audit.weighted_audit import audit_units
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, read_forecasts
 from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.assess.subgroups.read import checked_question, read_and_audit_subgroups
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
@@ -41,6 +42,10 @@ def audit(
     groups: ArrayLike | None = None,
     max_group_size: int | None = None,
     monotone: bool = False,
+    attributes: Any = None,
+    order: int = 2,
+    min_share: float = 0.05,
+    target: str = "rows",
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
@@ -82,6 +87,18 @@ def audit(
     monotone : bool, default=False
         Whether to say too what is known about the rate at single scores, under the assumption that the rate does not
         fall as the score rises: see `Audit.monotone`. This holds at `confidence_level` on its own.
+    attributes : frame, mapping from names to columns, or list of names, default=None
+        Attributes of the rows, such as sex and age: the subgroups that they make are audited too, see
+        `Audit.subgroups` and `Audit.subgroups_upper_bound`. Each of the two holds at `confidence_level` on its own.
+        Numbers are cut at quartiles; text, truth values and categories count by value; missing is a value. With
+        `calibrant.scored` data, names of their columns.
+    order : int, default=2
+        Subgroups are made of up to so many attributes, 1 to 3.
+    min_share : float, default=0.05
+        Subgroups have at least this share of the rows.
+    target : {"rows", "population"}, default="rows"
+        Whether sizes of errors of subgroups, and their upper bound, are about the rows at hand or the population. With
+        groups or weights, always the population.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -131,6 +148,14 @@ def audit(
     mass. With segments, the limits of each segment and those of all rows together get equal parts, and the other two
     shares are halved: one half for the score, one for the score within its segment.
 
+    *Subgroups.* Given scores and attributes, labels are independent. *Is any subgroup off?* Labels are drawn from the
+    scores many times; the largest surprise over all subgroups is compared with those of drawn labels. If every row's
+    rate is its score this test, at the full alpha, rejects with probability at most alpha, whatever the search. Only if
+    it rejects, two more questions share alpha. *Which?* has 0.4 of it: the sum of labels of a subgroup against the
+    Poisson-binomial distribution that its scores give. *By how much?* has 0.6: five subgroups found in one half of the
+    rows are tested in the other, and the other way round. The *upper bound* over all subgroups of the family is a
+    statement of its own. See `calibrant.assess.subgroups`.
+
     References
     ----------
     Hoeffding (1956), "On the distribution of the number of successes in independent trials". McAllester and Ortiz
@@ -157,6 +182,7 @@ def audit(
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
     tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
     monotone = Flag().check("monotone", monotone)
+    question = checked_question(order, min_share, target, confidence_level)
     n_skipped = y.skipped_rows() if isinstance(y, Sample) else 0
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     band = None
@@ -169,6 +195,11 @@ def audit(
         members = _cells(y, scores, pos_label, classes, segments, n_bins)
         proved = audit_cells(members, n_bins, alpha)
         band = _band(members[0][1], confidence_level) if monotone else None
+    by_attributes = None
+    if attributes is not None:
+        read = {"scores": scores, "pos_label": pos_label, "classes": classes, **beside}
+        limits = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+        by_attributes = read_and_audit_subgroups(y, attributes, question, read, limits)
     parts = proved.parts
     table = AuditTable.joined([part.table for part in parts])
     within = _bounds(proved, parts[1:], table.error, 1, tolerance) if len(parts) > 1 else None
@@ -185,6 +216,7 @@ def audit(
         n_groups=proved.n_groups,
         n_set_aside=proved.n_set_aside,
         population=proved.population,
+        by_attributes=by_attributes,
     )
 
 

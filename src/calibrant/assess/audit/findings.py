@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from calibrant._optional import pandas
 from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
 from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.assess.subgroups.findings import SubgroupFinding
+from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.sample.facts import RowFacts
 from calibrant.text import numbers
 from calibrant.text.sentences import sentence
@@ -255,6 +257,8 @@ class Audit(Bounds):
         Further rows, drawn at random, that only cut the regions; 0 unless rows have weights or groups.
     population : str
         What the errors are those of, where rows have weights or groups, such as " of rows of new groups".
+    by_attributes : SubgroupAudit or None
+        The audit of subgroups; None unless attributes were given. It holds at `confidence_level` on its own.
     """
 
     within_segments: Bounds | None
@@ -269,6 +273,17 @@ class Audit(Bounds):
     n_groups: int = 0
     n_set_aside: int = 0
     population: str = ""
+    by_attributes: SubgroupAudit | None = None
+
+    @property
+    def subgroups(self) -> tuple[SubgroupFinding, ...]:
+        """The subgroups that are proved wrong; empty if there is none, or if no attributes were given."""
+        return () if self.by_attributes is None else self.by_attributes.findings
+
+    @property
+    def subgroups_upper_bound(self) -> float | None:
+        """No subgroup is off by more than this, with `confidence_level` on its own; None without attributes."""
+        return None if self.by_attributes is None else self.by_attributes.upper_bound
 
     @property
     def basis(self) -> str:
@@ -327,6 +342,9 @@ class Audit(Bounds):
             lines += self.within_segments._lines(f" within {self.noun}s", f"score value of a {self.noun}")
         if self.at_single_scores is not None:
             lines.append(f"  {self.at_single_scores}")
+        if self.by_attributes is not None:
+            lines.append(f"  {self.by_attributes.sentence}")
+            lines += [f"  {note}" for note in self.by_attributes.notes]
         lines += [f"  {note}" for note in RowFacts(skipped=self.n_skipped).notes]
         return lines
 

@@ -67,8 +67,8 @@ def _sums_of_labels(family: SubgroupFamily, rows: slice, labels: BoolArray) -> F
     for part in family.crossings:
         cell = part.cell[rows].astype(np.intp)
         for number in range(n_numbers):
-            found = np.bincount(cell, packed[number], minlength=part.size + 1)
-            sums[number, first : first + part.size] = found[: part.size]
+            own_sums = np.bincount(cell, packed[number], minlength=part.size + 1)
+            sums[number, first : first + part.size] = own_sums[: part.size]
         first += part.size
     found = np.empty((n_numbers * _PACKED, family.n_subgroups))
     for digit in range(_PACKED):

@@ -1,0 +1,53 @@
+"""The size of errors in a population: bets on label minus score, of rows or of whole groups."""
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.assess.subgroups.how_much import Tested
+from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.limits.interval import Interval
+from calibrant.sample.sources.memory import MemoryRows
+
+_ROUNDING = 1e-9
+
+
+def _outcomes(rows: MemoryRows) -> FloatArray:
+    """Label minus score, moved from [-1, 1] to [0, 1]."""
+    return np.asarray((rows.codes - rows.scores + 1.0) / 2.0)
+
+
+def bet_tests(rows: MemoryRows, units: Units) -> Tested:
+    """Tests of the mean of label minus score in the population of a subgroup.
+
+    A unit, a row or a group, has in the subgroup the weight w and the weighted mean d of label minus score. Units are
+    independent draws, so that the bets of `calibrant.limits.shift.betting` hold for E[w d] / E[w].
+    """
+    outcomes = _outcomes(rows)
+    weights = units.weights(len(rows))
+
+    def tested(members: BoolArray, tail: float, too_low: bool) -> tuple[float, float]:
+        place = np.flatnonzero(members)
+        part = units.part(place)
+        limits = part.means(outcomes[place], np.zeros(place.size, dtype=np.intp), 1, 2.0 * tail)
+        mean = float(np.average(rows.scores[place], weights=weights[place]))
+        limit = limits.lower if too_low else limits.upper
+        inwards = -_ROUNDING if too_low else _ROUNDING
+        return mean, mean + 2.0 * float(limit[0]) - 1.0 + inwards
+
+    return tested
+
+
+def all_error_limits(family: SubgroupFamily, rows: MemoryRows, units: Units, alpha: float) -> Interval:
+    """Limits of the mean of label minus score, in the population of every subgroup at once; Bonferroni's rule."""
+    outcomes = _outcomes(rows)
+    lower = []
+    upper = []
+    for part in family.crossings:
+        inside = np.flatnonzero(part.cell < part.size)
+        place = part.cell[inside].astype(np.intp)
+        own = units.part(inside)
+        limits = own.means(outcomes[inside], place, part.size, alpha / family.n_subgroups)
+        lower.append(2.0 * limits.lower - 1.0 - _ROUNDING)
+        upper.append(2.0 * limits.upper - 1.0 + _ROUNDING)
+    return Interval(np.concatenate(lower), np.concatenate(upper))

@@ -1,0 +1,201 @@
+"""What is proved of subgroups, as numbers and in words; findings that say the same thing are one."""
+
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray
+from calibrant.assess.subgroups.how_much import ProvedSize
+from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.text import numbers
+
+TOO_LOW = "scores too low"
+TOO_HIGH = "scores too high"
+RARE = 0.05
+"""Below this rate errors are said as ratios too."""
+_Key: TypeAlias = tuple[int, bool]
+"""The number of a subgroup, and whether its scores are too low."""
+_CLEAR = 3.0  # standard deviations: an error that is a finding of its own
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupFinding:
+    """A subgroup whose scores are proved wrong.
+
+    Attributes
+    ----------
+    subgroup : str
+        The subgroup in words, such as "sex = f, age 61 to 74".
+    direction : str
+        "scores too low" or "scores too high".
+    n_rows : int
+        Its rows.
+    mean_score, rate : float
+        Their mean score and their observed rate.
+    error : float
+        A lower bound of the error: the mean of rate minus score, or of score minus rate, over the rows that it was
+        tested on. 0 where only the direction is proved, for some row of the subgroup.
+    tested_rows : int
+        The rows that `error` is about: a random half of the subgroup's rows; 0 where only the direction is proved.
+    tested_score : float or None
+        Their mean score.
+    rate_limit : float or None
+        What their mean rate is at least if scores are too low, and at most if they are too high.
+    also : tuple of str
+        Other subgroups that are proved wrong in the same direction, and that this one explains.
+    """
+
+    subgroup: str
+    direction: str
+    n_rows: int
+    mean_score: float
+    rate: float
+    error: float
+    tested_rows: int = 0
+    tested_score: float | None = None
+    rate_limit: float | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def ratio_limit(self) -> float | None:
+        """The true rate over the predicted one, at least or at most; None where no size is proved."""
+        if self.rate_limit is None or not self.tested_score:
+            return None
+        return self.rate_limit / self.tested_score
+
+    @property
+    def sentence(self) -> str:
+        """The finding in words."""
+        return f"{self.subgroup}: {self._proved()}{self._others()}."
+
+    def _proved(self) -> str:
+        too_low = self.direction == TOO_LOW
+        seen = f"observed rate {numbers.nearest(self.rate)} in {numbers.rows(self.n_rows)}"
+        if self.rate_limit is None or self.tested_score is None:
+            side = "above" if too_low else "below"
+            predicted = f"predicted {numbers.nearest(self.mean_score)}"
+            return f"{predicted}, the true rate of some rows is {side} their score ({seen})"
+        limit = self.rate_limit
+        at_limit = f"at least {numbers.lower(limit)}" if too_low else f"at most {numbers.upper(limit)}"
+        predicted = f"predicted {numbers.nearest(self.tested_score)}"
+        return f"{predicted}, true rate {at_limit}{self._ratio()} ({seen})"
+
+    def _ratio(self) -> str:
+        ratio = self.ratio_limit
+        if ratio is None or self.tested_score is None or self.tested_score >= RARE:
+            return ""
+        if self.direction == TOO_LOW:
+            return f", at least {numbers.lower(ratio)} times as large"
+        return f", at most {numbers.upper(ratio)} times as large"
+
+    def _others(self) -> str:
+        if not self.also:
+            return ""
+        return f"; the same shows in {numbers.counted(len(self.also), 'more subgroup')}, such as {self.also[0]}"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """The mean score and the rate of each subgroup, by the rows that count and as much as they count.
+
+    Attributes
+    ----------
+    mean_score, rate : float arrays of shape (n_subgroups,)
+        Means over rows; NaN where nothing counts.
+    """
+
+    mean_score: FloatArray
+    rate: FloatArray
+
+    @classmethod
+    def of(cls, family: SubgroupFamily, scores: FloatArray, labels: FloatArray, weights: FloatArray) -> Self:
+        """Weighted means over the rows of each subgroup."""
+        total = family.sums(weights)
+        some = np.where(total > 0.0, total, np.nan)
+        return cls(family.sums(weights * scores) / some, family.sums(weights * labels) / some)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proofs:
+    """All that was proved, before it is told.
+
+    Attributes
+    ----------
+    which : bool array of shape (n_subgroups,)
+        The subgroups that have rows whose rate is off.
+    sizes : list of ProvedSize
+        The errors that are proved.
+    strength : float array of shape (n_subgroups,)
+        How strong the evidence against each subgroup is.
+    surplus, variance : float arrays of shape (n,)
+        Label minus score of each row, as much as it counts, and the variance to be expected of it.
+    """
+
+    which: BoolArray
+    sizes: list[ProvedSize]
+    strength: FloatArray
+    surplus: FloatArray
+    variance: FloatArray
+
+    def largest(self) -> dict[_Key, ProvedSize]:
+        """The largest proved error of each subgroup and side."""
+        found: dict[_Key, ProvedSize] = {}
+        for size in self.sizes:
+            known = found.get((size.subgroup, size.too_low))
+            if known is None or size.error > known.error:
+                found[size.subgroup, size.too_low] = size
+        return found
+
+
+def folded(family: SubgroupFamily, observed: Observed, proofs: Proofs) -> tuple[SubgroupFinding, ...]:
+    """All that is proved, as few findings: the strongest first, with those that it explains.
+
+    A finding explains others of the same direction whose rows outside of it, and outside of findings before it, show no
+    clear error: their sum of labels is within three standard deviations of what their scores say. So parts of a
+    subgroup, wider ones that hold it, and nearly the same rows by other attributes are told as one. All that is folded
+    is proved, too; this is a matter of words.
+    """
+    largest = proofs.largest()
+    numbers_off = np.flatnonzero(proofs.which).tolist()
+    sides = [(number, bool(observed.rate[number] > observed.mean_score[number])) for number in numbers_off]
+    keys = list(dict.fromkeys([*largest, *sides]))
+    keys.sort(key=lambda key: (key not in largest, -proofs.strength[key[0]], key))
+    outside = {True: np.ones(family.n_rows, dtype=bool), False: np.ones(family.n_rows, dtype=bool)}
+    found = []
+    while keys:
+        leader = keys.pop(0)
+        too_low = leader[1]
+        outside[too_low] &= ~family.members(leader[0])
+        left = family.sums(np.where(outside[too_low], proofs.surplus, 0.0)) * (1.0 if too_low else -1.0)
+        spread = np.sqrt(family.sums(np.where(outside[too_low], proofs.variance, 0.0)))
+        explained = left <= _CLEAR * spread
+        together = [key for key in keys if key[1] == too_low and explained[key[0]]]
+        keys = [key for key in keys if key not in together]
+        found.append(_finding(family, observed, leader, largest.get(leader), together))
+    return tuple(found)
+
+
+def _finding(
+    family: SubgroupFamily,
+    observed: Observed,
+    key: _Key,
+    size: ProvedSize | None,
+    together: list[_Key],
+) -> SubgroupFinding:
+    number, too_low = key
+    return SubgroupFinding(
+        subgroup=family.words(number),
+        direction=TOO_LOW if too_low else TOO_HIGH,
+        n_rows=int(family.counts[number]),
+        mean_score=float(observed.mean_score[number]),
+        rate=float(observed.rate[number]),
+        error=0.0 if size is None else size.error,
+        tested_rows=0 if size is None else size.n_rows,
+        tested_score=None if size is None else size.mean_score,
+        rate_limit=None if size is None else size.rate_limit,
+        also=tuple(family.words(other) for other, _ in together),
+    )
