@@ -13,7 +13,7 @@ from calibrant.assess.subgroups.evidence import Expected, positives_of
 from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
 from calibrant.assess.subgroups.how_much import proved_sizes, unlike_rates
 from calibrant.assess.subgroups.monte_carlo import _drawn_positives, _sums_of_labels, largest_surprise_p_value
-from calibrant.assess.subgroups.upper_bound import all_limits, tails_of
+from calibrant.assess.subgroups.upper_bound import all_limits, subgroup_tails
 from calibrant.assess.subgroups.which import level_of_each, proved_off
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
@@ -236,7 +236,7 @@ def test_levels_and_tails_add_up_to_alpha():
     rows = calibrated(np.random.default_rng(2), 2_000, "skewed")
     family = family_of(rows, order=3)
     assert level_of_each(family, 0.05).sum() == pytest.approx(0.05)
-    tails = tails_of(family, Expected.of(family, rows.scores), 0.05)
+    tails = subgroup_tails(family, Expected.of(family, rows.scores), 0.05)
     assert 2 * tails.sum() == pytest.approx(0.05, rel=1e-6)
     smallest, largest = tails[family.counts.argmin()], tails[0]
     assert smallest > largest, "small subgroups have the widest limits, and most of alpha"

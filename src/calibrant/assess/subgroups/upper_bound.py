@@ -13,7 +13,7 @@ _EVEN_SHARE = 0.1  # of alpha that all subgroups share alike
 _BISECTIONS = 60
 
 
-def tails_of(family: SubgroupFamily, expected: Expected, alpha: float) -> FloatArray:
+def subgroup_tails(family: SubgroupFamily, expected: Expected, alpha: float) -> FloatArray:
     """The tail of each limit: two for each subgroup, alpha in all, most for those whose limits are widest.
 
     With the standard error e of each subgroup's rate, as its scores have it, limits at x / e standard deviations are
@@ -39,4 +39,4 @@ def all_limits(family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alp
     Labels are independent given scores and attributes, with unlike rates: see `calibrant.limits.non_identical`.
     """
     expected = Expected.of(family, scores)
-    return non_identical(family.counts, positives_of(family, codes), tails_of(family, expected, alpha))
+    return non_identical(family.counts, positives_of(family, codes), subgroup_tails(family, expected, alpha))

@@ -51,7 +51,7 @@ def proved_off(family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alp
         counts = np.bincount(kind[inside], minlength=N_KINDS)
         means = np.bincount(kind[inside], own, minlength=N_KINDS) / np.maximum(counts, 1)
         too_many = bool(positives[number] > expected.total[number])
-        bound = log_tail(counts, means, int(positives[number]), too_many=too_many)
+        bound = log_side_tail(counts, means, int(positives[number]), too_many=too_many)
         if bound > log_level[number] and bound < log_level[number] + _NEAR and own.size <= _MOST_EXACT:
             tail = upper_tail if too_many else lower_tail
             bound = math.log(max(tail(own, int(positives[number])), 1e-300))
@@ -65,7 +65,7 @@ def kinds_of(scores: FloatArray) -> IndexArray:
     return np.minimum((place * N_KINDS).astype(np.intp), N_KINDS - 1)
 
 
-def log_tail(counts: IntArray, means: FloatArray, positives: int, *, too_many: bool) -> float:
+def log_side_tail(counts: IntArray, means: FloatArray, positives: int, *, too_many: bool) -> float:
     """An upper bound of the logarithm of the tail, on the side of too many or of too few positive labels."""
     rounding = 1e-10  # of mean scores
     if too_many:
