@@ -3,6 +3,7 @@
 Fields of estimators quote `"ArrayLike"` and `"Seed"`, so that a signature shows these names, not the long unions.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -53,6 +54,10 @@ class FeatureRows(Protocol):
     """Rows of features: an array, a list, a frame of pandas, polars or pyarrow, or a sparse matrix."""
 
     def __len__(self) -> int: ...
+
+
+AttributeRows: TypeAlias = Mapping[str, Any] | FeatureRows | Sequence[str]
+"""Attributes of rows: a frame, a mapping from names to columns, or names of columns of scored data."""
 
 
 class Predictor(Protocol):

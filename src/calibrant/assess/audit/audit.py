@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, AttributeRows, FloatArray
 from calibrant.assess.audit.cell_sums import CellSums, cells_of_data
 from calibrant.assess.audit.findings import Audit, AuditTable, Bounds, Finding
 from calibrant.assess.audit.resolutions import Proved, Resolutions, audit_cells
@@ -42,7 +42,7 @@ def audit(
     groups: ArrayLike | None = None,
     max_group_size: int | None = None,
     monotone: bool = False,
-    attributes: Any = None,
+    attributes: AttributeRows | None = None,
     order: int = 2,
     min_share: float = 0.05,
     target: str = "rows",
