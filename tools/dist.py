@@ -6,6 +6,9 @@ what tests need, and run the README and the quick tests, which are those of the 
     python tools/dist.py                     # the Pythons that are found
     python tools/dist.py python3.12          # these
     python tools/dist.py --build-only
+    python tools/dist.py --trial             # before the project has addresses: not for publishing
+
+The addresses of the project stand in one place, [project.urls] of pyproject.toml. What is published must have them.
 """
 
 import argparse
@@ -14,12 +17,15 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 SUPPORTED = ("python3.11", "python3.12", "python3.13")
+ADDRESSES = ("Homepage", "Documentation", "Source", "Issues")
 QUICK = "not slow and not broad and not service"
 TESTS = [
     *("tests/calibrators", "tests/limits", "tests/cells", "tests/text"),
@@ -49,7 +55,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="*", help="Pythons to try the wheel with")
     parser.add_argument("--build-only", action="store_true", help="do not try the wheel")
+    parser.add_argument("--trial", action="store_true", help="build without the addresses of the project")
     chosen = parser.parse_args()
+    missing = missing_addresses(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+    if missing and not chosen.trial:
+        sys.exit(f"[project.urls] in pyproject.toml lacks {', '.join(missing)}; --trial builds without them")
     shutil.rmtree(DIST, ignore_errors=True)
     run(sys.executable, "-m", "build", "--outdir", DIST, ROOT)
     (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
@@ -59,6 +69,12 @@ def main() -> None:
         with TemporaryDirectory() as folder:
             try_wheel(python, wheel, sdist, Path(folder))
     print(f"Built {wheel.relative_to(ROOT)} and {sdist.relative_to(ROOT)}")
+
+
+def missing_addresses(content: dict[str, Any]) -> list[str]:
+    """The addresses that a pyproject.toml should have and does not."""
+    given = content["project"].get("urls", {})
+    return [name for name in ADDRESSES if not given.get(name, "").startswith("https://")]
 
 
 def oldest_and_newest() -> list[str]:
