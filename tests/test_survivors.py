@@ -35,11 +35,11 @@ def test_a_stream_says_so_if_one_row_of_each_group_counts() -> None:
     scores, y = np.linspace(0.1, 0.9, 8), [0, 1, 0, 1, 0, 1, 0, 1]
     stream = OnlineCalibrator(Partition.fixed_width(2)).fit(scores, y, groups=[1, 1, 2, 2, 3, 3, 4, 4])
     assert stream.tally_.n_rows == 4
-    assert "one row counts" in stream.guarantee_.sentence()
+    assert "one row counts" in stream.guarantee_.details
     stream.partial_fit(scores, y)
     assert stream.tally_.n_rows == 12
-    assert "one row counts" in stream.guarantee_.sentence()
-    assert "one row counts" not in OnlineCalibrator(Partition.fixed_width(2)).fit(scores, y).guarantee_.sentence()
+    assert "one row counts" in stream.guarantee_.details
+    assert "one row counts" not in OnlineCalibrator(Partition.fixed_width(2)).fit(scores, y).guarantee_.details
 
 
 def test_sizes_in_a_state_of_group_counts_are_kept_and_at_least_the_rows() -> None:

@@ -104,10 +104,10 @@ READ = {
 def test_what_was_read_is_marked(name: str) -> None:
     fitted, expected = READ[name]
     assert fitted.guarantee_.read == ()
-    assert "not recomputed" not in fitted.guarantee_.sentence()
+    assert "not recomputed" not in fitted.guarantee_.details
     again = read(written(fitted)).guarantee_
     assert again.read == expected
-    assert again.sentence().endswith(f" Read from a file, not recomputed from the rows: {', '.join(expected)}.")
+    assert again.explanation.endswith(f" Read from a file, not recomputed from the rows: {', '.join(expected)}.")
     assert again.epsilon == fitted.guarantee_.epsilon
 
 

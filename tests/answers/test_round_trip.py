@@ -122,6 +122,7 @@ def test_file_is_for_readers_too():
         "epsilon": SMALL.guarantee_.epsilon,
         "confidence_level": 0.9,
         "sentence": SMALL.guarantee_.sentence(),
+        "details": SMALL.guarantee_.details,
     }
 
 

@@ -205,8 +205,8 @@ def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(split
 
 
 def test_the_answer_says_how_likely_it_is() -> None:
-    assert str(plan(n=10_000, n_bins=10, base_rate=0.03, probability=0.95)).endswith(
-        " at 90% confidence with probability at least 95%, if 3% of rows are positive and no scores are tied."
+    assert str(plan(n=10_000, n_bins=10, base_rate=0.06, probability=0.95)).endswith(
+        " at 90% confidence with probability at least 95%, if 6% of rows are positive and no scores are tied."
     )
 
 

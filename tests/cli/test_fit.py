@@ -47,7 +47,9 @@ class TestFit:
         region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json["guarantee"]["regions"][0]
         assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
         row = next(line for line in answer.out.splitlines() if line.startswith("(-inf"))
-        low, _, high, off = row.split()[-4:]
+        low, _, high, off, _, least, _, most = row.split()[-8:]
+        assert region["relative_lower"] - 0.01 < float(least) <= region["relative_lower"]
+        assert region["relative_upper"] <= float(most) < region["relative_upper"] + 0.01
         assert region["epsilon"] <= float(off) < 1e-3
         assert 0 < float(low) <= region["lower"]
         assert region["upper"] <= float(high) < 1e-4

@@ -89,9 +89,10 @@ def test_bins_picked_by_labels_are_not_checked(folder: Path, table: pa.Table, ca
     assert (stands["regions"], stands["counts"], stands["positives"], stands["epsilon"]) == (None, True, True, None)
 
 
-def test_a_forged_sentence_does_not_stand(model: Path, calibrant: Any) -> None:
+@pytest.mark.parametrize("part", ["sentence", "details"])
+def test_a_forged_sentence_does_not_stand(part: str, model: Path, calibrant: Any) -> None:
     def boast(content: dict[str, Any]) -> None:
-        content["promise"]["sentence"] = "With 100% confidence, within 0.0."
+        content["promise"][part] = "With 100% confidence, within 0.0."
 
     forge(model, boast)
     answer = calibrant("verify", "model.json", "scores.csv")
@@ -102,6 +103,18 @@ def test_a_forged_sentence_does_not_stand(model: Path, calibrant: Any) -> None:
     answer = calibrant("verify", "model.json", "scores.csv")
     assert answer.code == 3
     assert answer.out.startswith("The certificate is not fully checked: sentence.")
+
+
+def test_a_sentence_of_files_without_details_is_that_of_an_earlier_release(model: Path, calibrant: Any) -> None:
+    def earlier(content: dict[str, Any]) -> None:
+        content["promise"]["sentence"] = "With 90% confidence, the true rate is within 0.1 of the predicted probability."
+        del content["promise"]["details"]
+
+    forge(model, earlier)
+    answer = calibrant("verify", "model.json", "scores.csv")
+    assert answer.code == 3
+    assert "in the words of another release" in " ".join(answer.out.split())
+    assert "within 0.1 of the predicted" not in answer.out
 
 
 @pytest.mark.broad
@@ -288,9 +301,9 @@ def test_the_mark_is_cleared_by_verify_alone(model: Path, calibrant: Any) -> Non
     read = load_model(model)
     mark = "Read from a file, not recomputed from the rows: counts, averages, margins."
     assert read.guarantee_.read == ("counts", "averages", "margins")
-    assert mark in read.guarantee_.sentence()
+    assert mark in read.guarantee_.details
     assert read.guarantee_.to_dict()["read"] == ["counts", "averages", "margins"]
-    assert mark not in read.written["sentence"]
+    assert mark not in read.written["details"]
     answer = calibrant("verify", "model.json", "scores.csv", "--json")
     assert answer.json["stands"] is True
     assert answer.json["sentence"] == read.written["sentence"]

@@ -83,7 +83,7 @@ def test_compare_keeps_groups_whole(visits: pd.DataFrame, calibrant: Any) -> Non
     answer = calibrant("compare", "visits.csv", *COLUMNS, "--bins", "4", "--folds", "2", "--json")
     assert answer.code == 0
     said = {entry["method"]: entry["guarantee"] for entry in answer.json["methods"]}
-    assert "rows of new groups" in said["binning"]
+    assert "if new groups are i.i.d. with these" in said["binning"]
     assert "groups" in said["anchored"]
 
 
@@ -220,10 +220,11 @@ def test_what_does_not_go_together_is_refused(name: str, visits: pd.DataFrame, c
 def test_groups_with_weights_or_a_prior(visits: pd.DataFrame, calibrant: Any) -> None:
     visits.assign(w=0.5 + visits["p"] / 2).to_csv("visits.csv", index=False)
     answer = calibrant("fit", "visits.csv", *COLUMNS, "--weight", "w", "--bins", "3", "-o", "model.json", "--json")
-    assert "a group counts by at most" in answer.json["guarantee"]["sentence"]
+    assert "groups capped at weight" in answer.json["guarantee"]["sentence"]
+    assert "a group counts by at most" in answer.json["guarantee"]["details"]
     assert calibrant("verify", "model.json", "visits.csv").code == 0
     answer = calibrant("fit", "visits.csv", *COLUMNS, "--prior", "0.3", "--bins", "3", "--json")
-    assert "a row drawn at random from a new group" in answer.json["guarantee"]["sentence"]
+    assert "a row drawn at random from a new group" in answer.json["guarantee"]["details"]
 
 
 @pytest.mark.broad

@@ -52,7 +52,7 @@ def test_a_tenth_of_the_groups_finds_giants_that_one_group_misses():
         assert fitted.guarantee_.lower[0] <= y.mean() <= fitted.guarantee_.upper[0]
         assert not caps
         assert facts.above_cap == 0.0
-        assert "above that" not in fitted.guarantee_.sentence()
+        assert "above that" not in fitted.guarantee_.details
 
 
 @pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
@@ -70,17 +70,17 @@ def test_a_rate_of_rows_outside_the_limits_is_told(kind):
     assert facts.farthest == pytest.approx(0.9 - y.mean(), abs=0.1)
     assert any("lies outside the limits" in text for text in found.remarks)
     again = type(fitted).from_dict(fitted.to_dict()) if hasattr(fitted, "from_dict") else fitted
-    assert again.guarantee_.sentence().startswith(found.sentence())
+    assert again.guarantee_.explanation.startswith(found.explanation)
 
 
 def test_a_cap_that_is_given_is_not_warned_of_and_its_share_is_said():
     scores, y, groups = without_giants(RARE, 2000, 0.4)
     fitted, caps = told(BinningCalibrator(1, max_group_size=1).fit, scores, y, groups=groups)
     assert not caps
-    assert "of the rows counted are above that" in fitted.guarantee_.sentence()
+    assert "of the rows counted are above that" in fitted.guarantee_.details
     by_group, caps = told(BinningCalibrator(1, group_target="groups").fit, scores, y, groups=groups)
     assert not caps
-    assert "above that" not in by_group.guarantee_.sentence()
+    assert "above that" not in by_group.guarantee_.details
 
 
 def test_weighted_groups_are_capped_and_told_alike():
@@ -94,7 +94,7 @@ def test_weighted_groups_are_capped_and_told_alike():
         assert not found.lower[0] <= rate <= found.upper[0]
         assert found.lower[0] <= found.value[0] <= found.upper[0]
         assert len(caps) == 1
-        assert re.search(r"at most [\d.]+ in a region; [\d.]+% of the weight is above that", found.sentence())
+        assert re.search(r"at most [\d.]+ in a region; [\d.]+% of the weight is above that", found.details)
 
 
 @pytest.mark.parametrize("target", ["precision", "recall", "npv", "specificity"])

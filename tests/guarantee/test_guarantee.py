@@ -172,7 +172,8 @@ def test_merged_tallies_give_the_guarantee_of_all_the_data() -> None:
 
 def test_to_frame_has_one_row_per_region() -> None:
     frame = guarantee([100, 200], [10, 20]).to_frame()
-    assert frame.columns.tolist() == ["region", "counts", "positives", "value", "lower", "upper", "radius"]
+    limits = ["lower", "upper", "radius", "relative_lower", "relative_upper"]
+    assert frame.columns.tolist() == ["region", "counts", "positives", "value", *limits]
     assert len(frame) == 2
 
 
@@ -198,6 +199,8 @@ def test_to_dict_is_plain_json() -> None:
         "lower": one.lower[1],
         "upper": one.upper[1],
         "epsilon": one.radius[1],
+        "relative_lower": one.lower[1] / one.value[1],
+        "relative_upper": one.upper[1] / one.value[1],
     }
 
 

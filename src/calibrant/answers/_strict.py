@@ -16,7 +16,7 @@ _EARLIER_BUDGET = ("BinningCalibrator", "ScalingBinningCalibrator", "VennBinning
 
 def check_promise(promise: Any) -> None:
     """Raise an error for a promise of another shape."""
-    if not isinstance(promise, dict) or set(promise) != {"epsilon", "confidence_level", "sentence"}:
+    if not isinstance(promise, dict) or set(promise) - {"details"} != {"epsilon", "confidence_level", "sentence"}:
         rule = "have an epsilon, a confidence_level and a sentence"
         raise InvalidValueError("promise of the model file", rule, got=shown(promise))
     for name in ("epsilon", "confidence_level"):
@@ -24,6 +24,7 @@ def check_promise(promise: Any) -> None:
             rule = "be a number with a decimal point, or null"
             raise InvalidTypeError(f"{name} of the promise", rule, got=shown(promise[name]))
     TEXT.check("sentence of the promise", promise["sentence"])
+    TEXT.check("details of the promise", promise.get("details", ""))
 
 
 def check_numbers(promise: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None) -> None:

@@ -14,6 +14,8 @@ from calibrant._file import write_file
 from calibrant.answers._strict import check_complete, check_numbers, check_promise, earlier_epsilon
 from calibrant.answers.model_text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.rules import TEXT, Instance
 from calibrant.text.sentences import shown
 
@@ -269,6 +271,7 @@ def _promise(calibrator: Any) -> dict[str, Any]:
         "epsilon": getattr(stated, "epsilon", None),
         "confidence_level": None if level is None else float(level),
         "sentence": stated.sentence(),
+        **({"details": stated.details} if isinstance(stated, Guarantee | NoGuarantee) else {}),
     }
 
 
@@ -298,6 +301,8 @@ def _read(data: bytes) -> Model:
     written = {"checksum": checksum, "created_by": content["created_by"], "sentence": promise["sentence"]}
     if isinstance(content["calibrator"], dict) and isinstance(content["calibrator"].get("sentence"), str):
         written["inner_sentence"] = content["calibrator"]["sentence"]
+    if "details" in promise:
+        written["details"] = promise["details"]
     written |= {"format": content["format"], "epsilon": repr(promise["epsilon"])}
     return Model(calibrator, columns, content["provenance"], written)
 

@@ -9,12 +9,16 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._typing import FloatArray, IntArray
+from calibrant.assess._fewest_labels import LARGEST_PLAN, fewest
+from calibrant.assess._relative_plan import in_factors, limits_at
 from calibrant.calibrators.regions.binned_rows import look_size
 from calibrant.calibrators.regions.grouped_rows import groups_set_aside
 from calibrant.cells.score_partition import edge_ranks
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
+from calibrant.guarantee.relative import RARE
+from calibrant.limits.interval import Interval
 from calibrant.limits.mass import budgets
 from calibrant.limits.methods import METHODS, get_method
 from calibrant.params.rules import (
@@ -29,11 +33,10 @@ from calibrant.params.rules import (
     error_budget,
 )
 from calibrant.text.numbers import nearest, percent, upper
-from calibrant.text.sentences import Setting, shown, words
+from calibrant.text.sentences import Setting, words
 
 _PLANNED = "BinningCalibrator"
 _NAMED = Setting("method", "binning", python=_PLANNED)
-_LARGEST_PLAN = 10**12
 _INTERVALS = tuple(name for name, method in METHODS.items() if method.largest_radius is not None)
 _FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
 _MOST_TRIED = 4_000  # counts of positives that are tried one by one; for more, a bound is used
@@ -79,6 +82,17 @@ class Plan:
     calibrator: str = _PLANNED
 
     @property
+    def relative(self) -> Interval | None:
+        """Limits on the true rate divided by the prediction, in a bin of `rows_per_bin` rows with the base rate.
+
+        They are those of a bin in which that share of rows is positive. None for a base rate of 5 % or more, without
+        one, and with groups.
+        """
+        if self.base_rate is None or self.base_rate >= RARE or self.group_size is not None:
+            return None
+        return limits_at(self.base_rate, self.rows_per_bin, self.n_bins, self.interval, self.confidence_level)
+
+    @property
     def design_effect(self) -> float:
         """How many times larger variances are than those of independent rows: 1 + (group_size - 1) icc."""
         return 1.0 if self.group_size is None or self.icc is None else 1.0 + (self.group_size - 1) * self.icc
@@ -95,7 +109,9 @@ class Plan:
             groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
             alike = f"at an intra-cluster correlation of {self.icc:g} (design effect {nearest(self.design_effect, 2)})"
             return words((f"{self.n:,} labels {groups}, {alike}, give ", _NAMED, f" about {claim}{how_likely}."))
-        given = f", in {bins}, {claim}{how_likely}, {rates} no scores are tied."
+        given = (
+            f", in {bins}, {claim}{how_likely}, {rates} no scores are tied.{in_factors(self.relative, self.base_rate)}"
+        )
         return words((f"{self.n:,} labels give ", _NAMED, given))
 
     def __str__(self) -> str:
@@ -208,10 +224,11 @@ def plan(
     elif base_rate is None and split in (None, "auto"):
         question = replace(question, probability=1.0)  # nothing is random
     if epsilon is not None:
-        return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))
+        target = OPEN_UNIT.check("epsilon", epsilon)
+        return question.answer(fewest(lambda number: question.enough(number, target), n_bins, target))
     n = Integer(1).check("n", n)
-    if not size <= n <= _LARGEST_PLAN:
-        rule = f"be {'at most' if size == 1 else 'from group_size to'} {_LARGEST_PLAN:,}"
+    if not size <= n <= LARGEST_PLAN:
+        rule = f"be {'at most' if size == 1 else 'from group_size to'} {LARGEST_PLAN:,}"
         raise InvalidValueError("n", rule, got=str(n))
     return question.answer(n // size)
 
@@ -379,20 +396,3 @@ class _Sizes(NamedTuple):
     smallest: int
     known: list[int]
     counted: int
-
-
-def _smallest(question: _Question, epsilon: float) -> int:
-    """Rows or groups that give at most the target although one fewer does not, by doubling and bisection."""
-    low = max(1, question.n_bins)
-    if question.enough(low, epsilon):
-        return low
-    high = 2 * low
-    while not question.enough(high, epsilon):
-        low, high = high, 2 * high
-        if high > _LARGEST_PLAN:
-            rule = f"be so large that {_LARGEST_PLAN:,} labels are enough"
-            raise InvalidValueError("epsilon", rule, got=shown(epsilon))
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if question.enough(middle, epsilon) else (middle, high)
-    return high

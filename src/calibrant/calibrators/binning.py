@@ -13,7 +13,7 @@ from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, InvalidValueError
-from calibrant.guarantee.guarantee import check_tally
+from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.values import region_values
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes, name_classes

@@ -1,11 +1,11 @@
 """What is said of calibrators without a guarantee: why they have none, and what is known instead."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.sample.facts import RowFacts
-from calibrant.text.sentences import PlainText, Setting, Text, in_python, render, words
+from calibrant.text.sentences import Setting, Text, joined, words
 
 BINNED_INSTEAD = words(
     (
@@ -17,9 +17,10 @@ BINNED_INSTEAD = words(
 )
 
 INJECTIVE = NoGuarantee(
-    reason=(
-        "this map gives different scores different values, and no such map can be calibrated for every distribution, "
-        "however many rows it is fitted on (Gupta, Podkopaev and Ramdas 2020, Theorem 3)"
+    reason="this map gives different scores different values",
+    because=(
+        "No such map can be calibrated for every distribution, however many rows it is fitted on (Gupta, Podkopaev and "
+        "Ramdas 2020, Theorem 3)"
     ),
     advice=BINNED_INSTEAD,
 )
@@ -36,22 +37,24 @@ class WeakerGuarantee(NoGuarantee):
         Why there is no bound.
     advice : Text
         What to use for one.
+    because : Text
+        More on the reason, for the details.
     known : Text
         What is known, and on which assumptions.
     of_groups : str
         What is to be said where one row was drawn from each group.
     """
 
-    known: Text
+    _opening: ClassVar[str] = "No bound on the calibration error is proved"
+    known: Text = ""
     of_groups: str = ""
 
     def of_rows(self, facts: RowFacts) -> Self:
         """Return the same for rows that were read in this way, such as one row of each group."""
         return replace(self, of_groups=facts.said_of_groups)
 
-    def sentence(self, setting: PlainText = in_python) -> str:
-        """Why there is no bound, what is known instead, and what to use for one."""
-        reason, known, advice = (render(text, setting) for text in (self.reason, self.known, self.advice))
-        return (
-            f"No bound on the calibration error is proved: {reason}. What is known: {known}.{self.of_groups} {advice}."
-        )
+    @property
+    def explanation(self) -> str:
+        """More on the reason, what is known instead, and what to use for a bound."""
+        more = joined(self.because, ". ") if self.because else ""
+        return words(joined(more, "What is known: ", self.known, ".", self.of_groups, " ", self.advice, "."))

@@ -19,7 +19,8 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee, check_tally
+from calibrant.guarantee.counted import check_tally
+from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Claim, GroupFacts, Statement
 from calibrant.limits.interval import Interval
 from calibrant.limits.mass import budgets, mass_limits

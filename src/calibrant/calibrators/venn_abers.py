@@ -32,10 +32,8 @@ VENN_KNOWN = (
     "that is cannot be known beforehand"
 )
 _KNOWN = WeakerGuarantee(
-    reason=(
-        "no bound on the error of the one merged probability is known, and [p0, p1] is not a confidence interval: "
-        "where m rows are pooled its width is about 1/m, but the error of any estimate is about 1/sqrt(m)"
-    ),
+    reason="none is known for the one merged probability, and [p0, p1] is not a confidence interval",
+    because="Where m rows are pooled its width is about 1/m, but the error of any estimate is about 1/sqrt(m)",
     known=VENN_KNOWN,
     advice=BINNED_INSTEAD,
 )

@@ -1,10 +1,11 @@
 """A guarantee as text and as JSON."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from calibrant.cli._output import note, paragraph, say, table
 from calibrant.cli._words import in_options
-from calibrant.text.numbers import limits, nearest, upper
+from calibrant.text.numbers import factor_limits, limits, nearest, upper
 from calibrant.text.result import shortened
 from calibrant.text.sentences import PlainText, Setting, render
 
@@ -23,9 +24,10 @@ def promise_json(calibrator: "ScoreCalibrator") -> dict[str, Any]:
 
 
 def show_sentence(calibrator: "ScoreCalibrator", *, bold: bool = True) -> None:
-    """The sentence and the remarks."""
+    """The sentence, the details and the remarks."""
     guarantee, words = calibrator.guarantee_, _words_for(calibrator)
     paragraph(guarantee.sentence(words), bold=bold and guarantee.is_proved)
+    paragraph(render(guarantee.explanation, words))
     for text in guarantee.remarks:
         note(render(text, words))
 
@@ -48,11 +50,19 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
     }
     if averaged:
         columns["off by at most"] = [upper(one["epsilon"]) for one in regions]
+    if calibrator.guarantee_.is_rare:
+        columns["rate / prediction"] = [_factors(one) for one in regions]
     say()
     table(list(columns), shortened([*zip(*columns.values(), strict=True)]))
     if averaged:
         say()
         paragraph(_OFF)
+
+
+def _factors(region: dict[str, Any]) -> str:
+    """Limits on how many times the prediction the rate of a region is."""
+    most = region["relative_upper"]
+    return factor_limits(region["relative_lower"], math.inf if most is None else most)
 
 
 def _words_for(calibrator: "ScoreCalibrator") -> PlainText:

@@ -51,6 +51,7 @@ def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: 
     if as_json:
         facts = asdict(found)
         facts.pop("calibrator")
+        facts["relative"] = None if found.relative is None else [found.relative.lower[0], found.relative.upper[0]]
         print_json({"command": "plan", "sentence": said, "method": "binning", **facts})
     else:
         paragraph(said, bold=True)

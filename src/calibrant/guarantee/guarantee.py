@@ -7,12 +7,16 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._optional import pandas
-from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
-from calibrant.cells.partition import Partition, check_partition
+from calibrant._typing import FloatArray, Frame, IntArray
+from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee import words as said
 from calibrant.guarantee.absorbed import region_limits
+from calibrant.guarantee.counted import check_tally
+from calibrant.guarantee.partial import PartialGuarantee
+from calibrant.guarantee.relative import RARE, relative_limits
+from calibrant.guarantee.short import short_sentence
 from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Claim, Edges, Statement
 from calibrant.guarantee.values import region_values
 from calibrant.limits.interval import Interval
@@ -20,31 +24,12 @@ from calibrant.limits.mass import MassLimits, budgets, mass_limits
 from calibrant.limits.methods import get_method
 from calibrant.params.rules import Number, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.text.sentences import PlainText, Text, in_python, render, words
+from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import PlainText, Text, in_python, joined, render, words
 
 _SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
 _LITTLE = 0.25  # from this epsilon on a guarantee says little
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PartialGuarantee:
-    """A guarantee for the regions that are kept, which hold at least `mass` of the population.
-
-    Attributes
-    ----------
-    mass : float
-        Certified share of the population in the kept regions. Rows in no region do not count: those of segments that
-        were never seen, and those whose score equals an edge that was seen once. NaN if nothing is proved about it.
-    epsilon : float
-        Largest distance between value and true rate in the kept regions.
-    kept : bool array of shape (n_regions,)
-        Which regions the guarantee is about.
-    """
-
-    mass: float
-    epsilon: float
-    kept: BoolArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,6 +163,24 @@ class Guarantee:
         return float(self.radius.max())
 
     @property
+    def relative(self) -> Interval:
+        """Limits on the true rate divided by the average prediction, per region; infinity where there is none.
+
+        They follow from the limits on rates, averages and errors, and hold at once with them: see `relative_limits`.
+        """
+        if self.margin is None:
+            predictions = Interval(self.value, self.value)
+        else:
+            lowest = np.maximum(self.value - self.margin, 0.0)
+            predictions = Interval(lowest, np.minimum(self.value + self.margin, 1.0))
+        return relative_limits(self.interval, predictions, self.errors)
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether predictions are below 5 % on average, so that `relative` says more than epsilon."""
+        return self.n_rows > 0 and float(self.counts @ self.value) < RARE * self.n_rows
+
+    @property
     def average_epsilon(self) -> float:
         """Limit on the average radius over the population, with as much mass as possible where the radius is largest.
 
@@ -264,17 +267,11 @@ class Guarantee:
         mass = Number("a number in (0, 1]").check("mass", mass)
         if not 0.0 < mass <= 1.0:
             raise InvalidValueError("mass", "be a number in (0, 1]", got=repr(mass))
-        radius, limits = self.radius, self.mass_limits
-        kept = np.ones(radius.size, dtype=bool)
-        if limits is None:
-            everywhere = not self.statement.n_segments and not self.statement.n_uncounted
-            return PartialGuarantee(1.0 if everywhere else np.nan, self.epsilon, kept)
-        order = np.argsort(-radius, kind="stable")
-        certified = 1.0 - limits.outside - np.cumsum(limits.regions[order])
-        n_left_out = min(int(np.count_nonzero(certified >= mass)), radius.size - 1)
-        epsilon = float(radius[order[n_left_out]])
-        kept[radius > epsilon] = False  # a region no worse than those kept costs nothing to keep
-        return PartialGuarantee(max(0.0, 1.0 - limits.outside - float(limits.regions[~kept].sum())), epsilon, kept)
+        if self.mass_limits is not None:
+            return PartialGuarantee.of_regions(self.radius, self.mass_limits, mass)
+        everywhere = not self.statement.n_segments and not self.statement.n_uncounted
+        kept = np.ones(self.radius.size, dtype=bool)
+        return PartialGuarantee(1.0 if everywhere else np.nan, self.epsilon, kept)
 
     @property
     def stated(self) -> PartialGuarantee:
@@ -327,11 +324,25 @@ class Guarantee:
         return words(said.weakness(self)) if self.is_weak else None
 
     def sentence(self, setting: PlainText = in_python) -> str:
-        """What is proved, without the assumptions; `setting` says how a parameter and its value are written."""
-        return render(said.full_sentence(self), setting)
+        """What is proved and on which assumption, in 35 words at most; `details` has the rest.
+
+        `setting` says how a parameter and its value are written.
+        """
+        return render(short_sentence(self), setting)
+
+    @property
+    def explanation(self) -> str:
+        """What the sentence leaves out, without the assumptions."""
+        return words(said.explanation(self))
+
+    @property
+    def details(self) -> str:
+        """The sentence, what it leaves out, and all assumptions."""
+        assumed = said.listed(said.assumptions(self.statement), "; ")
+        return words(joined(short_sentence(self), " ", self.explanation, "\nAssumptions: ", assumed, "."))
 
     def __str__(self) -> str:
-        return f"{self.sentence()}\nAssumptions: {'; '.join(self.assumptions)}."
+        return self.details
 
     def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
         """Return what is proved and what is said, as plain JSON values.
@@ -348,11 +359,21 @@ class Guarantee:
         ('(-inf, 0.5)', 200)
         """
         stated, label = self.stated, self.positive_label
-        names = ("region", "rows", "positives", "calibrated", "lower", "upper", "epsilon")
-        found = (self.counts, self.positives, self.value, self.lower, self.upper, self.radius)
-        columns = (array.tolist() for array in found)
+        relative = self.relative
+        columns: dict[str, Any] = {
+            "region": self.regions,
+            "rows": self.counts,
+            "positives": self.positives,
+            "calibrated": self.value,
+            "lower": self.lower,
+            "upper": self.upper,
+            "epsilon": self.radius,
+            "relative_lower": relative.lower,
+            "relative_upper": relative.upper,
+        }
         return {
             "sentence": self.sentence(setting),
+            "details": render(self.details, setting),
             "remarks": [render(text, setting) for text in self.remarks],
             "proved": self.is_proved,
             "read": list(self.read),
@@ -366,22 +387,11 @@ class Guarantee:
             "interval": self.method,
             "theorem": self.theorem,
             "assumptions": [render(text, setting) for text in self.assumptions],
-            "regions": [dict(zip(names, row, strict=True)) for row in zip(self.regions, *columns, strict=True)],
+            "regions": ResultTable("regions", columns).to_dicts(),
         }
 
     def to_frame(self) -> Frame:
         """Return the regions as a pandas frame: count, value and limits, one row each."""
         columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
-        return pandas().DataFrame({"region": self.regions, **columns})
-
-
-def check_tally(partition: Partition, tally: Tally) -> None:
-    """Check that a tally was taken over this partition."""
-    check_partition(partition)
-    if not isinstance(tally, Tally):
-        raise InvalidTypeError("tally", "be a Tally", got=type(tally).__name__)
-    if tally.n_regions != partition.n_regions:
-        rule = f"have one entry per region, {partition.n_regions}"
-        raise InvalidValueError("tally", rule, got=str(tally.n_regions))
-    if tally.partition is not None and tally.partition != partition.fingerprint:
-        raise InvalidValueError("tally", "have been taken over this partition", got="one taken over another")
+        relative = {"relative_lower": self.relative.lower, "relative_upper": self.relative.upper}
+        return pandas().DataFrame({"region": self.regions, **columns, **relative})

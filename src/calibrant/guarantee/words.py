@@ -8,27 +8,54 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.guarantee.statement import Claim, Edges, Event, GroupFacts, Population, Statement
+from calibrant.guarantee.short import event_of, noun_of, proved_sentence, short_sentence, telling_regions
+from calibrant.guarantee.statement import Claim, Edges, GroupFacts, Population, Statement
 from calibrant.text.numbers import above_cap, counted, lower, nearest, percent, upper
-from calibrant.text.sentences import Setting, Text, joined
+from calibrant.text.sentences import Setting, Text, joined, render
 
 if TYPE_CHECKING:
     from calibrant.guarantee.guarantee import Guarantee
 
 
-def full_sentence(guarantee: "Guarantee") -> Text:
-    """What is proved, for which rows, and what to do where that is little."""
-    said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee), guarantee.statement.of_groups)
+def explanation(guarantee: "Guarantee") -> Text:
+    """What the first sentence leaves out: what else is proved, for which rows, and what to do where that is little."""
+    statement = guarantee.statement
+    said = [*_unproved(guarantee), *_more(guarantee), *_on_averages(guarantee), _scope(guarantee)]
+    text = joined(listed(said, " "), statement.of_groups)
     if guarantee.is_weak:
-        said = joined(said, " This says ", weakness(guarantee), ".")
+        text = joined(text, " This says ", weakness(guarantee), ".")
     if guarantee.read:
-        said = joined(said, f" Read from a file, not recomputed from the rows: {', '.join(guarantee.read)}.")
+        text = joined(text, f" Read from a file, not recomputed from the rows: {', '.join(guarantee.read)}.")
+    return text
+
+
+def _unproved(guarantee: "Guarantee") -> tuple[Text, ...]:
+    """Where nothing is proved: the reasons that did not fit, and what the numbers mean if these make no difference."""
     statement = guarantee.statement
     if not statement.caveats:
-        return said
-    return joined(
-        "Nothing is proved: ", caveat(statement), ". The numbers hold if ", supposition(statement), ". ", said
-    )
+        return ()
+    told = render(short_sentence(guarantee)).endswith(f"{render(caveat(statement))}.")
+    why = () if told else (joined("The reasons: ", caveat(statement), "."),)
+    numbers = joined("The numbers hold if ", supposition(statement), ". ", proved_sentence(guarantee))
+    return (*why, numbers)
+
+
+def _more(guarantee: "Guarantee") -> tuple[str, ...]:
+    """What the first sentence leaves out of what is proved."""
+    stated = guarantee.stated
+    number = len(guarantee.regions)
+    every = f"all {counted(number, noun_of(guarantee))}"
+    said = []
+    if event_of(guarantee) not in proved_sentence(guarantee):
+        said.append(f"The rate is that{event_of(guarantee)}.")
+    if made_of := _made_of(guarantee):
+        said.append(f"The {number:,} regions are {made_of}.")
+    if telling_regions(guarantee).any():
+        said.append(f"In {every} the distance is at most {upper(guarantee.epsilon)}.")
+    if not stated.kept.all():
+        held = f"These {int(stated.kept.sum()):,} hold at least {percent(stated.mass)} of the population"
+        said.append(f"{held}; over {every} the bound is {upper(guarantee.epsilon)}.")
+    return tuple(said)
 
 
 def weakness(guarantee: "Guarantee") -> Text:
@@ -40,44 +67,17 @@ def weakness(guarantee: "Guarantee") -> Text:
     return joined(f"{little} yet: region {guarantee.regions[worst]} holds {held}. ", advice(guarantee))
 
 
-def _claim(guarantee: "Guarantee") -> str:
-    label = guarantee.positive_label
-    correct = guarantee.statement.event is Event.CORRECT_PREDICTION
-    event = "the predicted class being correct" if correct else f"class {label!r}"
-    stated = guarantee.stated
-    averaged = guarantee.statement.claim is Claim.AVERAGE
-    value = "average predicted probability" if averaged else "predicted probability"
-    opening = (
-        f"With {percent(guarantee.confidence_level)} confidence, the true rate of {event} is within "
-        f"{upper(stated.epsilon)} of the {value}"
-    )
-    number, noun = len(guarantee.regions), _noun(guarantee)
-    if stated.kept.all():
-        where = f"the only {noun}" if number == 1 else f"all {counted(number, noun)}{_made_of(guarantee)} at once"
-        return f"{opening} in {where}."
-    return (
-        f"{opening} in {int(stated.kept.sum()):,} of {counted(number, noun)}{_made_of(guarantee)} at once, which hold "
-        f"at least {percent(stated.mass)} of the population. Over all {number:,} the bound is "
-        f"{upper(guarantee.epsilon)}."
-    )
-
-
 def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     """What is meant, and what is not, where predictions vary within a region."""
     if guarantee.statement.claim is not Claim.AVERAGE:
         return ()
     average = guarantee.average_epsilon  # counts what lies in no region as 1, so that it may say less than epsilon
     smaller = average < guarantee.stated.epsilon
-    added = f" On average over the population it is within {upper(average)}." if smaller else ""
+    said = [f"On average over the population it is within {upper(average)}."] if smaller else []
     if guarantee.statement.falls:
-        added += " Predictions fall as the score rises, because the rate does."
-    return (f"{added} Nothing is promised for one score, one predicted value, or part of a region.",)
-
-
-def _noun(guarantee: "Guarantee") -> str:
-    statement = guarantee.statement
-    plain = statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
-    return "bin" if plain else "region"
+        said.append("Predictions fall as the score rises, because the rate does.")
+    said.append("Nothing is promised for one score, one predicted value, or part of a region.")
+    return tuple(said)
 
 
 def _made_of(guarantee: "Guarantee") -> str:
@@ -86,8 +86,8 @@ def _made_of(guarantee: "Guarantee") -> str:
     within = f"within {counted(statement.n_segments, 'segment')}" if statement.n_segments else ""
     if statement.n_atoms:
         bins = counted(len(guarantee.regions) - statement.n_atoms, "bin")
-        return f" ({bins} and {counted(statement.n_atoms, 'single score value')}{within and ', ' + within})"
-    return f" (bins {within})" if within else ""
+        return f"{bins} and {counted(statement.n_atoms, 'single score value')}{within and ', ' + within}"
+    return f"bins {within}" if within else ""
 
 
 def _scope(guarantee: "Guarantee") -> str:
@@ -179,12 +179,12 @@ def advice(guarantee: "Guarantee") -> Text:
 
 def caveat(statement: Statement) -> Text:
     """Why nothing is proved; empty where something is."""
-    return _listed((caveat.reason for caveat in statement.caveats), "; and ")
+    return listed((caveat.reason for caveat in statement.caveats), "; and ")
 
 
 def supposition(statement: Statement) -> Text:
     """What would have to be true for the numbers to hold in spite of the caveats."""
-    return _listed(dict.fromkeys(caveat.supposition for caveat in statement.caveats), " and ")
+    return listed(dict.fromkeys(caveat.supposition for caveat in statement.caveats), " and ")
 
 
 def assumptions(statement: Statement) -> tuple[Text, ...]:
@@ -252,7 +252,7 @@ def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
         stated.append(f"{n_empty} of {counted(counts.size, 'region')} hold no row: the interval there is [0, 1]")
     if statement.n_bins is not None and counts.size < statement.n_bins and not statement.n_segments:
         asked = counted(statement.n_bins, "bin")
-        stated.append(f"scores are tied: {asked} asked for, {counted(counts.size, _noun(guarantee))} made")
+        stated.append(f"scores are tied: {asked} asked for, {counted(counts.size, noun_of(guarantee))} made")
     small = int(np.count_nonzero(counts < guarantee.n_rows / (4 * counts.size)))
     if statement.has_ties and small:
         single = counted(statement.n_atoms, "single score value")
@@ -268,5 +268,6 @@ def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
     return (*statement.notes, *stated)
 
 
-def _listed(texts: Iterable[Text], between: str) -> Text:
+def listed(texts: Iterable[Text], between: str) -> Text:
+    """Texts with another between them."""
     return joined(*(part for text in texts for part in (between, text)))[1:]

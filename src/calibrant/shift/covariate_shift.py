@@ -17,7 +17,8 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee, check_tally
+from calibrant.guarantee.counted import check_tally
+from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import WEIGHT_BOUND, WEIGHT_FLOOR, Evidence, weight_sums, weighted_rates

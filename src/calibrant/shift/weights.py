@@ -11,7 +11,7 @@ from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.guarantee import check_tally
+from calibrant.guarantee.counted import check_tally
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.params.arrays import as_weights

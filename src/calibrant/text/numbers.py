@@ -7,6 +7,7 @@ from typing import Any
 
 _DECIMALS = 3  # of a limit that is neither tiny nor close to 1
 _DIGITS = 2  # significant ones that are kept of a small limit, and of a large one's distance from 1
+_LARGE_FACTOR = 10.0
 _SMALLEST = 1e-12  # below it, and closer to 1 than it, digits of their own would not be read
 _WHOLE = 1e15  # from here on scores are whole numbers, or nearly, and too long to be written out
 
@@ -37,6 +38,18 @@ def limits(low: float, high: float) -> str:
     """
     decimals = max(_decimals(low), _decimals(high))
     return f"{lower(low, decimals)} to {upper(high, decimals)}"
+
+
+def factor_limits(low: float, high: float) -> str:
+    """Limits on a factor, rounded outwards to hundredths; from 10 on to whole numbers.
+
+    >>> factor_limits(0.8412, 1.2951), factor_limits(0.0, 14.2), factor_limits(0.0, math.inf)
+    ('between 0.84 and 1.3', 'between 0 and 15', 'at least 0')
+    """
+    least = lower(low, decimals=0 if low >= _LARGE_FACTOR else 2)
+    if math.isinf(high):
+        return f"at least {least}"
+    return f"between {least} and {upper(high, decimals=0 if high >= _LARGE_FACTOR else 2)}"
 
 
 def nearest(value: float, decimals: int | None = None) -> str:

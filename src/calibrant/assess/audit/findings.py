@@ -12,12 +12,14 @@ from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.subgroups.findings import SubgroupFinding
 from calibrant.assess.subgroups.result import SubgroupAudit
+from calibrant.guarantee.relative import RARE
 from calibrant.sample.facts import RowFacts
 from calibrant.text import numbers
 from calibrant.text.sentences import sentence
 
 TOO_LOW, TOO_HIGH, NO_EVIDENCE = "scores too low", "scores too high", "no evidence"
 _VACUOUS = 0.5
+_NUMBERS = ("low", "high", "error", "mean_score", "rate", "relative_lower", "relative_upper")
 _LINES = 8  # findings in the text
 
 
@@ -39,6 +41,8 @@ class Finding:
         Rows in the range.
     mean_score, rate : float
         Mean score and observed rate of these rows.
+    relative_lower, relative_upper : float
+        Limits on the true rate of these rows divided by their mean score; NaN where nothing is known.
     """
 
     segment: Hashable
@@ -49,6 +53,8 @@ class Finding:
     count: int
     mean_score: float
     rate: float
+    relative_lower: float = np.nan
+    relative_upper: float = np.nan
 
     def __str__(self) -> str:
         return self.sentence()
@@ -59,8 +65,16 @@ class Finding:
         group = "" if self.segment is None else f" in {noun} {self.segment!r}"
         return (
             f"{self.direction} by at least {numbers.lower(self.error)} somewhere among the {where}{group}: "
-            f"mean score {numbers.nearest(self.mean_score)}, observed rate {numbers.nearest(self.rate)}"
+            f"mean score {numbers.nearest(self.mean_score)}, observed rate {numbers.nearest(self.rate)}{self._factor}"
         )
+
+    @property
+    def _factor(self) -> str:
+        """How many times the mean score the true rate is, where it is so small that a distance says little."""
+        if self.rate >= RARE or np.isnan(self.relative_lower):
+            return ""
+        factors = numbers.factor_limits(self.relative_lower, self.relative_upper)
+        return f", true rate {factors} times the mean score"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +99,10 @@ class AuditTable:
         E[Y | score] - score over the population of the region.
     error : float array of shape (m,)
         Proved distance between the mean score and that mean; 0 where nothing is proved.
+    relative_lower, relative_upper : float arrays of shape (m,)
+        Limits on the same mean divided by the mean score: for rare events, where a distance says little. With
+        importance weights or groups, both means are those of the population of the region. Infinity where there is no
+        limit.
     """
 
     segment: NDArray[np.object_]
@@ -97,6 +115,8 @@ class AuditTable:
     lower: FloatArray
     upper: FloatArray
     error: FloatArray
+    relative_lower: FloatArray
+    relative_upper: FloatArray
 
     @classmethod
     def joined(cls, tables: Sequence["AuditTable"]) -> "AuditTable":
@@ -127,7 +147,7 @@ class AuditTable:
             segment=self.segment[row],
             direction=TOO_LOW if self.mean_score[row] < self.lower[row] else TOO_HIGH,
             count=int(self.counts[row]),
-            **{name: float(getattr(self, name)[row]) for name in ("low", "high", "error", "mean_score", "rate")},
+            **{name: float(getattr(self, name)[row]) for name in _NUMBERS},
         )
 
     def to_frame(self) -> Frame:
@@ -290,6 +310,11 @@ class Audit(Bounds):
         """How many rows were audited, and in how many groups."""
         aside = f" (and {numbers.rows(self.n_set_aside)} that only cut the regions)" if self.n_set_aside else ""
         return f"{numbers.rows(self.n_rows, self.n_groups)}{aside}"
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether fewer than 5 % of all rows are positive, so that relative limits say more than distances."""
+        return float(self.table.rate[0]) < RARE
 
     @property
     def by_segment(self) -> bool:

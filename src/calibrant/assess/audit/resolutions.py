@@ -12,8 +12,10 @@ from calibrant._typing import IndexArray, IntArray
 from calibrant.assess.audit.cell_sums import CellSums, finest_bins
 from calibrant.assess.audit.findings import AuditTable
 from calibrant.cells.score_partition import equal_mass
+from calibrant.guarantee.relative import relative_limits
 from calibrant.limits.binomial import sidak_level
 from calibrant.limits.bounded_mean import lower_mean
+from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import gap_limits, non_identical
 
 # Shares of alpha: for the limits of all regions, for the average error in the population, for the unseen mass.
@@ -145,6 +147,7 @@ def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Re
     counts, positives, mean_score = columns["counts"], columns.pop("positives"), columns["mean_score"]
     limits = non_identical(counts, positives, columns.pop("tail"), columns["low"] == columns["high"])
     nearest, farthest = gap_limits(limits, mean_score)
+    relative = relative_limits(limits, Interval(mean_score, mean_score))
     parent, finest = columns.pop("parent"), columns["resolution"] == columns["resolution"][-1]
     names = np.empty(counts.size, dtype=object)
     names.fill(segment)
@@ -155,6 +158,8 @@ def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Re
             lower=limits.lower,
             upper=limits.upper,
             error=np.maximum(nearest - _ROUNDING, 0.0),
+            relative_lower=relative.lower,
+            relative_upper=relative.upper,
             **columns,
         ),
         parent,

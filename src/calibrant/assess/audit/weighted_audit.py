@@ -14,6 +14,8 @@ from calibrant.assess.metrics.bin_sums import few_values
 from calibrant.assess.metrics.divided_rows import CUTTING_SHARE, DividedRows
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import GroupCapWarning, warn_caller
+from calibrant.guarantee.relative import relative_limits
+from calibrant.limits.interval import Interval
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting, shown, words
@@ -192,6 +194,9 @@ def _resolve(
         outcomes = (some.codes - some.scores + most[place]) / span[place]
         limits = part.means(outcomes, place, seen.size, alpha / (len(levels) * low_end.size))
         low, high = span * limits.lower - most, span * limits.upper - most
+        # of the average score of the population only the ends of the region are known
+        unknown = Interval(np.zeros(seen.size), np.ones(seen.size))
+        relative = relative_limits(unknown, Interval(low_end[seen], most), Interval(low, high))
         whole = np.bincount(place, in_full[inside])
         error = np.bincount(place, in_full[inside] * (some.codes - some.scores)) / np.maximum(whole, 1e-300)
         n_apart += int(np.count_nonzero((error < low - _ROUNDING) | (error > high + _ROUNDING)))
@@ -217,6 +222,8 @@ def _resolve(
                 "lower": np.clip(mean + low, 0.0, 1.0),
                 "upper": np.clip(mean + high, 0.0, 1.0),
                 "error": np.maximum(np.maximum(low, -high) - _ROUNDING, 0.0),
+                "relative_lower": relative.lower,
+                "relative_upper": relative.upper,
             }
         )
         above = np.full(len(rows), -1)

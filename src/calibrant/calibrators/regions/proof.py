@@ -14,7 +14,8 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import region_limits
-from calibrant.guarantee.guarantee import Guarantee, check_tally
+from calibrant.guarantee.counted import check_tally
+from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Caveat, Edges, GroupFacts, ImportanceWeights, Population, Statement
 from calibrant.limits.group_limits import group_limits, shared_limits
 from calibrant.limits.group_sums import TARGETS, GroupDesign, GroupSums

@@ -29,7 +29,7 @@ from calibrant.draw.report.scales import (
 )
 from calibrant.draw.style import logit_ends
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.text.numbers import counted, lower, nearest, rows, upper
+from calibrant.text.numbers import counted, factor_limits, lower, nearest, rows, upper
 
 _MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn
 _LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are drawn at its end."
@@ -231,6 +231,7 @@ def audit_texts(part: AuditTable) -> list[dict[str, str]]:
             "lower": lower(part.lower[row]),
             "upper": upper(part.upper[row]),
             "error": lower(part.error[row]),
+            "factors": factor_limits(float(part.relative_lower[row]), float(part.relative_upper[row])),
         }
         for row, verdict in enumerate(part.verdict)
     ]
@@ -239,6 +240,7 @@ def audit_texts(part: AuditTable) -> list[dict[str, str]]:
 def promise_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
     """The numbers of each region as text, the same in figures and tables."""
     radius = guarantee.radius
+    relative = guarantee.relative
     return [
         {
             "region": region_name(guarantee.regions[row]),
@@ -248,6 +250,7 @@ def promise_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
             "lower": lower(guarantee.lower[row]),
             "upper": upper(guarantee.upper[row]),
             "radius": upper(radius[row]),
+            "factors": factor_limits(float(relative.lower[row]), float(relative.upper[row])),
         }
         for row in at.tolist()
     ]

@@ -1,0 +1,34 @@
+"""The fewest labels with which something is reached."""
+
+from collections.abc import Callable
+
+from calibrant.errors import InvalidValueError
+from calibrant.text.sentences import shown
+
+LARGEST_PLAN = 10**12
+"""The most labels that are planned for."""
+
+
+def fewest(enough: Callable[[int], bool], least: int, target: float) -> int:
+    """A number of rows or groups that is enough although one fewer is not, by doubling and bisection.
+
+    >>> fewest(lambda number: number >= 37, 1, 0.1)
+    37
+    """
+    low = max(1, least)
+    if enough(low):
+        return low
+    high = 2 * low
+    while not enough(high):
+        low = high
+        high = 2 * high
+        if high > LARGEST_PLAN:
+            rule = f"be so large that {LARGEST_PLAN:,} labels are enough"
+            raise InvalidValueError("epsilon", rule, got=shown(target))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high

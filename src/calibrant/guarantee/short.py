@@ -1,0 +1,157 @@
+"""The first sentence of a guarantee: what is proved, and on which assumption, in 35 words at most.
+
+What does not fit is left to the details (`calibrant.guarantee.words`).
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant._typing import BoolArray
+from calibrant.guarantee.relative import TELLING
+from calibrant.guarantee.statement import Claim, Edges, Event, GroupFacts, Population, Statement
+from calibrant.text.numbers import counted, factor_limits, percent, upper
+from calibrant.text.sentences import Text, joined, render
+
+if TYPE_CHECKING:
+    from calibrant.guarantee.guarantee import Guarantee
+
+MOST_WORDS = 35
+"""The most words of a first sentence."""
+
+
+def short_sentence(guarantee: "Guarantee") -> Text:
+    """What is proved, with its assumption; or that nothing is, and why."""
+    statement = guarantee.statement
+    if statement.caveats:
+        return not_proved(tuple(caveat.reason for caveat in statement.caveats))
+    return proved_sentence(guarantee)
+
+
+def proved_sentence(guarantee: "Guarantee") -> str:
+    """What is proved, with its assumption, whatever the caveats are.
+
+    Where that is too long, the class is not named, and then nothing is said of regions without relative limits: the
+    details say both.
+    """
+    opening = f"With {percent(guarantee.confidence_level)} confidence, {assumption_of(guarantee.statement)}: "
+    event = event_of(guarantee)
+    shorter = event if guarantee.statement.event is Event.CORRECT_PREDICTION else ""
+    said = f"{opening}{_claim(guarantee, event)}."
+    if n_words(said) > MOST_WORDS:
+        said = f"{opening}{_claim(guarantee, shorter)}."
+    if n_words(said) > MOST_WORDS:
+        said = f"{opening}{_claim(guarantee, shorter, elsewhere=False)}."
+    return said
+
+
+def not_proved(reasons: tuple[Text, ...], opening: str = "Nothing is proved") -> Text:
+    """Why nothing is proved, as far as that fits.
+
+    >>> render(not_proved(("the weights were guessed", " ".join(["word"] * 40))))
+    'Nothing is proved: the weights were guessed.'
+    """
+    said: Text = ""
+    for number in range(1, len(reasons) + 1):
+        listed = joined(*(part for reason in reasons[:number] for part in ("; and ", reason)))[1:]
+        longer = joined(f"{opening}: ", listed, ".")
+        if n_words(render(longer)) <= MOST_WORDS:
+            said = longer
+    return said or f"{opening}; the details say why."
+
+
+def n_words(text: str) -> int:
+    """How many words a text has."""
+    return len(text.split())
+
+
+def event_of(guarantee: "Guarantee") -> str:
+    """What the rate is the rate of."""
+    if guarantee.statement.event is Event.CORRECT_PREDICTION:
+        return " of correct predictions"
+    return f" of class {guarantee.positive_label!r}"
+
+
+def noun_of(guarantee: "Guarantee") -> str:
+    """What a region is called."""
+    statement = guarantee.statement
+    plain = statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
+    return "bin" if plain else "region"
+
+
+def prediction_of(guarantee: "Guarantee") -> str:
+    """What the rate is compared with."""
+    return "average prediction" if guarantee.statement.claim is Claim.AVERAGE else "prediction"
+
+
+def assumption_of(statement: Statement) -> str:
+    """What the sentence assumes of new rows."""
+    whole = statement.groups is not None or statement.of_groups
+    units = "groups" if whole else "rows"
+    if statement.population is Population.STREAM:
+        return f"at every moment, if {units} are i.i.d., labelled in order or randomly"
+    if statement.groups is not None or statement.population is Population.SAME:
+        return f"if new {units} are i.i.d. with these"
+    if statement.population is Population.LABEL_SHIFT:
+        scores = "score, segment" if statement.n_segments else "score"
+        return f"if P({scores} | class) is unchanged"
+    if statement.population is Population.WEIGHTED:
+        return f"if new {units} follow the weighted distribution of these"
+    return "if P(class | inputs) is unchanged and weights are the density ratio"
+
+
+def _claim(guarantee: "Guarantee", event: str, *, elsewhere: bool = True) -> str:
+    stated = guarantee.stated
+    rate = f"{rate_of(guarantee.statement)}{event}{counting_of(guarantee.statement)}"
+    prediction = prediction_of(guarantee)
+    number = stated.kept.size
+    each = f"in each of {counted(number, noun_of(guarantee))}"
+    if number == 1:
+        each = f"in the only {noun_of(guarantee)}"
+    if not stated.kept.all():
+        of_all = f"in {int(stated.kept.sum()):,} of {counted(number, noun_of(guarantee))}"
+        each = f"{of_all}, with at least {percent(stated.mass)} of rows,"
+    telling = telling_regions(guarantee)
+    if not telling.any():
+        return f"{each} {rate} is within {upper(stated.epsilon)} of the {prediction}"
+    factors = factor_limits(guarantee.relative.lower[telling].min(), guarantee.relative.upper[telling].max())
+    if telling.all():
+        return f"{each} {rate} is {factors} times the {prediction}"
+    some = f"in {int(telling.sum()):,} of {counted(number, noun_of(guarantee))}"
+    said = f"{some} {rate} is {factors} times the {prediction}"
+    most = float(guarantee.upper[~telling].max())
+    return f"{said}, elsewhere at most {upper(most)}" if elsewhere and most < 1.0 else said
+
+
+def telling_regions(guarantee: "Guarantee") -> BoolArray:
+    """The regions of which the sentence states relative limits: none, unless events are rare."""
+    if not guarantee.is_rare or not guarantee.stated.kept.all():
+        return np.zeros(guarantee.value.size, dtype=bool)
+    relative = guarantee.relative
+    return np.asarray((relative.lower >= 1.0 / TELLING) & (relative.upper <= TELLING))
+
+
+def rate_of(statement: Statement) -> str:
+    """Which rate it is about."""
+    if statement.population in (Population.LABEL_SHIFT, Population.COVARIATE_SHIFT):
+        return "the target population's rate"
+    weighted = statement.groups is not None and statement.groups.max_weight is not None
+    if weighted or statement.population is Population.WEIGHTED:
+        return "the weighted rate"
+    return "the true rate"
+
+
+def counting_of(statement: Statement) -> str:
+    """How much a group counts, where rows have groups."""
+    if statement.of_groups:
+        return ", groups counting equally,"
+    groups = statement.groups
+    return "" if groups is None else _cap(groups)
+
+
+def _cap(groups: GroupFacts) -> str:
+    if groups.target == "groups":
+        return ", groups counting equally,"
+    if groups.max_weight is not None:
+        return f", groups capped at weight {upper(groups.max_weight)},"
+    return f", groups capped at {counted(groups.max_size, 'row')},"
