@@ -107,7 +107,7 @@ def test_a_forged_sentence_does_not_stand(part: str, model: Path, calibrant: Any
 
 def test_a_sentence_of_files_without_details_is_that_of_an_earlier_release(model: Path, calibrant: Any) -> None:
     def earlier(content: dict[str, Any]) -> None:
-        content["promise"]["sentence"] = "With 90% confidence, the true rate is within 0.1 of the predicted probability."
+        content["promise"]["sentence"] = "With 90% confidence, the rate is within 0.1 of the predicted probability."
         del content["promise"]["details"]
 
     forge(model, earlier)

@@ -180,6 +180,8 @@ def huge_audit(n_segments: int, n_bins: int) -> Audit:
         lower=lower,
         upper=upper,
         error=np.maximum(np.maximum(lower - mean, mean - upper), 0.0),
+        relative_lower=lower / mean,
+        relative_upper=upper / mean,
     )
     found = [
         Finding(f"segment {n} {'é' * 20}", 0.1, 0.9, "scores too high", 0.9 - n / n_segments / 2, 10, 0.5, 0.4)
