@@ -1,5 +1,7 @@
 """A smooth curve that is anchored where the data refute it."""
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -368,3 +370,22 @@ def test_a_ranking_is_refuted_by_two_standard_errors(wrong, refuted):
     rows = DistinctScores(np.array([0.0, 1.0]), np.array([100, 100]), np.array([wrong, 100 - wrong]))
     found = _rising(lambda scores: np.full(len(scores), 0.5), rows)(np.array([0.0, 1.0]))
     assert (found[0] == found[1]) == refuted
+
+
+@pytest.mark.parametrize("has_segments", [False, True])
+@pytest.mark.parametrize(("method", "most"), [("predict", 4), ("predict_interval", 6)])
+def test_predictions_take_few_copies_of_the_scores(method: str, most: int, has_segments: bool) -> None:
+    """The curve is followed in blocks of rows, so that no table of all rows is made."""
+    scores, y = draw(20_000)
+    segments = np.arange(scores.size) % 3
+    beside = {"segments": segments} if has_segments else {}
+    calibrator = AnchoredCalibrator().fit(scores, y, **beside)
+    many = np.tile(scores, 50)
+    beside = {"segments": np.tile(segments, 50)} if has_segments else {}
+    tracemalloc.start()
+    try:
+        getattr(calibrator, method)(many, **beside)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= most * many.nbytes

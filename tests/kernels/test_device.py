@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.kernels import device, libraries
+from calibrant.kernels import device, device_curves, libraries
 from calibrant.sample.draw import Draw, position_keys
 
 torch = pytest.importorskip("torch")
@@ -81,6 +81,21 @@ def test_counts_and_values_equal_those_of_numpy_arrays(maker: str, data: st.Data
     sets = np.arange(cuts.shape[0] + 1) % 2 == 0
     held = libraries.to_host(device.look_up(to(scores), cuts, sets))
     np.testing.assert_array_equal(held, sets[kernels.assign(scores, cuts)])
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("n_offsets", [0, 2])
+@quick
+@given(data=st.data())
+def test_values_of_curves_equal_those_of_numpy_arrays(maker: str, n_offsets: int, data: st.DataObject) -> None:
+    scores, _, cuts = draw_case(data)
+    lines = np.sin(np.arange((3.0 + n_offsets) * (cuts.shape[0] + 1))).reshape(cuts.shape[0] + 1, -1)
+    with np.errstate(all="ignore"):
+        result = device_curves.follow(MAKERS[maker](scores), cuts, lines)
+        expected = kernels.follow(scores, cuts, lines)
+    assert libraries.is_device_array(result) == (maker == "torch")
+    np.testing.assert_array_equal(libraries.to_host(result), expected)
 
 
 @pytest.mark.usefixtures("small_chunks")

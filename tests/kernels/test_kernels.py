@@ -74,6 +74,13 @@ def check_cells(scores: Any, labels: Any, cuts: Any, **options: Any) -> None:
     table = np.cos(np.arange(3.0 * size)).reshape(size, 3)
     np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, 0], **options), table[cells, 0])
     np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, :2], **options), table[cells, :2])
+    lines = np.sin(np.arange(5.0 * size)).reshape(size, 5)
+    start, value, slope, lower, upper = lines[cells].T
+    with np.errstate(all="ignore"):
+        curve = value + slope * (scores.astype(np.float64) - start)
+        np.testing.assert_array_equal(kernels.follow(scores, cuts, lines[:, :3], **options), curve)
+        limits = np.clip(np.column_stack([curve + lower, curve + upper]), 0.0, 1.0)
+        np.testing.assert_array_equal(kernels.follow(scores, cuts, lines, **options), limits)
 
 
 def check_ranks(scores: Any, ranks: Any, **options: Any) -> None:

@@ -64,6 +64,8 @@ def assert_same_predictions(calibrator, scores, near) -> None:
 
 
 CALIBRATORS = {
+    "anchored": AnchoredCalibrator(),
+    "anchored, isotonic": AnchoredCalibrator(curve="isotonic"),
     "bins": BinningCalibrator(7),
     "bins of equal width": BinningCalibrator(7, strategy="uniform"),
     "split": BinningCalibrator(7, split=600, random_state=4),

@@ -13,7 +13,6 @@ from calibrant.calibrators.regions.region_calibrator import RegionCalibrator, co
 from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import ExportTable, Lines
 from calibrant.limits.interval import Interval
-from calibrant.params.arrays import as_scores
 from calibrant.sample.sample import Sample
 
 
@@ -33,26 +32,14 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         self._lines = pieces.table
         self.table_ = np.column_stack([self._lines, offsets[pieces.regions(self.partition_.as_bins())]])
 
-    def _values(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> tuple[Any, Any]:
-        """The value of the curve at each score, and the other columns of its piece."""
-        x = scores
-        if not (type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64):
-            x = as_scores(scores, positive_column=self.positive_index_)  # checked once: below they are plain
-        found = self._look_up(x, table, segments, self.pieces_.cells)
-        if type(found) is np.ndarray and found.shape == (1, 3):  # one row: plain numbers are quicker than arrays
-            ((start, value, slope),) = found.tolist()
-            return np.array([(np.asarray(x).item() - start) * slope + value]), ()
-        found = found.T
-        values = x - found[0]
-        values *= found[2]
-        values += found[1]
-        return values, found[3:]
+    def _follow(self, scores: ArrayLike, lines: FloatArray, segments: ArrayLike | None) -> FloatArray:
+        """The value of the curve at each score, or limits around it."""
+        return self._entries(self.pieces_.cells, scores, lines, segments, on_curve=True)
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
         check_is_fitted(self)
-        values: FloatArray = self._values(self._lines, scores, segments)[0]
-        return values
+        return self._follow(scores, self._lines, segments)
 
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
@@ -67,8 +54,7 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         It is not an interval for the rate at one score; `predict_rate_interval` gives that of the region's rate.
         """
         check_is_fitted(self)
-        values, offsets = self._values(self.table_, scores, segments)
-        return np.asarray(np.clip(np.column_stack([values + offset for offset in offsets]), 0.0, 1.0))
+        return self._follow(scores, self.table_, segments)
 
     def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""

@@ -17,7 +17,6 @@ from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import EXPORT_BINS, steps_everywhere
 from calibrant.calibrators.tables.table import ExportTable, Steps
-from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.libraries import in_own_library
 from calibrant.params.arrays import as_scores
@@ -185,13 +184,11 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     @in_own_library
-    def _look_up(
-        self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
-    ) -> NDArray[Any]:
+    def _look_up(self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None) -> NDArray[Any]:
         checked = as_scores(scores, positive_column=self.positive_index_)
         self._warn_of_other_scale(checked)
         mapped = self.base_.predict(checked)
-        return np.asarray(entries_of(partition or self.partition_, table, mapped, segments, threads=self._threads))
+        return np.asarray(entries_of(self.partition_, table, mapped, segments, threads=self._threads))
 
     def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""

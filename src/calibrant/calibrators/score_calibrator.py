@@ -19,6 +19,7 @@ from calibrant.calibrators.tables.table import ExportTable, StepFunction, writte
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.kernels.device import new_array
 from calibrant.params.arrays import as_scores
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import Classes
@@ -111,7 +112,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return self._both_columns(self.predict(scores))
 
     def _both_columns(self, positive: FloatArray) -> FloatArray:
-        columns = np.empty((positive.size, 2))
+        columns: FloatArray = new_array(positive, (positive.shape[0], 2))
         columns[:, self.positive_index_] = positive
         columns[:, 1 - self.positive_index_] = 1.0 - positive
         return columns

@@ -137,7 +137,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         bins = self.partition_.as_bins()
         region = bins.count_regions[:, None]
         table = np.where(region >= 0, np.column_stack(_multiprobability(_by_cell(self.tally_, bins))), [0.0, 1.0])
-        return self._look_up(scores, table, segments, bins.cells)
+        return self._entries(bins.cells, scores, table, segments)
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()

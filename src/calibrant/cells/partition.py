@@ -109,6 +109,10 @@ class Partition(ABC):
         """Each input's entry (or row) of a table with one entry (or row) per region."""
         return table[self.regions_of(prepared, threads=threads)]
 
+    def follow(self, prepared: Any, lines: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Each score's value, or limits, on a curve with one line per region; only bins of a score have one."""
+        raise InvalidTypeError("partition", "be bins of a score to have a curve", got=type(self).__name__)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values; `from_dict` reads it back."""
         raise InvalidTypeError("partition", "be bins of a score to be saved", got=type(self).__name__)

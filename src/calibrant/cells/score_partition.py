@@ -158,6 +158,10 @@ class ScorePartition(Bins):
         """Each score's entry (or row) of a table with one entry (or row) per region."""
         return kernels.look_up(prepared, self.cuts, table, threads=threads)
 
+    def follow(self, prepared: Any, lines: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Each score's value, or limits, on a curve with one line per region; see `calibrant.kernels.follow`."""
+        return kernels.follow(prepared, self.cuts, lines, threads=threads)
+
     def _key(self) -> tuple[Hashable, ...]:
         ranks = [None if ranks is None else ranks.tobytes() for ranks in (self.first_rank, self.last_rank)]
         sample = (*ranks, self.n_rows, self.absorbing, self.aside)

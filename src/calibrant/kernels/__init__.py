@@ -22,8 +22,8 @@ to 3 s the first time); it is imported at that moment and not before. Neither th
 threads ever changes a result.
 
 The modules: `_chunks` (rows in pieces), `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (the
-same passes, twice), `_select` (order statistics, from these passes), `venn_abers`, `libraries` (arrays of
-torch and CuPy), `device` (work on a GPU).
+same passes, twice), `_select` (order statistics, from these passes), `_curves` (values of a curve), `venn_abers`,
+`libraries` (arrays of torch and CuPy), `device` (work on a GPU).
 
 Scores are one-dimensional float64 or float32 arrays of any stride, finite and checked already unless `limits` are
 given; cuts are finite and strictly increasing. float32 scores are compared in float64.
@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import _numpy, _select
 from calibrant.kernels._chunks import Limits, OutsideLimitsError, encode, first_nonfinite, inside, over_threads
+from calibrant.kernels._curves import Along, shape_along, values_along
 from calibrant.kernels._grid import CutKeys, build
 
 __all__ = [
@@ -48,9 +49,11 @@ __all__ = [
     "count",
     "encode",
     "first_nonfinite",
+    "follow",
     "inside",
     "look_up",
     "order_statistics",
+    "values_along",
 ]
 
 Implementation: TypeAlias = Literal["numpy", "numba"] | None
@@ -225,6 +228,53 @@ def _looked_up(
     module, grid = _prepare(scores, cuts, implementation)
     out = np.empty((rows, *table.shape[1:]), table.dtype)
     over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, out[part], limits))
+    return out
+
+
+def follow(
+    scores: NDArray[Any],
+    cuts: FloatArray,
+    lines: FloatArray,
+    *,
+    limits: Limits | None = None,
+    threads: int = 1,
+    implementation: Implementation = None,
+) -> FloatArray:
+    """Value of a curve that is straight in each cell; with offsets, limits around it.
+
+    Parameters
+    ----------
+    scores : array of shape (n,), float64 or float32
+    cuts : array of shape (m,)
+        Strictly increasing.
+    lines : array of shape (m + 1, 3) or (m + 1, 3 + k)
+        Of each cell where it begins, the value there, the slope, and k offsets.
+    limits, threads, implementation
+        As in `look_up`.
+
+    Returns
+    -------
+    array of shape (n,) or (n, k)
+        ``values_along(scores, assign(scores, cuts), lines)``, without the cells of all rows at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> follow(np.array([0.25, 0.5]), np.array([0.5]), np.array([[0.0, 0.0, 0.5], [0.5, 0.75, 0.0]]))
+    array([0.125, 0.75 ])
+    """
+    rows = scores.shape[0]
+    module, grid = _prepare(scores, cuts, implementation)
+    out = np.empty(shape_along(rows, lines))
+
+    def write(part: slice) -> None:
+        along = Along(lines, rows)
+        own = scores[part]
+        mine = out[part]
+        for chunk, cells in module.cells(own, cuts, grid, limits):
+            along.write(own[chunk], cells, mine[chunk])
+
+    over_threads(rows, threads, write)
     return out
 
 

@@ -160,6 +160,19 @@ def look_up_into(
             raise OutsideLimitsError
 
 
+def cells(
+    scores: NDArray[Any], cuts: FloatArray, grid: CutKeys, limits: Limits | None = None
+) -> Iterator[tuple[slice, IntArray]]:
+    """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
+    numbers = np.arange(cuts.shape[0] + 1)
+    buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), numbers.dtype)
+    for start in range(0, scores.shape[0], CHUNK_ROWS):
+        rows = slice(start, min(start + CHUNK_ROWS, scores.shape[0]))
+        found = buffer[: rows.stop - start]
+        look_up_into(scores[rows], cuts, grid, numbers, found, limits)
+        yield rows, found
+
+
 def count(
     scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: CutKeys
 ) -> tuple[IntArray, IntArray]:

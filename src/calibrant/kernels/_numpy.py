@@ -17,7 +17,7 @@ FEW_CUTS = 6  # so many comparisons of all rows are faster than keys
 PAIRED_CODES = 64  # up to so many codes, the table of all pairs stays in the cache
 
 
-def _cells(
+def cells(
     scores: NDArray[Any], cuts: FloatArray, grid: CutKeys | None, limits: Limits | None = None
 ) -> Iterator[tuple[slice, IndexArray]]:
     """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
@@ -26,27 +26,27 @@ def _cells(
     buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), np.min_scalar_type(mark))
     if grid is None:
         for start, stop, piece in chunks(scores, limits=limits):
-            cells = buffer[: stop - start]
+            found = buffer[: stop - start]
             if cuts.shape[0] <= FEW_CUTS:
-                cells[:] = 0
+                found[:] = 0
                 for cut in cuts:
-                    cells += piece >= cut
+                    found += piece >= cut
             else:
-                cells[:] = cuts.searchsorted(piece, side="right")
-            yield slice(start, stop), cells
+                found[:] = cuts.searchsorted(piece, side="right")
+            yield slice(start, stop), found
         return
     compares_all = grid.share > SHARE_COMPARED and grid.depth <= 2
     table = (grid.first if compares_all else np.where(grid.shared, mark, grid.first)).astype(buffer.dtype)
     rivals = [grid.padded[grid.first + nth] for nth in range(grid.depth)] if compares_all else []
     values = np.empty(buffer.shape[0] if rivals else 0)
     for rows, piece, keys in _keyed(scores, grid, limits):
-        cells = table.take(keys, out=buffer[: piece.shape[0]], mode="clip")
+        found = table.take(keys, out=buffer[: piece.shape[0]], mode="clip")
         for rival in rivals:
-            cells += piece >= rival.take(keys, out=values[: piece.shape[0]], mode="clip")
-        hits = np.flatnonzero(cells == mark) if not rivals else ()
+            found += piece >= rival.take(keys, out=values[: piece.shape[0]], mode="clip")
+        hits = np.flatnonzero(found == mark) if not rivals else ()
         if len(hits):
-            cells[hits] = grid.resolve(piece[hits], keys[hits])
-        yield rows, cells
+            found[hits] = grid.resolve(piece[hits], keys[hits])
+        yield rows, found
 
 
 def _keyed(
@@ -64,9 +64,9 @@ def count(
 ) -> tuple[IntArray, IntArray]:
     """Rows and positives in each cell."""
     totals = np.zeros(2 * (cuts.shape[0] + 1), np.int64)
-    for rows, cells in _cells(scores, cuts, grid):
-        np.add(cells, cells, out=cells)
-        totals += _histogram(np.add(cells, labels[rows], out=cells), totals.shape[0])
+    for rows, codes in cells(scores, cuts, grid):
+        np.add(codes, codes, out=codes)
+        totals += _histogram(np.add(codes, labels[rows], out=codes), totals.shape[0])
     table = totals.reshape(-1, 2)
     return table.sum(axis=1), table[:, 1].copy()
 
@@ -91,8 +91,8 @@ def look_up_into(
 ) -> None:
     """Write the table's row for each score to `out`."""
     if grid is None or grid.share > SHARE_COMPARED or table.dtype.kind != "f" or np.isnan(table).any():
-        for rows, cells in _cells(scores, cuts, grid, limits):
-            table.take(cells, axis=0, out=out[rows], mode="clip")
+        for rows, found in cells(scores, cuts, grid, limits):
+            table.take(found, axis=0, out=out[rows], mode="clip")
         return
     # From key to value in one step; NaN marks what has to be compared.
     values = table[grid.first]

@@ -35,32 +35,33 @@ _DIGIT = 16
 _BASE = 1 << _DIGIT
 
 
-def _device(array: DeviceArray) -> AbstractContextManager[Any]:
+def working_on(array: DeviceArray) -> AbstractContextManager[Any]:
     """CuPy works on its current device, so make that the one of the array; torch follows the array itself."""
     return array.device if library_name(array) == "cupy" else nullcontext()
 
 
-def _parts(rows: int) -> Iterator[slice]:
+def row_parts(rows: int) -> Iterator[slice]:
+    """Slices of at most `CHUNK_ROWS` rows."""
     for start in range(0, rows, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, rows))
 
 
 def every(test: Callable[[DeviceArray], DeviceArray], array: DeviceArray) -> bool:
     """Whether a test, from an array to an array of bools, holds for every entry."""
-    with _device(array):
-        return all(bool(test(array[part]).all()) for part in _parts(array.shape[0]))
+    with working_on(array):
+        return all(bool(test(array[part]).all()) for part in row_parts(array.shape[0]))
 
 
 def extremes(array: DeviceArray) -> tuple[Any, Any]:
     """The smallest and the largest entry, as plain Python values; both NaN where an entry is NaN."""
-    with _device(array):
+    with working_on(array):
         return array.min().item(), array.max().item()
 
 
 def first(mask: DeviceArray) -> int:
     """Return the index of the first True; there must be one."""
     library = library_of(mask)
-    with _device(mask):
+    with working_on(mask):
         return int(library.asarray(mask, dtype=library.uint8).argmax())
 
 
@@ -152,10 +153,10 @@ def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[In
         own = _tensor(scores)
         found = to_host(fused.count_groups(own, _bytes(codes), _tensor_cuts(cuts, own)))
         return found.sum(axis=1), found[:, 1].copy()
-    with _device(scores):
+    with working_on(scores):
         edges = _ordered_cuts(cuts, scores)
         total = like(np.zeros(2 * size, np.int64), scores)
-        for part in _parts(scores.shape[0]):
+        for part in row_parts(scores.shape[0]):
             groups = _cells(scores[part], edges) + size * library.asarray(codes[part], dtype=library.int64)
             total = total + library.bincount(groups, minlength=2 * size)
         negatives, positives = to_host(total).reshape(2, size)
@@ -189,14 +190,20 @@ def look_up(scores: DeviceArray, cuts: FloatArray, table: NDArray[Any]) -> Devic
     if fused is not None:
         own = _tensor(scores)
         return _back(fused.look_up(own, _tensor_cuts(cuts, own), like(table, own)), scores)
-    with _device(scores):
+    with working_on(scores):
         edges, entries = _ordered_cuts(cuts, scores), like(table, scores)
         shape = (scores.shape[0], *table.shape[1:])
-        make = getattr(entries, "new_empty", None) or (lambda shape: library_of(entries).empty(shape, entries.dtype))
-        out = make(shape)
-        for part in _parts(scores.shape[0]):
+        out = new_array(entries, shape)
+        for part in row_parts(scores.shape[0]):
             out[part] = entries[_cells(scores[part], edges)]
     return out
+
+
+def new_array(entries: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
+    """An array like `entries`, of another shape."""
+    if hasattr(entries, "new_empty"):
+        return entries.new_empty(shape)
+    return library_of(entries).empty(shape, entries.dtype)
 
 
 def order_statistics(scores: DeviceArray, ranks: IntArray, without: DeviceArray | None = None) -> FloatArray:
@@ -277,10 +284,10 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     fused = _fused(scores)
     if fused is not None and 0 < limit < 1 << 64:
         return _back(fused.drawn(rows, key + GOLDEN, limit, ROUNDS, _tensor(scores).device), scores)
-    with _device(scores):
+    with working_on(scores):
         places = like(np.arange(min(rows, CHUNK_ROWS)), scores)
         found = [places[:0]]
-        for part in _parts(rows):
+        for part in row_parts(rows):
             here = places[: part.stop - part.start] + part.start
             if limit < 1 << 64:
                 hashes = _mixed(here + _signed(key))
@@ -310,8 +317,8 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
         zeros = int(scores.shape[0]) - ones
         return [(zeros, (total - total_of_ones) % 2**64), (ones, total_of_ones)]
     rows, totals = [0, 0], [0, 0]
-    with _device(scores):
-        for part in _parts(scores.shape[0]):
+    with working_on(scores):
+        for part in row_parts(scores.shape[0]):
             doubles = library.asarray(scores[part], dtype=library.float64) + 0.0
             bits = doubles.view(library.int64) + (1 << (DROPPED_BITS - 1))
             state = _scrambled((bits >> DROPPED_BITS) & ((1 << (64 - DROPPED_BITS)) - 1), FEWER_ROUNDS)
@@ -346,7 +353,7 @@ def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
     `ranks` are changed in place: they become ranks within the entry.
     """
     library = library_of(counts)
-    with _device(counts):
+    with working_on(counts):
         reached = library.cumsum(counts, 0)
         before = reached - counts
         wanted = like(ranks, counts) + before[like(starts, counts)]
@@ -363,9 +370,9 @@ def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, sl
         wanted = slots - bool(tables)
         found = fused.count_digits(_tensor(scores), [_tensor(table) for table in tables], wanted)
         return _back(found, scores)
-    with _device(scores):
+    with working_on(scores):
         total = like(np.zeros(slots * _BASE, np.int64), scores)
-        for part in _parts(scores.shape[0]):
+        for part in row_parts(scores.shape[0]):
             bits = library.asarray(_ordered(scores[part]), dtype=library.int64)
             key = (bits >> (width - _DIGIT)) + _BASE // 2
             for above, table in enumerate(tables, start=2):

@@ -102,15 +102,26 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     def _threads(self) -> int:
         return thread_count(self.n_jobs)
 
-    def _look_up(
-        self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
-    ) -> NDArray[Any]:
+    def _look_up(self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None) -> NDArray[Any]:
         """Each score's entry, or row, of a table of regions."""
+        return self._entries(self.partition_, scores, table, segments)
+
+    def _entries(
+        self,
+        partition: Partition,
+        scores: ArrayLike,
+        table: NDArray[Any],
+        segments: ArrayLike | None,
+        *,
+        on_curve: bool = False,
+    ) -> NDArray[Any]:
+        """Each score's entry, or row, of a table of a partition; `on_curve`, its value from a table of lines."""
         found: NDArray[Any] = entries_of(
-            partition or self.partition_,
+            partition,
             table,
             scores,
             segments,
+            on_curve=on_curve,
             positive_column=self.positive_index_,
             threads=self._threads,
             familiar=familiar_limits(self.score_range_seen_),

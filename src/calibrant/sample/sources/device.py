@@ -18,7 +18,7 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.kernels import device, libraries
+from calibrant.kernels import device, device_curves, libraries
 from calibrant.params.random import RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
@@ -186,6 +186,7 @@ def entries_of(
     scores: ArrayLike,
     segments: ArrayLike | None = None,
     *,
+    on_curve: bool = False,
     positive_column: Literal[0, 1] = 1,
     threads: int = 1,
     familiar: Limits = (-math.inf, math.inf),
@@ -193,24 +194,39 @@ def entries_of(
 ) -> Any:
     """Each score's entry of a table with one entry or row for each region, in the scores' library and device.
 
-    `check` is called where a score may lie outside `familiar`, with the scores, or the smallest and the largest.
+    With `on_curve` the rows of the table are lines, and the result is the value at each score, or limits around it:
+    see `calibrant.kernels.follow`. `check` is called where a score may lie outside `familiar`, with the scores, or the
+    smallest and the largest.
     """
     bins = partition.bins_by_segment.get(None)
     if segments is None and bins is not None:
-        flat = _flat(scores) if libraries.on_gpu(scores) else np.empty((0, 0))
-        if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, bins):
+        flat = _on_device(scores, bins)
+        if flat is not None:
             if familiar != (-math.inf, math.inf):
                 check(np.array(device.extremes(flat)))
-            return device.look_up(flat, bins.cuts, table)
+            find = device_curves.follow if on_curve else device.look_up
+            return find(flat, bins.cuts, table)
         if _is_plain(scores) and table.dtype != np.bool_:
             limits = (max(bins.low, familiar[0]), min(bins.high, familiar[1]))
+            look = kernels.follow if on_curve else kernels.look_up
             with suppress(kernels.OutsideLimitsError):  # the score is found again, and reported, by what follows
-                return kernels.look_up(scores, bins.cuts, table, limits=limits, threads=threads)
+                return look(scores, bins.cuts, table, limits=limits, threads=threads)
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     check(prepared)
     if table.dtype == np.bool_:
         return libraries.like(table[partition.regions_of(prepared, threads=threads)], scores)
-    return libraries.like(partition.look_up(prepared, table, threads=threads), scores)
+    entries = partition.follow if on_curve else partition.look_up
+    return libraries.like(entries(prepared, table, threads=threads), scores)
+
+
+def _on_device(scores: ArrayLike, bins: ScorePartition) -> Any | None:
+    """The scores as a device array of shape (n,), if they can be looked up where they are; else None."""
+    if not libraries.on_gpu(scores):
+        return None
+    flat = _flat(scores)
+    if flat.ndim != 1 or not DeviceData({"": flat}, Columns(""))._on_gpu():
+        return None
+    return flat if _inside(flat, bins) else None
 
 
 def _inside(scores: Any, partition: ScorePartition) -> bool:
