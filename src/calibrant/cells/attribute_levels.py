@@ -61,7 +61,8 @@ class AttributeLevels:
         with_missing = bool(column.missing.any())
         if column.numbers is None:
             present = np.unique(column.place[column.place >= 0]) if column.place is not None else np.empty(0, int)
-            values = [column.values[place] for place in present.tolist()]
+            seen_values: list[Any] = [column.values[place] for place in present.tolist()]
+            values = sorted(seen_values, key=lambda value: (type(value).__name__, value))
             return cls(column.name, tuple(values), with_missing=with_missing)
         seen, counts = np.unique(column.numbers[~column.missing], return_counts=True)
         heavy = counts * N_RANGES >= counts.sum()

@@ -100,6 +100,16 @@ max_group_size = group_size(" in a bin. Default: the most among groups set aside
 group_target = click.option("--group-target", type=click.Choice(("rows", "groups")),
                             help="What counts the same: every row (the default) or every group.")  # fmt: skip
 group_options = together(group, max_group_size, group_target)
+attributes = together(
+    click.option("--attribute", multiple=True, metavar="COLUMN", help="Column of an attribute, such as sex or age: the "
+                 "subgroups that attributes make are audited too. Give it once for each."),
+    click.option("--order", type=click.IntRange(1, 3), default=2, show_default=True, metavar="N",
+                 help="With --attribute: subgroups of up to N attributes."),
+    click.option("--min-share", type=float, default=0.05, show_default=True, metavar="SHARE",
+                 help="With --attribute: subgroups with at least this share of the rows."),
+    click.option("--target", type=click.Choice(("rows", "population")), default="rows", show_default=True,
+                 help="With --attribute: errors of subgroups among the rows at hand, or in the population."),
+)  # fmt: skip
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
 coverage = click.option("--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets.")

@@ -28,6 +28,7 @@ _MOST_ROWS = 1_000_000
 @option.group_size(" in a bin. Default: the most among groups set aside. Required with --full and --group.")
 @option.weights
 @option.column("time", "Column of times: each month is audited on its own too, within the same confidence.")
+@option.attributes
 @option.skip_missing
 @option.confidence(0.95)
 @option.bins("Number of bins at the finest resolution.")
@@ -42,7 +43,7 @@ _MOST_ROWS = 1_000_000
 @click.option("--tolerance", type=float, default=0.0, show_default=True, metavar="SIZE", help="Size of error that does "
               "not matter: call scores miscalibrated only if they are proved off by more.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated, over "
-              "all rows or within a segment.")  # fmt: skip
+              "all rows, within a segment or in a subgroup.")  # fmt: skip
 @click.option("--full", is_flag=True, help="Add the table of validators: slope, intercept, expected / observed, "
               "an exact test, the parts of the Brier score, AUC; and what is known about single scores if the rate "
               "does not fall as the score rises.")  # fmt: skip
@@ -65,6 +66,7 @@ def command(**options: Any) -> int:
     calibrant audit scores.parquet --score p --label y --segment region
     calibrant audit visits.csv --score p --label y --group patient    # several rows of one patient
     calibrant audit survey.csv --score p --label y --weight w --weight-bound 8
+    calibrant audit scores.csv --score p --label y --attribute sex --attribute age -o audit.html    # every subgroup
     calibrant audit scores.csv --score p --label y --full    # with slope, expected / observed, an exact test
     calibrant audit scores.csv --score p --label y --time day -o audit.html    # month by month
     calibrant audit rare.csv --score p --label y --scale logit --mark threshold.json -o audit.html
@@ -79,7 +81,13 @@ def command(**options: Any) -> int:
         print_json(_json(found, model, options))
     else:
         _show(found, model, options)
-    return 1 if options["check"] and found.audit.worst is not None else 0
+    return 1 if options["check"] and _is_off(found.audit) else 0
+
+
+def _is_off(audit: Any) -> bool:
+    """Whether an error is proved: of all rows, of a segment, or of a subgroup."""
+    subgroups = audit.by_attributes
+    return audit.worst is not None or (subgroups is not None and subgroups.is_any_off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +133,9 @@ def _find(model: Any, options: dict[str, Any]) -> _Found:
 def _audit_over_time(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> tuple[Any, str | None]:
     """The audit, of each period too where there is a column of times; and what a period is."""
     if options["time"] is None:
-        return _audit(data, labels, options), None
+        return _audit(data, data, labels, options), None
     dated, period = _by_period(data, labels, options["time"])
-    audit = _audit(dated, labels, options)
+    audit = _audit(data, dated, labels, options)
     if period is not None:
         audit = replace(audit, noun=period)
     return audit, period
@@ -158,7 +166,8 @@ def _show(found: _Found, model: Any, options: dict[str, Any]) -> None:
         saved(options["output"])
 
 
-def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
+def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
+    """The audit of `rows`, which are the data or the data by period."""
     from calibrant import audit
     from calibrant.errors import InvalidValueError
     from calibrant.sample.fingerprint import reach_of
@@ -167,11 +176,23 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
         settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
         alone = options["group"] is None and options["weight"] is None  # the band takes rows for independent
         settings |= _bounds(options)
-        return audit(data, tolerance=options["tolerance"], monotone=options["full"] and alone, **settings, **labels)
+        settings |= _subgroups(data, options)
+        return audit(rows, tolerance=options["tolerance"], monotone=options["full"] and alone, **settings, **labels)
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
             error.advice = reach.percentage_advice
         raise
+
+
+def _subgroups(data: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What is asked of subgroups, if anything is."""
+    if not options["attribute"]:
+        return {}
+    from calibrant.sample.columns import column_of
+
+    columns = {name: column_of(data, name, "attribute") for name in options["attribute"]}
+    asked = {name: options[name] for name in ("order", "min_share", "target")}
+    return {"attributes": columns, **asked}
 
 
 def _bounds(options: dict[str, Any]) -> dict[str, Any]:
@@ -246,6 +267,7 @@ def audit_json(found: Any) -> dict[str, Any]:
         "confidence_level": found.confidence_level,
         "assumptions": found.assumptions,
         "at_single_scores": found.at_single_scores,
+        "subgroups": None if found.by_attributes is None else found.by_attributes.to_dict(),
     }
 
 

@@ -16,6 +16,7 @@ from calibrant.draw.report.figures import Figure, audit_figure, audit_texts, pro
 from calibrant.draw.report.histogram import MOST_BARS
 from calibrant.draw.report.scales import Thresholds
 from calibrant.draw.report.segment_rows import finest, segments_section
+from calibrant.draw.report.subgroup_rows import forest
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.text.numbers import counted
@@ -102,6 +103,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
             thresholds=inputs.thresholds,
         ),
         "most_segments": sizes.segments,
+        "forest": forest(audit),
         "source": _facts(inputs.source or {}),
     }
 
