@@ -42,7 +42,7 @@ class Forest(NamedTuple):
 
 
 def forest(audit: Audit) -> Forest | None:
-    """Collect the findings, all rows, and the subgroups whose rates are farthest from their scores, if there are any."""
+    """Collect the findings, all rows, and the subgroups whose rates are farthest from their scores."""
     found = audit.by_attributes
     if found is None:
         return None
