@@ -8,12 +8,11 @@ import numpy as np
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.assess.subgroups.how_much import ProvedSize
 from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
 
 TOO_LOW = "scores too low"
 TOO_HIGH = "scores too high"
-RARE = 0.05
-"""Below this rate errors are said as ratios too."""
 _Key: TypeAlias = tuple[int, bool]
 """The number of a subgroup, and whether its scores are too low."""
 _CLEAR = 3.0  # standard deviations: an error that is a finding of its own

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.assess.subgroups.findings import RARE, SubgroupFinding
+from calibrant.assess.subgroups.findings import SubgroupFinding
+from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable

@@ -62,6 +62,12 @@ def forest(audit: Audit) -> Forest | None:
 def _row(found: SubgroupAudit, number: int, by_words: dict[str, SubgroupFinding]) -> ForestRow:
     table = found.table
     words = table.subgroup[number]
-    numbers = (table.mean_score, table.rate, table.lower, table.upper)
-    values = [float(column[number]) for column in numbers]
-    return ForestRow(words, int(table.n_rows[number]), *values, by_words.get(words))
+    return ForestRow(
+        subgroup=words,
+        n_rows=int(table.n_rows[number]),
+        mean_score=float(table.mean_score[number]),
+        rate=float(table.rate[number]),
+        lower=float(table.lower[number]),
+        upper=float(table.upper[number]),
+        finding=by_words.get(words),
+    )
