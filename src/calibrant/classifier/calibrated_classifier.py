@@ -1,43 +1,30 @@
 """A classifier and a calibrator as one scikit-learn estimator."""
 
-import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, Predictor, ScoreMap, Seed, Splitter
-from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
-from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray
 from calibrant.classifier.arguments import FitSettings, read_task
 from calibrant.classifier.bag import mean_probability
 from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
-from calibrant.classifier.responses import RESPONSE_METHODS, response_of
+from calibrant.classifier.parameters import ClassifierParameters
+from calibrant.classifier.responses import response_of
 from calibrant.classifier.task import Task, is_sorted_by_label
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.frames import FrameOutput, framed
-from calibrant.params.rules import (
-    SIZE_OF_HOLD_OUT,
-    CheckedParameters,
-    Choice,
-    Having,
-    Integer,
-    Only,
-    Optional,
-    RuleTable,
-)
 from calibrant.text.sentences import Setting, Text, shown
 
 _SORTED = (
@@ -49,7 +36,6 @@ _SORTED = (
 _N_MODELS = 5
 _PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
 _SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and prove
-_CV = Integer(2) | Only("auto") | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")
 
 
 def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
@@ -60,18 +46,10 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
     return hasattr(classifier._calibrator(), "predict_multiprobability") and not classifier._merges_folds()
 
 
-def _n_splits(count: Callable[..., int]) -> int | None:
-    """How many splits a splitter makes; None where that depends on the rows."""
-    try:
-        return count()
-    except (TypeError, ValueError):
-        return None
-
-
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(
     FrameOutput,
-    CheckedParameters,
+    ClassifierParameters,
     ClassifierMixin,  # type: ignore[misc]
     MetaEstimatorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -164,38 +142,6 @@ class CalibratedClassifier(
     ((2, 2), (2, 2))
     """
 
-    _rules: ClassVar[RuleTable] = {
-        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()")
-        | Having(("predict",), "a fitted model with predict")
-        | Having(("__call__",), "a function from rows to scores"),
-        "calibrator": Optional(
-            Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
-        ),
-        "cv": Optional(_CV),
-        "calibration_size": SIZE_OF_HOLD_OUT,
-        "holdout": Choice(("random", "last")),
-        "response_method": Choice(RESPONSE_METHODS),
-    }
-
-    estimator: "Predictor | Callable[[Any], ArrayLike]"
-    calibrator: ScoreMap | None = None
-    _: KW_ONLY
-    cv: "int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None" = "auto"
-    calibration_size: float | str = "auto"
-    confidence_level: float = 0.9
-    holdout: str = "random"
-    response_method: str = "auto"
-    pos_label: Hashable = None
-    n_jobs: int | None = None
-    random_state: "Seed" = 0
-
-    _replaced: ClassVar[Mapping[str, str]] = {
-        **CheckedParameters._replaced,
-        "method": "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
-        "ensemble": "without a calibrator, several models are averaged; with one, or cv=None, there is one model",
-        "base_estimator": "use estimator",
-    }
-
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; ``calibrator__n_bins=5`` works for the default calibrator too."""
         nested = any(name.startswith("calibrator__") for name in params)
@@ -281,54 +227,6 @@ class CalibratedClassifier(
         else:
             estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
         return {"estimator_": estimator, "calibrator_": calibrator}
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not {"classes", "pos_label"} <= set(self._calibrator().get_params(deep=False)):
-            raise InvalidTypeError("calibrator", "have the parameters classes and pos_label", shown(self.calibrator))
-        if isinstance(self.estimator, FrozenEstimator):
-            check_is_fitted(self.estimator)
-        if isinstance(self.cv, str) and self.cv != "auto":
-            advice = "use FrozenEstimator(model), from sklearn.frozen" if self.cv == "prefit" else None
-            raise InvalidValueError("cv", f"be {_CV.words}", got=shown(self.cv), advice=advice)
-        given = None if isinstance(self.cv, str) else self.cv
-        divides = given is not None and not self._bags()
-        if self.holdout == "last" and (self._is_frozen() or divides):
-            rule = "be 'random' where no rows are held out"
-            got = "a frozen estimator" if self._is_frozen() else f"cv={shown(self.cv)}"
-            raise InvalidValueError("holdout", rule, got=got, advice="pass the rows to calibrate on yourself")
-        if self._is_frozen() and given is not None:
-            rule = "be None for a frozen estimator, which is not fitted again"
-            raise InvalidValueError("cv", rule, got=shown(self.cv))
-        if self.calibration_size == 0 and not self._bags():
-            rule = "be more than 0 where one model is calibrated on rows that are held out"
-            raise InvalidValueError("calibration_size", rule, got="0")
-
-    def _is_frozen(self) -> bool:
-        """Whether the estimator stays as it is."""
-        return isinstance(self.estimator, FrozenEstimator) or not hasattr(self.estimator, "fit")
-
-    def _bags(self) -> bool:
-        """Whether several models are averaged."""
-        if self.calibrator is not None or self._is_frozen() or self.cv is None:
-            return False
-        splits = getattr(self.cv, "get_n_splits", None)
-        if hasattr(self.cv, "split") and not isinstance(self.cv, str):
-            return splits is None or _n_splits(splits) != 1
-        return isinstance(self.cv, str | int | np.integer)
-
-    def _calibrator(self) -> Any:
-        if self.calibrator is not None:
-            return self.calibrator
-        return AnchoredCalibrator(confidence_level=self.confidence_level)
-
-    def _fit_arguments(self) -> set[str]:
-        """What the calibrator's `fit` takes."""
-        return set(inspect.signature(self._calibrator().fit).parameters)
-
-    def _merges_folds(self) -> bool:
-        """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
-        return self.cv not in (None, "auto") and isinstance(self.calibrator, VennAbersCalibrator)
 
     def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
         """Check the arguments of `fit`; rows of weight zero are left out."""

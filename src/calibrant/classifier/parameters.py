@@ -1,0 +1,122 @@
+"""The parameters of `CalibratedClassifier`, their rules, and which kind of fit they ask for."""
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, Predictor, ScoreMap, Seed, Splitter
+from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
+from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.classifier.responses import RESPONSE_METHODS
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.rules import (
+    SIZE_OF_HOLD_OUT,
+    CheckedParameters,
+    Choice,
+    Having,
+    Integer,
+    Only,
+    Optional,
+    RuleTable,
+)
+from calibrant.text.sentences import shown
+
+_CV = Integer(2) | Only("auto") | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")
+
+
+@dataclass(eq=False, repr=False)
+class ClassifierParameters(CheckedParameters):
+    """The parameters; `CalibratedClassifier` says what they mean."""
+
+    _rules: ClassVar[RuleTable] = {
+        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()")
+        | Having(("predict",), "a fitted model with predict")
+        | Having(("__call__",), "a function from rows to scores"),
+        "calibrator": Optional(
+            Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
+        ),
+        "cv": Optional(_CV),
+        "calibration_size": SIZE_OF_HOLD_OUT,
+        "holdout": Choice(("random", "last")),
+        "response_method": Choice(RESPONSE_METHODS),
+    }
+
+    estimator: "Predictor | Callable[[Any], ArrayLike]"
+    calibrator: ScoreMap | None = None
+    _: KW_ONLY
+    cv: "int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None" = "auto"
+    calibration_size: float | str = "auto"
+    confidence_level: float = 0.9
+    holdout: str = "random"
+    response_method: str = "auto"
+    pos_label: Hashable = None
+    n_jobs: int | None = None
+    random_state: "Seed" = 0
+
+    _replaced: ClassVar[Mapping[str, str]] = {
+        **CheckedParameters._replaced,
+        "method": "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
+        "ensemble": "without a calibrator, several models are averaged; with one, or cv=None, there is one model",
+        "base_estimator": "use estimator",
+    }
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not {"classes", "pos_label"} <= set(self._calibrator().get_params(deep=False)):
+            raise InvalidTypeError("calibrator", "have the parameters classes and pos_label", shown(self.calibrator))
+        if isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self.estimator)
+        if isinstance(self.cv, str) and self.cv != "auto":
+            advice = "use FrozenEstimator(model), from sklearn.frozen" if self.cv == "prefit" else None
+            raise InvalidValueError("cv", f"be {_CV.words}", got=shown(self.cv), advice=advice)
+        given = None if isinstance(self.cv, str) else self.cv
+        divides = given is not None and not self._bags()
+        if self.holdout == "last" and (self._is_frozen() or divides):
+            rule = "be 'random' where no rows are held out"
+            got = "a frozen estimator" if self._is_frozen() else f"cv={shown(self.cv)}"
+            raise InvalidValueError("holdout", rule, got=got, advice="pass the rows to calibrate on yourself")
+        if self._is_frozen() and given is not None:
+            rule = "be None for a frozen estimator, which is not fitted again"
+            raise InvalidValueError("cv", rule, got=shown(self.cv))
+        if self.calibration_size == 0 and not self._bags():
+            rule = "be more than 0 where one model is calibrated on rows that are held out"
+            raise InvalidValueError("calibration_size", rule, got="0")
+
+    def _is_frozen(self) -> bool:
+        """Whether the estimator stays as it is."""
+        return isinstance(self.estimator, FrozenEstimator) or not hasattr(self.estimator, "fit")
+
+    def _bags(self) -> bool:
+        """Whether several models are averaged."""
+        if self.calibrator is not None or self._is_frozen() or self.cv is None:
+            return False
+        splits = getattr(self.cv, "get_n_splits", None)
+        if hasattr(self.cv, "split") and not isinstance(self.cv, str):
+            return splits is None or _n_splits(splits) != 1
+        return isinstance(self.cv, str | int | np.integer)
+
+    def _calibrator(self) -> Any:
+        if self.calibrator is not None:
+            return self.calibrator
+        return AnchoredCalibrator(confidence_level=self.confidence_level)
+
+    def _fit_arguments(self) -> set[str]:
+        """What the calibrator's `fit` takes."""
+        return set(inspect.signature(self._calibrator().fit).parameters)
+
+    def _merges_folds(self) -> bool:
+        """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
+        return self.cv not in (None, "auto") and isinstance(self.calibrator, VennAbersCalibrator)
+
+
+def _n_splits(count: Callable[..., int]) -> int | None:
+    """How many splits a splitter makes; None where that depends on the rows."""
+    try:
+        return count()
+    except (TypeError, ValueError):
+        return None
