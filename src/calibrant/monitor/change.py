@@ -1,0 +1,181 @@
+"""What an alarm tells: which regions, since about when, how large, and what to do next."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from calibrant.params.rules import Integer, check_state
+from calibrant.text.numbers import counted, limits, nearest, percent
+from calibrant.text.result import Result, ResultTable
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A place in the stream.
+
+    Attributes
+    ----------
+    batch : int
+        How many batches, or units, came before.
+    rows : int
+        How many rows came before.
+    at : str or None
+        The time of the latest row before, where times are known.
+    """
+
+    batch: int
+    rows: int
+    at: str | None = None
+
+    def __str__(self) -> str:
+        return self.at if self.at is not None else f"row {self.rows:,}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, ("batch", "rows", "at"))
+        at = state["at"]
+        count = Integer(0)
+        return cls(count.check("batch", state["batch"]), count.check("rows", state["rows"]), at and str(at))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What has changed in a region since a moment, or over all regions.
+
+    Attributes
+    ----------
+    region : int or None
+        Which region; None for all regions together.
+    name : str
+        Its name in the partition.
+    rows : int
+        Rows since then.
+    rate_before, rate_since : float
+        Observed rates before and since. Over all regions, `rate_before` is what the mix of rows since then had before.
+    lower, upper : float or None
+        Limits on the difference. For a region, on the rate since less the rate before. Over all regions, on the rate
+        since less `rate_before` as it was observed. None where none are proved.
+    """
+
+    region: int | None
+    name: str
+    rows: int
+    rate_before: float
+    rate_since: float
+    lower: float | None
+    upper: float | None
+
+    @property
+    def difference(self) -> float:
+        """The rate since less the rate before."""
+        return self.rate_since - self.rate_before
+
+    def __str__(self) -> str:
+        said = f"{self.name}: {nearest(self.rate_since)} instead of {nearest(self.rate_before)}"
+        if self.lower is None or self.upper is None:
+            return said
+        return f"{said} (difference in {limits(self.lower, self.upper)})"
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorResult(Result):
+    """What a monitor has found so far.
+
+    Attributes
+    ----------
+    question : str
+        What it tests, such as "rates".
+    alarm : bool
+        Whether it has ever raised an alarm.
+    confidence_level : float
+        Probability that it never raises a false one.
+    log_evidence : float
+        The largest evidence so far; the alarm is raised at `log_threshold`.
+    log_threshold : float
+        The logarithm of 1 / (1 - confidence_level).
+    n_rows : int
+        Rows that were counted.
+    alarmed : Moment or None
+        When the alarm was raised.
+    since : Moment or None
+        When the change began, most likely.
+    changes : tuple of Change
+        What has changed, the whole first.
+    calm, finding, advice : str
+        What is said without an alarm; what was found; and what to do.
+    """
+
+    question: str
+    alarm: bool
+    confidence_level: float
+    log_evidence: float
+    log_threshold: float
+    n_rows: int
+    alarmed: Moment | None
+    since: Moment | None
+    changes: tuple[Change, ...]
+    calm: str
+    finding: str
+    advice: str
+    taken_for_granted: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What was found, how sure that is, and under which assumption."""
+        chance = percent(1.0 - self.confidence_level)
+        if not self.alarm:
+            seen = f"after {counted(self.n_rows, 'row')}"
+            return f"{self.calm}, {seen}; a false alarm ever has probability {chance} at most, if {self._condition}."
+        parts = [self.finding]
+        if self.since is not None:
+            parts.append(f", since about {self.since}")
+        if self.changes:
+            parts.append(": " + "; ".join(map(str, self.changes[:4])))
+        parts.append(f". If nothing had changed, an alarm would ever be raised with probability {chance} at most, if ")
+        parts.append(f"{self._condition}. {self.advice}")
+        return "".join(parts)
+
+    @property
+    def _condition(self) -> str:
+        return " and ".join(self.taken_for_granted)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the probability of a false alarm rests on."""
+        return self.taken_for_granted
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else a reader should know."""
+        return self.remarks
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """What has changed, one row for all regions and one for each region that is named."""
+        columns = ("region", "rows", "rate_before", "rate_since", "lower", "upper")
+        values: dict[str, list[Any]] = {name: [] for name in columns}
+        for change in self.changes:
+            values["region"].append(change.name)
+            for name in columns[1:]:
+                values[name].append(getattr(change, name))
+        return (ResultTable("changes", values),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON values."""
+        facts = {
+            "question": self.question,
+            "alarm": self.alarm,
+            "confidence_level": self.confidence_level,
+            "log_evidence": self.log_evidence,
+            "log_threshold": self.log_threshold,
+            "rows": self.n_rows,
+            "alarmed": None if self.alarmed is None else self.alarmed.to_dict(),
+            "since": None if self.since is None else self.since.to_dict(),
+            "advice": self.advice if self.alarm else None,
+        }
+        return {**super().to_dict(), **facts}

@@ -1,0 +1,254 @@
+"""The martingales of all monitors: bets on a change, averaged over its direction, its size and its start.
+
+Each is a nonnegative martingale under its null hypothesis and starts at 1. By Ville's inequality it ever reaches
+1 / alpha with probability at most alpha. All sums are of logarithms.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.params.rules import check_state
+from calibrant.params.saved_state import read_count, read_counts, read_numbers
+
+SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
+"""Sizes of a change that bets are made on."""
+
+_MOST_STARTS = 200
+
+
+def later_start(number: int) -> int:
+    """After how many batches the start of this number, from 1 on, begins: two for each doubling.
+
+    >>> [later_start(number) for number in range(1, 10)]
+    [1, 2, 3, 4, 6, 8, 12, 16, 23]
+    """
+    return 1 if number == 1 else int(np.ceil(2.0 ** (number / 2.0)))
+
+
+def start_weight(number: int | IntArray) -> FloatArray:
+    """The weight of a start: 1/2 for the first, and 1 / (2 j (j + 1)) for number j; they add up to 1.
+
+    >>> round(float(start_weight(np.arange(10_000)).sum()), 3)
+    1.0
+    """
+    j = np.asarray(number, dtype=np.float64)
+    return np.asarray(np.where(j == 0, 0.5, 0.5 / np.maximum(j * (j + 1.0), 1.0)))
+
+
+def log_sum(logs: FloatArray) -> float:
+    """The logarithm of the sum of numbers that are given by their logarithms.
+
+    >>> round(log_sum(np.array([0.0, -np.inf, 0.0])), 3)
+    0.693
+    """
+    largest = float(np.max(logs))
+    if largest == -np.inf:
+        return largest
+    return largest + float(np.log(np.exp(logs - largest).sum()))
+
+
+@dataclass
+class ShiftMixture:
+    """Bets that independent N(0, 1) numbers have got another mean.
+
+    Each batch gives one z for each channel. Bets multiply by exp(c z - c^2 / 2), with c = d x a: a size d, a direction
+    x over the channels, and a stake a. All stakes are known before z, so each product is a martingale in the filtration
+    of the z, and so is the weighted sum over sizes, both signs, directions and starts. The weight of a start that has
+    not begun counts as it is.
+
+    The stake of a channel is a = strength * N_start / N: how far a change of 1 moves z, where the pool of N units has
+    only N_start from before the change.
+
+    Attributes
+    ----------
+    directions : float array of shape (n_directions, n_channels)
+        What is bet on: the same change in all channels, a slope, single channels.
+    weights : float array of shape (n_directions,)
+        Weights, which add up to 1.
+    sizes : float array
+        Sizes d.
+    first : float array of shape (n_starts, n_channels)
+        The size of the pool when each start began.
+    moved, spent : float arrays of shape (n_starts, n_channels)
+        Sums of a z and of a^2.
+    n_batches : int
+        Batches so far.
+    """
+
+    directions: FloatArray
+    weights: FloatArray
+    sizes: FloatArray = field(default_factory=lambda: SIZES)
+    first: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    moved: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    spent: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    n_batches: int = 0
+
+    def __post_init__(self) -> None:
+        if self.first.shape[0] == 0:
+            empty = np.zeros((0, self.directions.shape[1]))
+            self.first = empty
+            self.moved = empty
+            self.spent = empty
+
+    @property
+    def n_starts(self) -> int:
+        """How many starts have begun."""
+        return len(self.first)
+
+    def begins(self) -> bool:
+        """Whether a start begins with the next batch."""
+        return self.n_starts == 0 or self.n_batches >= later_start(self.n_starts)
+
+    def update(self, z: FloatArray, strength: FloatArray, pool: FloatArray) -> None:
+        """Take the numbers of a batch; `pool` is the size of the pool of each channel before the batch."""
+        if self.begins():
+            nothing = np.zeros((1, z.size))
+            self.first = np.concatenate([self.first, pool[None, :]])
+            self.moved = np.concatenate([self.moved, nothing])
+            self.spent = np.concatenate([self.spent, nothing])
+        stake = strength * (self.first / np.maximum(pool, 1.0))
+        self.moved = self.moved + stake * z
+        self.spent = self.spent + stake * stake
+        self.n_batches += 1
+
+    def log_parts(self) -> FloatArray:
+        """Logarithm of the weighted product of each start and direction, summed over sizes and signs."""
+        moved = self.moved @ self.directions.T
+        spent = self.spent @ (self.directions.T**2)
+        sizes = np.concatenate([self.sizes, -self.sizes])
+        logs = sizes * moved[..., None] - 0.5 * sizes**2 * spent[..., None]
+        largest = logs.max(axis=-1)
+        summed = largest + np.log(np.exp(logs - largest[..., None]).mean(axis=-1))
+        started = start_weight(np.arange(self.n_starts))
+        return np.asarray(summed + np.log(started)[:, None] + np.log(self.weights))
+
+    def log_evidence(self) -> float:
+        """Logarithm of the martingale."""
+        if self.n_starts == 0:
+            return 0.0
+        waiting = 1.0 - float(start_weight(np.arange(self.n_starts)).sum())
+        return log_sum(np.append(self.log_parts().ravel(), np.log(waiting)))
+
+    def likely_start(self) -> int:
+        """The number of the start with the largest part of the evidence."""
+        parts = self.log_parts()
+        return int(np.argmax([log_sum(row) for row in parts]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sums as plain JSON values; directions, weights and sizes are not among them."""
+        return {
+            "first": self.first.tolist(),
+            "moved": self.moved.tolist(),
+            "spent": self.spent.tolist(),
+            "n_batches": self.n_batches,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Take over what `to_dict` wrote."""
+        check_state(state, ("first", "moved", "spent", "n_batches"))
+        self.first = _read_table(state, "first", self.directions.shape[1], low=0.0)
+        self.moved = _read_table(state, "moved", self.directions.shape[1])
+        self.spent = _read_table(state, "spent", self.directions.shape[1], low=0.0)
+        self.n_batches = read_count(state, "n_batches")
+        due = 0
+        while due == 0 or later_start(due) < self.n_batches:
+            due += 1
+        due = due if self.n_batches else 0
+        if not len(self.first) == len(self.moved) == len(self.spent) == due:
+            raise InvalidValueError("first, moved and spent", f"have {due} starts", got=str(len(self.first)))
+        return self
+
+
+def _read_table(state: Mapping[str, Any], name: str, width: int, *, low: float = -np.inf) -> FloatArray:
+    """A list of rows of numbers, all of one length."""
+    rows = state[name]
+    if not isinstance(rows, list | tuple) or len(rows) > _MOST_STARTS:
+        raise InvalidValueError(name, "be a list of rows, one for each start", got=type(rows).__name__)
+    read = [read_numbers(row, name, size=width, low=low) for row in rows]
+    return np.array(read).reshape(len(read), width)
+
+
+@dataclass
+class RestartedBets:
+    """Bets that begin anew with every batch: M <- (M + w_t) F, for each of several kinds of bets.
+
+    F is the product of a batch's factors, each with expectation at most 1 given the past. With w_0 = 1/2 and
+    w_t = 1 / (2 t (t + 1)), M plus the weights not yet used is a nonnegative supermartingale that starts at 1.
+
+    Attributes
+    ----------
+    weights : float array of shape (n_bets,)
+        Weights of the kinds of bets, which add up to 1.
+    logs : float array of shape (n_bets,)
+        Logarithm of each M.
+    since : int array of shape (n_bets,)
+        With which batch the start began that is most of M.
+    n_batches : int
+        Batches so far.
+    """
+
+    weights: FloatArray
+    logs: FloatArray = field(default_factory=lambda: np.zeros(0))
+    since: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n_batches: int = 0
+
+    def __post_init__(self) -> None:
+        if self.logs.size == 0:
+            self.logs = np.full(self.weights.size, -np.inf)
+            self.since = np.zeros(self.weights.size, dtype=np.int64)
+
+    def update(self, log_factors: FloatArray) -> None:
+        """Take the logarithm of each factor of a batch."""
+        new = float(np.log(start_weight(self.n_batches)))
+        self.since = np.where(new >= self.logs, self.n_batches, self.since)
+        self.logs = np.logaddexp(self.logs, new) + log_factors
+        self.n_batches += 1
+
+    def log_evidence(self) -> float:
+        """Logarithm of the supermartingale."""
+        waiting = 0.5 / self.n_batches if self.n_batches else 1.0  # the sum of 1 / (2 t (t + 1)) from n on is 1 / (2 n)
+        return log_sum(np.append(self.logs + np.log(self.weights), np.log(waiting)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sums as plain JSON values."""
+        logs = [None if value == -np.inf else value for value in self.logs.tolist()]
+        return {"logs": logs, "since": self.since.tolist(), "n_batches": self.n_batches}
+
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Take over what `to_dict` wrote."""
+        check_state(state, ("logs", "since", "n_batches"))
+        size = self.weights.size
+        self.n_batches = read_count(state, "n_batches")
+        logs = state["logs"]
+        if not isinstance(logs, list | tuple):
+            raise InvalidValueError("logs", "be a list of numbers", got=type(logs).__name__)
+        filled = [-1e308 if value is None else value for value in logs]
+        found = read_numbers(filled, "logs", size=size)
+        self.logs = np.where(found == -1e308, -np.inf, found)
+        self.since = read_counts(state["since"], "since", size=size)
+        if (self.since > self.n_batches).any():
+            raise InvalidValueError("since", "be at most n_batches", got=str(int(self.since.max())))
+        return self
+
+
+def mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:
+    """Limits on the average conditional mean of numbers in [0, 1], valid at every moment with probability 1 - alpha.
+
+    exp(l S - l^2 n / 8), with S the sum of n numbers less their conditional means, is a supermartingale for every l
+    (Hoeffding's lemma). Averaged over l ~ N(0, 1 / r) it gives |S| <= sqrt((n/4 + r) ln((n/4 + r) / (r alpha^2))).
+
+    >>> low, high = mean_limits(500, 1000, 0.05)
+    >>> round(low, 3), round(high, 3)
+    (0.45, 0.55)
+    """
+    if n_rows == 0:
+        return 0.0, 1.0
+    width = 100.0  # r: narrowest for some hundreds of rows
+    variance = n_rows / 4.0 + width
+    most = float(np.sqrt(variance * (np.log(variance / width) - 2.0 * np.log(alpha))))
+    return max(0.0, (total - most) / n_rows), min(1.0, (total + most) / n_rows)

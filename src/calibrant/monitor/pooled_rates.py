@@ -1,0 +1,178 @@
+"""Have the rates of regions changed? Batches are compared with all rows before them, exactly."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.limits.sequences.centred import CentredBetaBinomial
+from calibrant.monitor.change import Change
+from calibrant.monitor.exact_scores import exact_scores
+from calibrant.monitor.martingale import ShiftMixture, mean_limits, start_weight
+from calibrant.monitor.watched import Watched
+from calibrant.params.random import RandomSource
+from calibrant.params.rules import check_state
+from calibrant.params.saved_state import read_count, read_counts
+
+LEVEL, SLOPE, SINGLE = 0.4, 0.1, 0.5
+"""Weights of bets on all regions alike, on a slope over the regions, and on single regions."""
+_CLEAR = 2.0  # standard deviations from which on a region is named
+_ROWS_A_REGION = 10  # of a batch, in the mean
+
+
+class PooledRates:
+    """A pool of rows of each region, and bets that a new batch has other rates.
+
+    The pool begins with the rows of calibration. Each batch gives one N(0, 1) number for each region and then joins the
+    pool; see `exact_scores`. Without rows of calibration, the first `reference` rows of the stream are the pool.
+    """
+
+    def __init__(self, watched: Watched, seed: int, reference: int, batch_rows: int | None) -> None:
+        self.watched = watched
+        size = watched.n_regions
+        self.reference = 0 if watched.has_counts else reference
+        self.batch_rows = _ROWS_A_REGION * size if batch_rows is None else batch_rows
+        self.pool_rows = watched.rows.copy()
+        self.pool_hits = watched.hits.copy()
+        self.waiting_rows = np.zeros(size, dtype=np.int64)
+        self.waiting_hits = np.zeros(size, dtype=np.int64)
+        self.first_hits = np.zeros((0, size), dtype=np.int64)
+        self.n_closed = 0
+        directions = np.concatenate([np.ones((1, size)), watched.slopes()[None, :], np.eye(size)])
+        weights = np.concatenate([[LEVEL, SLOPE], np.full(size, SINGLE / size)])
+        self.mixture = ShiftMixture(directions, weights)
+        self._variances = watched.variances()
+        self._source = RandomSource.of(seed, "drift of rates")
+
+    @property
+    def n_waiting(self) -> int:
+        """Rows that wait until their batch is large enough."""
+        return int(self.waiting_rows.sum())
+
+    @property
+    def in_reference(self) -> bool:
+        """Whether rows still fill the pool that later ones are compared with."""
+        return int(self.pool_rows.sum()) < self.reference
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the rows that wait are enough for a batch. It looks at numbers of rows, never at labels."""
+        return self.n_waiting >= self.batch_rows
+
+    @property
+    def begins(self) -> bool:
+        """Whether the next batch begins a start of bets."""
+        return not self.in_reference and self.mixture.begins()
+
+    def wait(self, rows: IntArray, hits: IntArray) -> None:
+        """Take rows and positive rows of each region."""
+        self.waiting_rows += rows
+        self.waiting_hits += hits
+
+    def close(self) -> None:
+        """Compare the rows that wait with the pool; then they join it."""
+        rows = self.waiting_rows
+        hits = self.waiting_hits
+        if not self.in_reference:
+            self._bet(rows, hits)
+        self.pool_rows = self.pool_rows + rows
+        self.pool_hits = self.pool_hits + hits
+        self.waiting_rows = np.zeros_like(rows)
+        self.waiting_hits = np.zeros_like(hits)
+        self.n_closed += 1
+
+    def _bet(self, rows: IntArray, hits: IntArray) -> None:
+        keys = np.uint64(self.n_closed * rows.size) + np.arange(rows.size, dtype=np.uint64)
+        z = exact_scores(self.pool_rows, self.pool_hits, rows, hits, self._source.uniforms(keys))
+        if self.mixture.begins():
+            self.first_hits = np.concatenate([self.first_hits, self.pool_hits[None, :]])
+        pool = self.pool_rows.astype(np.float64)
+        both = np.maximum(pool + rows, 1.0)
+        self.mixture.update(z, np.sqrt(self._variances * rows * pool / both), pool)
+
+    def clarity(self, start: int) -> FloatArray:
+        """For each region, how many standard deviations its rows since a start are off; positive for more hits."""
+        moved = self.mixture.moved[start]
+        spent = self.mixture.spent[start]
+        return np.asarray(np.divide(moved, np.sqrt(spent), out=np.zeros(moved.size), where=spent > 0.0))
+
+    def changes(self, start: int, alpha: float) -> tuple[Change, ...]:
+        """What has changed since a start: over all regions, then the regions in which it is clear.
+
+        All limits hold at once with probability at least 1 - alpha, if each region had one rate before the start and
+        has one since; a start's limits have its share of alpha, so that the start may be chosen afterwards.
+        """
+        size = self.watched.n_regions
+        before_rows = self.mixture.first[start].astype(np.int64)
+        before_hits = self.first_hits[start]
+        since_rows = self.pool_rows - before_rows
+        since_hits = self.pool_hits - before_hits
+        share = alpha * float(start_weight(start)) / 2.0
+        log_share = float(np.log(2.0 * size / share))
+        before = CentredBetaBinomial.limits_of(before_rows, before_hits, log_share)
+        since = CentredBetaBinomial.limits_of(since_rows, since_hits, log_share)
+        rates_before = before_hits / np.maximum(before_rows, 1)
+        rates_since = since_hits / np.maximum(since_rows, 1)
+        names = self.watched.partition.describe()
+        clarity = self.clarity(start)
+        order = np.argsort(-np.abs(clarity), kind="stable")
+        clear = [region for region in order.tolist() if abs(clarity[region]) >= _CLEAR] or order[:1].tolist()
+        found = [
+            Change(
+                region=region,
+                name=names[region],
+                rows=int(since_rows[region]),
+                rate_before=float(rates_before[region]),
+                rate_since=float(rates_since[region]),
+                lower=float(since.lower[region] - before.upper[region]),
+                upper=float(since.upper[region] - before.lower[region]),
+            )
+            for region in clear
+        ]
+        return (self._overall(since_rows, since_hits, rates_before, share), *found)
+
+    def _overall(self, rows: IntArray, hits: IntArray, rates_before: FloatArray, alpha: float) -> Change:
+        total = int(rows.sum())
+        expected = float(rates_before @ rows) / max(total, 1)
+        low, high = mean_limits(float(hits.sum()), total, alpha)
+        observed = float(hits.sum()) / max(total, 1)
+        return Change(None, "all regions", total, expected, observed, low - expected, high - expected)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts and the bets as plain JSON values."""
+        return {
+            "reference": self.reference,
+            "batch_rows": self.batch_rows,
+            "pool_rows": self.pool_rows.tolist(),
+            "pool_hits": self.pool_hits.tolist(),
+            "waiting_rows": self.waiting_rows.tolist(),
+            "waiting_hits": self.waiting_hits.tolist(),
+            "first_hits": self.first_hits.tolist(),
+            "n_closed": self.n_closed,
+            "mixture": self.mixture.to_dict(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `to_dict` wrote."""
+        size = self.watched.n_regions
+        counts = ("pool_rows", "pool_hits", "waiting_rows", "waiting_hits")
+        check_state(state, (*counts, "reference", "batch_rows", "first_hits", "n_closed", "mixture"))
+        for name in counts:
+            setattr(self, name, read_counts(state[name], name, size=size))
+        for kind in ("pool", "waiting"):
+            if (getattr(self, f"{kind}_hits") > getattr(self, f"{kind}_rows")).any():
+                raise InvalidValueError(f"{kind}_hits", f"be at most {kind}_rows")
+        if (self.pool_rows < self.watched.rows).any():
+            raise InvalidValueError("pool_rows", "hold the rows of calibration")
+        self.reference = read_count(state, "reference")
+        self.batch_rows = read_count(state, "batch_rows")
+        self.n_closed = read_count(state, "n_closed")
+        self.mixture.restore(state["mixture"])
+        if not isinstance(state["first_hits"], list | tuple) or len(state["first_hits"]) != self.mixture.n_starts:
+            raise InvalidValueError("first_hits", f"have {self.mixture.n_starts} starts")
+        rows = [read_counts(row, "first_hits", size=size) for row in state["first_hits"]]
+        self.first_hits = np.array(rows, dtype=np.int64).reshape(len(rows), size)
+        if (self.first_hits > self.mixture.first).any() or (self.mixture.first > self.pool_rows).any():
+            raise InvalidValueError("first", "be at most the rows of the pool, and at least first_hits")

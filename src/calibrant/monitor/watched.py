@@ -1,0 +1,198 @@
+"""What a monitor takes from a fitted calibrator: its regions, and the rows that were counted in them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.partition import Partition
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee.absorbed import rows_between
+from calibrant.params.labels import CODED, Classes
+from calibrant.params.rules import check_state
+from calibrant.params.saved_state import read_classes, read_counts, read_numbers
+
+_N_BINS = 10  # of a calibrator without regions
+_VARIANCE = 0.1  # of a label, where the edges are no probabilities
+_LEAST_VARIANCE = 0.005
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Regions, and what calibration counted strictly between their edges.
+
+    Attributes
+    ----------
+    partition : Partition
+        The regions of the score, or of what `mapped` makes of it.
+    classes : Classes
+        Both labels.
+    rows, hits : int arrays of shape (n_regions,)
+        Rows and positive rows of calibration strictly between edges; zeros where calibration counted none.
+    baseline : float array of shape (n_regions,)
+        A rate for each region, known before the stream begins.
+    mapped : ScoreCalibrator or None
+        What makes the values that the regions are cut from; None for the scores themselves.
+    n_calibration : int
+        Rows that the calibrator counted, or 0.
+    """
+
+    partition: Partition
+    classes: Classes
+    rows: IntArray
+    hits: IntArray
+    baseline: FloatArray
+    mapped: ScoreCalibrator | None = None
+    n_calibration: int = 0
+
+    @classmethod
+    def by(cls, calibrator: Any) -> Self:
+        """What is watched of a fitted calibrator, of the content of a model file, or over bare regions."""
+        if isinstance(calibrator, Partition):
+            return cls._without_counts(calibrator, CODED)
+        found = fitted_calibrator(calibrator)
+        classes = Classes(found.classes_, found.positive_index_)
+        if not isinstance(found, RegionCalibrator):
+            return cls._without_counts(_own_bins(found), classes)
+        tally = found.tally_
+        check_plain(tally, "rows that are independent and count the same")
+        between = rows_between(found.partition_, tally)
+        baseline = (tally.positives + 0.5) / (tally.counts + 1.0)
+        mapped = None if found.bins_of_score else found.base_  # type: ignore[attr-defined]
+        return cls(
+            found.partition_, classes, between.counts, between.positives, baseline, mapped, int(tally.counts.sum())
+        )
+
+    @classmethod
+    def _without_counts(cls, partition: Partition, classes: Classes) -> Self:
+        nothing = np.zeros(partition.n_regions, dtype=np.int64)
+        return cls(partition, classes, nothing, nothing, np.full(partition.n_regions, 0.5))
+
+    @property
+    def n_regions(self) -> int:
+        """How many regions there are."""
+        return self.partition.n_regions
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether calibration counted any row."""
+        return bool(self.rows.sum())
+
+    def prepared(self, scores: ArrayLike, segments: ArrayLike | None = None) -> Any:
+        """Checked scores, or what the calibrator makes of them, with their segments."""
+        values = scores if self.mapped is None else self.mapped.predict(scores)
+        column = self.classes.positive_index
+        return self.partition.prepare(values, segments, positive_column=column)
+
+    def between(self, prepared: Any) -> IndexArray:
+        """The region of each row; -1 at an edge value that calibration has chosen, which is left out."""
+        if not self.partition.has_absorbed:
+            return self.partition.membership(prepared)
+        bins = self.partition.as_bins()
+        region_of = bins.count_regions.copy()
+        region_of[bins.absorbed_cells] = -1
+        return np.asarray(region_of[bins.cells.regions_of(prepared)])
+
+    def variances(self) -> FloatArray:
+        """A guess at the variance of a label in each region, from the edges alone.
+
+        Stakes must not depend on labels in the pool. If all edges are probabilities, a region in their middle has the
+        variance m (1 - m). Otherwise it is a constant; a mixture over sizes makes up for that.
+        """
+        found = np.full(self.n_regions, _VARIANCE)
+        parts = self.partition.bins_by_segment
+        if not parts:
+            return found
+        bounds = np.concatenate([part.bounds for part in parts.values()])
+        inner = bounds[np.isfinite(bounds)]
+        if inner.size and inner.min() >= 0.0 and inner.max() <= 1.0:
+            middle = np.clip(bounds, 0.0, 1.0).mean(axis=1)
+            found = np.maximum(middle * (1.0 - middle), _LEAST_VARIANCE)
+        return found
+
+    def slopes(self) -> FloatArray:
+        """The place of each region among those of its segment, from -1 for the lowest scores to 1."""
+        parts = self.partition.bins_by_segment
+        sizes = [part.n_regions for part in parts.values()] if parts else [self.n_regions]
+        return np.concatenate([np.linspace(-1.0, 1.0, size) if size > 1 else np.zeros(1) for size in sizes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "partition": self.partition.to_dict(),
+            "classes": self.classes.labels.tolist(),
+            "positive_index": self.classes.positive_index,
+            "rows": self.rows.tolist(),
+            "hits": self.hits.tolist(),
+            "baseline": self.baseline.tolist(),
+            "mapped": None if self.mapped is None else self.mapped.to_dict(),
+            "n_calibration": self.n_calibration,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        keys = ("partition", "classes", "positive_index", "rows", "hits", "baseline", "mapped", "n_calibration")
+        check_state(state, keys)
+        partition = Partition.from_dict(state["partition"])
+        size = partition.n_regions
+        rows = read_counts(state["rows"], "rows", size=size)
+        hits = read_counts(state["hits"], "hits", size=size)
+        if (hits > rows).any():
+            raise InvalidValueError("hits", "be at most rows", got=str(int(hits.max())))
+        return cls(
+            partition,
+            read_classes(state["classes"], state["positive_index"]),
+            rows,
+            hits,
+            read_numbers(state["baseline"], "baseline", size=size, low=0.0, high=1.0),
+            None if state["mapped"] is None else ScoreCalibrator.from_dict(state["mapped"]),
+            int(read_counts([state["n_calibration"]], "n_calibration")[0]),
+        )
+
+
+def fitted_calibrator(calibrator: Any) -> ScoreCalibrator:
+    """A fitted calibrator of scores: itself, or that of a model file."""
+    found = getattr(calibrator, "calibrator", calibrator)
+    if not isinstance(found, ScoreCalibrator):
+        rule = "be a fitted calibrator of scores, or the content of a model file"
+        raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__)
+    check_is_fitted(found)
+    return found
+
+
+def check_plain(tally: Tally, rule: str) -> None:
+    """Raise for a calibrator that was fitted with groups or with importance weights."""
+    got = None
+    if tally.groups is not None:
+        got = "groups"
+    if tally.weights is not None:
+        got = "importance weights"
+    if got is not None:
+        advice = 'fit it without them, or watch days as units: DriftMonitor(calibrator.partition_, unit="day")'
+        raise InvalidValueError("calibrator", f"be fitted to {rule}", got=got, advice=advice)
+
+
+def _own_bins(calibrator: ScoreCalibrator) -> Partition:
+    """Bins of equal width over the scores that a calibrator without regions has seen; the end bins are open."""
+    low, high = calibrator.score_range_seen_ or (0.0, 1.0)
+    if low >= 0.0 and high <= 1.0:
+        low = 0.0
+        high = 1.0
+    edges = np.unique(np.linspace(low, high, _N_BINS + 1)[1:-1])
+    return Partition.from_edges(edges if high > low else np.empty(0))
+
+
+def counts_of(regions: IndexArray, codes: CodeArray | NDArray[Any], n_regions: int) -> tuple[IntArray, IntArray]:
+    """Rows and positive rows of each region; rows of no region are left out."""
+    inside = regions >= 0
+    rows = np.bincount(regions[inside], minlength=n_regions)
+    hits = np.bincount(regions[inside & (codes == 1)], minlength=n_regions)
+    return rows.astype(np.int64), hits.astype(np.int64)
