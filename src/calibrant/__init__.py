@@ -47,13 +47,17 @@ if TYPE_CHECKING:
     from calibrant.draw.report.report import Report as Report
     from calibrant.guarantee.guarantee import Guarantee as Guarantee
     from calibrant.limits.interval import Interval as Interval
+    from calibrant.monitor.drift import DriftMonitor as DriftMonitor
+    from calibrant.monitor.expected import ExpectedPerformance as ExpectedPerformance
+    from calibrant.monitor.expected import expected_performance as expected_performance
+    from calibrant.monitor.guarantee import GuaranteeMonitor as GuaranteeMonitor
+    from calibrant.monitor.score_drift import ScoreDriftMonitor as ScoreDriftMonitor
     from calibrant.multiclass.class_wise import ClassWiseCalibrator as ClassWiseCalibrator
     from calibrant.multiclass.top_label import TopLabelCalibrator as TopLabelCalibrator
     from calibrant.sample.sample import Sample as Sample
     from calibrant.sample.scored import scored as scored
     from calibrant.shift.covariate_shift import ShiftCalibrator as ShiftCalibrator
     from calibrant.shift.label_shift import LabelShiftCalibrator as LabelShiftCalibrator
-    from calibrant.streams.drift import DriftMonitor as DriftMonitor
     from calibrant.streams.online import OnlineCalibrator as OnlineCalibrator
 
 # Where each public name is defined. They are imported when first used, so that `import calibrant` costs next to
@@ -109,13 +113,19 @@ _NAMES = {
     "draw.report.report": ("Report",),
     "guarantee.guarantee": ("Guarantee",),
     "limits.interval": ("Interval",),
+    "monitor.drift": ("DriftMonitor",),
+    "monitor.expected": (
+        "ExpectedPerformance",
+        "expected_performance",
+    ),
+    "monitor.guarantee": ("GuaranteeMonitor",),
+    "monitor.score_drift": ("ScoreDriftMonitor",),
     "multiclass.class_wise": ("ClassWiseCalibrator",),
     "multiclass.top_label": ("TopLabelCalibrator",),
     "sample.scored": ("scored",),
     "sample.sample": ("Sample",),
     "shift.covariate_shift": ("ShiftCalibrator",),
     "shift.label_shift": ("LabelShiftCalibrator",),
-    "streams.drift": ("DriftMonitor",),
     "streams.online": ("OnlineCalibrator",),
 }
 _HOMES = {name: f"calibrant.{module}" for module, names in _NAMES.items() for name in names}
@@ -128,6 +138,7 @@ _DOORS = (
     "export",
     "intervals",
     "metrics",
+    "monitor",
     "multiclass",
     "partition",
     "ratios",

@@ -1,12 +1,13 @@
 """What an alarm tells: which regions, since about when, how large, and what to do next."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from calibrant.params.rules import Integer, check_state
 from calibrant.text.numbers import counted, limits, nearest, percent
-from calibrant.text.result import Result, ResultTable
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,10 @@ class Change:
         said = f"{self.name}: {nearest(self.rate_since)} instead of {nearest(self.rate_before)}"
         if self.lower is None or self.upper is None:
             return said
-        return f"{said} (difference in {limits(self.lower, self.upper)})"
+        return f"{said} (difference {limits(self.lower, self.upper)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MonitorResult(Result):
     """What a monitor has found so far.
 
@@ -100,14 +101,18 @@ class MonitorResult(Result):
         The logarithm of 1 / (1 - confidence_level).
     n_rows : int
         Rows that were counted.
+    calm, finding, advice : str
+        What is said without an alarm; what an alarm says; and what to do then.
     alarmed : Moment or None
         When the alarm was raised.
     since : Moment or None
         When the change began, most likely.
     changes : tuple of Change
         What has changed, the whole first.
-    calm, finding, advice : str
-        What is said without an alarm; what was found; and what to do.
+    assumptions : tuple of str
+        What the probability of a false alarm rests on.
+    notes : tuple of str
+        What else a reader should know.
     """
 
     question: str
@@ -116,66 +121,45 @@ class MonitorResult(Result):
     log_evidence: float
     log_threshold: float
     n_rows: int
-    alarmed: Moment | None
-    since: Moment | None
-    changes: tuple[Change, ...]
     calm: str
     finding: str
     advice: str
-    taken_for_granted: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    alarmed: Moment | None
+    since: Moment | None
+    changes: tuple[Change, ...]
+    assumptions: tuple[str, ...] = field()
+    notes: tuple[str, ...] = field()
 
     @property
     def sentence(self) -> str:
         """What was found, how sure that is, and under which assumption."""
         chance = percent(1.0 - self.confidence_level)
+        condition = " and ".join(self.assumptions)
         if not self.alarm:
             seen = f"after {counted(self.n_rows, 'row')}"
-            return f"{self.calm}, {seen}; a false alarm ever has probability {chance} at most, if {self._condition}."
+            return f"{self.calm}, {seen}; a false alarm ever has probability at most {chance}, if {condition}."
         parts = [self.finding]
         if self.since is not None:
             parts.append(f", since about {self.since}")
         if self.changes:
             parts.append(": " + "; ".join(map(str, self.changes[:4])))
-        parts.append(f". If nothing had changed, an alarm would ever be raised with probability {chance} at most, if ")
-        parts.append(f"{self._condition}. {self.advice}")
+        parts.append(
+            f". Without a change, the probability of ever raising an alarm is at most {chance}, if {condition}."
+        )
+        parts.append(f" {self.advice}")
         return "".join(parts)
-
-    @property
-    def _condition(self) -> str:
-        return " and ".join(self.taken_for_granted)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the probability of a false alarm rests on."""
-        return self.taken_for_granted
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What else a reader should know."""
-        return self.remarks
 
     def tables(self) -> tuple[ResultTable, ...]:
         """What has changed, one row for all regions and one for each region that is named."""
-        columns = ("region", "rows", "rate_before", "rate_since", "lower", "upper")
-        values: dict[str, list[Any]] = {name: [] for name in columns}
-        for change in self.changes:
-            values["region"].append(change.name)
-            for name in columns[1:]:
-                values[name].append(getattr(change, name))
-        return (ResultTable("changes", values),)
+        columns: dict[str, list[Any]] = {"region": [change.name for change in self.changes]}
+        columns["n_rows"] = [change.rows for change in self.changes]
+        for name in ("rate_before", "rate_since", "lower", "upper"):
+            columns[name] = [getattr(change, name) for change in self.changes]
+        return (ResultTable("changes", columns),)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values."""
-        facts = {
-            "question": self.question,
-            "alarm": self.alarm,
-            "confidence_level": self.confidence_level,
-            "log_evidence": self.log_evidence,
-            "log_threshold": self.log_threshold,
-            "rows": self.n_rows,
-            "alarmed": None if self.alarmed is None else self.alarmed.to_dict(),
-            "since": None if self.since is None else self.since.to_dict(),
-            "advice": self.advice if self.alarm else None,
-        }
-        return {**super().to_dict(), **facts}
+        found = Result.to_dict(self)
+        found["alarmed"] = None if self.alarmed is None else self.alarmed.to_dict()
+        found["since"] = None if self.since is None else self.since.to_dict()
+        return found

@@ -6,7 +6,7 @@ labels of calibration must be Y^W too: those known when a row was that old, unkn
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -79,9 +79,7 @@ def missing_labels(labels: NDArray[Any]) -> BoolArray:
     return np.zeros(labels.size, dtype=bool)
 
 
-def _too_late(
-    n_rows: int, maturity: float, at: ArrayLike | None, labelled_at: ArrayLike | None, now: Any
-) -> BoolArray:
+def _too_late(n_rows: int, maturity: float, at: ArrayLike | None, labelled_at: ArrayLike | None, now: Any) -> BoolArray:
     """Which labels came after the age of maturity; raise for rows that are not that old."""
     late = np.zeros(n_rows, dtype=bool)
     if at is None:
@@ -106,6 +104,13 @@ def _too_late(
     return late
 
 
+def _in_utc(entry: Any) -> Any:
+    """A date with a time zone, in UTC and without one; anything else as it is."""
+    if isinstance(entry, datetime) and entry.tzinfo is not None:
+        return entry.astimezone(UTC).replace(tzinfo=None)
+    return entry
+
+
 def days_of(times: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     """Times as numbers of days: numbers as they are, dates since 1970.
 
@@ -114,6 +119,8 @@ def days_of(times: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     """
     if n_rows == 0:
         return np.zeros(0)
+    if isinstance(times, list | tuple):
+        times = [_in_utc(entry) for entry in times]
     found = read_times(times, n_rows)
     if found.dtype.kind == "M":
         return np.asarray((found - np.datetime64(0, "s")) / np.timedelta64(1, "D"), dtype=np.float64)

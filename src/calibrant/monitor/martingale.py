@@ -186,26 +186,31 @@ class RestartedBets:
         Weights of the kinds of bets, which add up to 1.
     logs : float array of shape (n_bets,)
         Logarithm of each M.
+    best : float array of shape (n_bets,)
+        Logarithm of the largest part that a single start has in M.
     since : int array of shape (n_bets,)
-        With which batch the start began that is most of M.
+        With which batch that start began.
     n_batches : int
         Batches so far.
     """
 
     weights: FloatArray
     logs: FloatArray = field(default_factory=lambda: np.zeros(0))
+    best: FloatArray = field(default_factory=lambda: np.zeros(0))
     since: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n_batches: int = 0
 
     def __post_init__(self) -> None:
         if self.logs.size == 0:
             self.logs = np.full(self.weights.size, -np.inf)
+            self.best = np.full(self.weights.size, -np.inf)
             self.since = np.zeros(self.weights.size, dtype=np.int64)
 
     def update(self, log_factors: FloatArray) -> None:
         """Take the logarithm of each factor of a batch."""
         new = float(np.log(start_weight(self.n_batches)))
-        self.since = np.where(new >= self.logs, self.n_batches, self.since)
+        self.since = np.where(new >= self.best, self.n_batches, self.since)
+        self.best = np.maximum(self.best, new) + log_factors
         self.logs = np.logaddexp(self.logs, new) + log_factors
         self.n_batches += 1
 
@@ -216,24 +221,41 @@ class RestartedBets:
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain JSON values."""
-        logs = [None if value == -np.inf else value for value in self.logs.tolist()]
-        return {"logs": logs, "since": self.since.tolist(), "n_batches": self.n_batches}
+        return {
+            "logs": _without_infinities(self.logs),
+            "best": _without_infinities(self.best),
+            "since": self.since.tolist(),
+            "n_batches": self.n_batches,
+        }
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Take over what `to_dict` wrote."""
-        check_state(state, ("logs", "since", "n_batches"))
+        check_state(state, ("logs", "best", "since", "n_batches"))
         size = self.weights.size
         self.n_batches = read_count(state, "n_batches")
-        logs = state["logs"]
-        if not isinstance(logs, list | tuple):
-            raise InvalidValueError("logs", "be a list of numbers", got=type(logs).__name__)
-        filled = [-1e308 if value is None else value for value in logs]
-        found = read_numbers(filled, "logs", size=size)
-        self.logs = np.where(found == -1e308, -np.inf, found)
+        self.logs = _read_logs(state, "logs", size)
+        self.best = _read_logs(state, "best", size)
         self.since = read_counts(state["since"], "since", size=size)
         if (self.since > self.n_batches).any():
             raise InvalidValueError("since", "be at most n_batches", got=str(int(self.since.max())))
         return self
+
+
+def _without_infinities(logs: FloatArray) -> list[float | None]:
+    return [None if value == -np.inf else value for value in logs.tolist()]
+
+
+def _read_logs(state: Mapping[str, Any], name: str, size: int) -> FloatArray:
+    """Logarithms, where null is that of 0."""
+    logs = state[name]
+    if not isinstance(logs, list | tuple):
+        raise InvalidValueError(name, "be a list of numbers", got=type(logs).__name__)
+    known = [value for value in logs if value is not None]
+    found = np.full(len(logs), -np.inf)
+    found[[value is not None for value in logs]] = read_numbers(known, name)
+    if found.size != size:
+        raise InvalidValueError(name, f"have {size:,} entries", got=f"{found.size:,}")
+    return found
 
 
 def mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:

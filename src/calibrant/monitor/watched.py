@@ -1,7 +1,7 @@
 """What a monitor takes from a fitted calibrator: its regions, and the rows that were counted in them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -74,6 +74,10 @@ class Watched:
     def _without_counts(cls, partition: Partition, classes: Classes) -> Self:
         nothing = np.zeros(partition.n_regions, dtype=np.int64)
         return cls(partition, classes, nothing, nothing, np.full(partition.n_regions, 0.5))
+
+    def with_classes(self, classes: Classes) -> "Watched":
+        """The same regions, with other labels."""
+        return replace(self, classes=classes)
 
     @property
     def n_regions(self) -> int:

@@ -1,0 +1,18 @@
+"""Watching a calibrated model in production: tests for drift that are valid at every moment, and late labels."""
+
+from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.drift import DriftMonitor
+from calibrant.monitor.expected import ExpectedPerformance, expected_performance
+from calibrant.monitor.guarantee import GuaranteeMonitor
+from calibrant.monitor.score_drift import ScoreDriftMonitor
+
+__all__ = [
+    "Change",
+    "DriftMonitor",
+    "ExpectedPerformance",
+    "GuaranteeMonitor",
+    "Moment",
+    "MonitorResult",
+    "ScoreDriftMonitor",
+    "expected_performance",
+]

@@ -1,0 +1,385 @@
+"""Have the rates changed since calibration? A test that is exact although the rates were estimated."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, IndexArray, IntArray, Seed
+from calibrant.cells.partition import Partition
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.evidence import EvidenceMonitor
+from calibrant.monitor.late_labels import days_of, known_labels, maturity_days
+from calibrant.monitor.pooled_rates import PooledRates
+from calibrant.monitor.ranked_units import RankedUnits
+from calibrant.monitor.units import named_blocks, numbered_units, shown_time, unit_name
+from calibrant.monitor.watched import Watched, counts_of
+from calibrant.params.arrays import check_same_length
+from calibrant.params.labels import name_classes
+from calibrant.params.random import seed_number
+from calibrant.params.rules import Choice, Flag, Integer, Optional
+from calibrant.params.saved_state import check_schema
+from calibrant.text.numbers import counted
+
+_SCHEMA = "calibrant.drift/2"
+_REFERENCES = {"row": 2000, "day": 30, "week": 12, "block": 30}
+_ASSUMED_OF_ROWS = (
+    "labels within a bin are independent and had one rate in calibration and in the stream",
+    "which rows form a batch does not depend on labels",
+)
+_MATURE = "labels count as known at the age of maturity, in calibration too, and unknown ones as negative"
+
+
+class DriftMonitor(EvidenceMonitor):
+    """Watch whether the rate of each region is still the one that it had in calibration.
+
+    Claimed: while the rates stay, the probability that an alarm is *ever* raised is at most 1 - confidence_level. This
+    is exact although the rates are estimates, however few rows calibration had. Not claimed: that every change is
+    found. Scores that move between regions are no change, as long as the rate of each region stays.
+
+    Assumed, for ``unit="row"``: given which region each row falls into, the labels of a region are independent and have
+    one rate, in calibration and since; and which rows form a batch does not depend on labels. Rows of one day often
+    have something in common, and then this is too strict: use ``unit="day"``.
+
+    Assumed, for the other units: the days (or weeks, or blocks) of the stream are exchangeable. Rows within a day may
+    depend on each other in any way. Weekdays that differ break that: set `weekdays`, or use ``unit="week"``.
+
+    Parameters
+    ----------
+    calibrator : ScoreCalibrator, Model or Partition
+        A fitted calibrator, or the content of its model file. Its counted rows are the pool that new rows are compared
+        with. A calibrator without regions, such as `PlattCalibrator`, and a bare partition have no such rows; then the
+        first rows of the stream are the reference, and `summary` says so.
+    confidence_level : float, default=0.95
+        Probability that no false alarm is ever raised.
+    unit : {"row", "day", "week", "block"}, default="row"
+        What is independent. "day" and "week" need `at`, "block" needs `blocks`.
+    maturity : float or timedelta, default=None
+        The age, in days, at which a row counts, with the label known by then. See `calibrant.monitor.Monitor`.
+    reference : int, default=None
+        Rows, or units, that later ones are compared with, where calibration counted none: 2,000 rows, 30 days, 12 weeks
+        or 30 blocks. Units always need them, because calibration does not know its days.
+    batch_rows : int, default=None
+        Rows wait until there are this many, because tiny batches waste evidence. None is 10 for each region.
+    weekdays : bool, default=False
+        For ``unit="day"``: rank each day among those of the same weekday.
+    classes, pos_label : optional
+        Both labels and the positive one, for a bare partition; 0 and 1 by default.
+    random_state : int, Generator or None, default=None
+        Ties are broken at random. None draws a seed, which is kept in `seed` and saved.
+
+    Attributes
+    ----------
+    alarm : bool
+        Whether an alarm was raised; it stays raised.
+    changes : tuple of Change
+        After an alarm, what has changed.
+    seed : int
+        The seed.
+
+    Notes
+    -----
+    **Rows.** For a batch and a region let the pool have N rows, k of them positive, and the batch n rows, s of them
+    positive. Given k + s, s is hypergeometric; its randomised rank gives one N(0, 1) number z. Then the batch joins the
+    pool. All z are independent (`calibrant.monitor.exact_scores`). Bets exp(c z - c^2 / 2) are averaged over changes of
+    all regions alike, a slope over the regions, and single regions; over sizes of the change in log-odds from 0.05 to
+    0.8; and over starts, half of the weight at the beginning and two starts for each doubling after it. Stakes come
+    from edges and sizes alone: a stake that knew the labels of calibration would not be fair.
+
+    Rows at an edge value that calibration has chosen are left out. Rows with groups or weights are refused.
+
+    **Units.** Each unit's residual is ranked among all units so far (`calibrant.monitor.ranked_units`).
+
+    Memory does not grow with rows. With units it grows by one number each.
+
+    References
+    ----------
+    Ville (1939), "Étude critique de la notion de collectif". Vovk, Gammerman and Shafer (2005), "Algorithmic learning
+    in a random world", on martingales of ranks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import BinningCalibrator, DriftMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> calibrator = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=10_000) < scores)
+    >>> monitor = DriftMonitor(calibrator, random_state=0)
+    >>> for day in range(60):
+    ...     scores = rng.uniform(size=200)
+    ...     rate = scores if day < 30 else scores**1.3
+    ...     _ = monitor.update(scores, rng.uniform(size=200) < rate)
+    >>> monitor.alarm, monitor.changes[0].difference < 0
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        calibrator: Any,
+        *,
+        confidence_level: float = 0.95,
+        unit: str = "row",
+        maturity: Any = None,
+        reference: int | None = None,
+        batch_rows: int | None = None,
+        weekdays: bool = False,
+        classes: ArrayLike | None = None,
+        pos_label: Hashable = None,
+        random_state: Seed = None,
+    ) -> None:
+        watched = Watched.by(calibrator)
+        if classes is not None or pos_label is not None:
+            if not isinstance(calibrator, Partition):
+                rule = "be None with a calibrator, which knows its classes"
+                raise InvalidTypeError("classes and pos_label", rule)
+            named = name_classes((0, 1) if classes is None else classes, pos_label)
+            watched = watched.with_classes(named)
+        self._make(watched, confidence_level, unit, maturity, reference, batch_rows, weekdays, random_state)
+
+    def _make(
+        self,
+        watched: Watched,
+        confidence_level: Any,
+        unit: Any,
+        maturity: Any,
+        reference: Any,
+        batch_rows: Any,
+        weekdays: Any,
+        random_state: Any,
+    ) -> None:
+        self._begin(confidence_level)
+        self.watched = watched
+        self.unit = Choice(tuple(_REFERENCES)).check("unit", unit)
+        self.maturity = maturity_days(maturity)
+        self.weekdays = Flag().check("weekdays", weekdays)
+        if self.weekdays and self.unit != "day":
+            raise InvalidValueError("weekdays", 'be False unless unit="day"', got="True")
+        wanted = Optional(Integer(1)).check("reference", reference)
+        size = Optional(Integer(1)).check("batch_rows", batch_rows)
+        self.seed = seed_number(random_state)
+        reference = _REFERENCES[self.unit] if wanted is None else wanted
+        self._last_unit: str | None = None
+        if self.unit == "row":
+            self._test: PooledRates | RankedUnits = PooledRates(watched, self.seed, reference, size)
+        else:
+            self._test = RankedUnits(watched, self.seed, reference, self.weekdays)
+
+    @property
+    def partition(self) -> Partition:
+        """The regions."""
+        return self.watched.partition
+
+    @property
+    def in_reference(self) -> bool:
+        """Whether the stream still is the reference that later rows are compared with."""
+        return self._test.in_reference
+
+    def update(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        segments: ArrayLike | None = None,
+        at: ArrayLike | None = None,
+        labelled_at: ArrayLike | None = None,
+        now: Any = None,
+        blocks: ArrayLike | None = None,
+    ) -> Self:
+        """Take a batch of scores and labels.
+
+        Parameters
+        ----------
+        scores, y : array-like of shape (n,)
+            Scores and labels. With `maturity`, a label that is not known at that age is None or NaN.
+        segments : array-like of shape (n,), optional
+            For regions by segment.
+        at : array-like of shape (n,), optional
+            When each row was predicted: dates, or numbers of days. Needed for days and weeks.
+        labelled_at : array-like of shape (n,), optional
+            With `maturity`: when each label came. Labels that came later than at that age count as unknown.
+        now : date or number, optional
+            With `maturity` and `at`: rows that are younger raise an error.
+        blocks : array-like of shape (n,), optional
+            For ``unit="block"``: which block each row belongs to. All rows of a unit must be in one batch, and units
+            are taken in order.
+        """
+        labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
+        prepared = self.watched.prepared(scores, segments)
+        check_same_length(prepared, labels.codes)
+        regions = self.watched.between(prepared)
+        rows, hits = counts_of(regions, labels.codes, self.watched.n_regions)
+        time = None if at is None else shown_time(at, len(labels.codes))
+        if isinstance(self._test, PooledRates):
+            if blocks is not None:
+                raise InvalidTypeError("blocks", "be None for a monitor of rows", "blocks", 'set unit="block"')
+            with self._lock:
+                self._take_rows(self._test, rows, hits, time)
+            return self
+        units, names, kinds = self._units_of(len(labels.codes), at, blocks)
+        with self._lock:
+            self._take_units(self._test, regions, labels.codes, units, names, kinds)
+        return self
+
+    def update_counts(self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None) -> Self:
+        """Take a batch that was counted elsewhere: rows and positive rows of each region, strictly between edges."""
+        if not isinstance(self._test, PooledRates):
+            raise InvalidTypeError("unit", 'be "row" to take counts', got=repr(self.unit))
+        size = self.watched.n_regions
+        found = (np.asarray(rows, dtype=np.int64), np.asarray(positives, dtype=np.int64))
+        if found[0].shape != (size,) or found[1].shape != (size,) or (found[0] < found[1]).any() or found[1].min() < 0:
+            raise InvalidValueError("positives", f"lie between 0 and rows, in each of {size} regions")
+        with self._lock:
+            self._take_rows(self._test, *found, at)
+        return self
+
+    def _take_rows(self, test: PooledRates, rows: IntArray, hits: IntArray, time: str | None) -> None:
+        test.wait(rows, hits)
+        if test.is_due:
+            if test.begins:
+                self._starts.append(self._moment(test.n_closed))
+            self.n_rows += test.n_waiting
+            self._at = time or self._at
+            test.close()
+            self._look(test.n_closed)
+
+    def _units_of(
+        self, n_rows: int, at: ArrayLike | None, blocks: ArrayLike | None
+    ) -> tuple[IndexArray, list[str], list[int]]:
+        """The number of each row's unit, the name of each unit, and its weekday."""
+        if self.unit == "block":
+            units, names = named_blocks(blocks, n_rows)
+            return units, names, [0] * len(names)
+        if at is None:
+            raise InvalidTypeError("at", f'be given for unit="{self.unit}"', got="None")
+        units, days = numbered_units(days_of(at, n_rows, "at"), self.unit)
+        kinds = [(day + 3) % 7 if self.weekdays else 0 for day in days]  # 1970-01-01 was a Thursday
+        return units, [unit_name(day, self.unit) for day in days], kinds
+
+    def _take_units(
+        self,
+        test: RankedUnits,
+        regions: IndexArray,
+        codes: Any,
+        units: IndexArray,
+        names: list[str],
+        kinds: list[int],
+    ) -> None:
+        last = self._last_unit
+        again = last is not None and (last in names or (self.unit != "block" and names and names[0] < last))
+        if again:
+            rule = f"have all rows of a {self.unit} in one batch, and later ones later"
+            raise InvalidValueError("blocks" if self.unit == "block" else "at", rule, got=f"{names[0]} after {last}")
+        for number, name in enumerate(names):
+            here = units == number
+            rows, hits = counts_of(regions[here], codes[here], self.watched.n_regions)
+            if test.begins:
+                self._starts.append(self._moment(test.n_units))
+            self.n_rows += int(rows.sum())
+            self._at = name
+            test.take(rows, hits, kinds[number])
+            self._look(test.n_units)
+            self._last_unit = name
+
+    def _log_evidence(self) -> float:
+        return self._test.mixture.log_evidence()
+
+    def _since(self) -> Moment | None:
+        return self._starts[self._test.mixture.likely_start()] if self._starts else None
+
+    def _changes(self) -> tuple[Change, ...]:
+        start = self._test.mixture.likely_start()
+        if isinstance(self._test, PooledRates):
+            return self._test.changes(start, 1.0 - self.confidence_level)
+        return self._test.changes(start)
+
+    def summary(self) -> MonitorResult:
+        """What was found so far, as data and in words."""
+        with self._lock:
+            return MonitorResult(
+                question="rates",
+                alarm=self.alarm,
+                confidence_level=self.confidence_level,
+                log_evidence=self._largest,
+                log_threshold=self.log_threshold,
+                n_rows=self.n_rows,
+                calm="No sign that the rates have changed" + ("" if self.in_reference else self._compared),
+                finding="The rates have changed",
+                advice=self._advice,
+                alarmed=self._alarmed,
+                since=self._since() if self.alarm else None,
+                changes=self._changes() if self.alarm else (),
+                assumptions=self._assumed,
+                notes=self._notes,
+            )
+
+    @property
+    def _compared(self) -> str:
+        return " since calibration" if self.watched.has_counts and self.unit == "row" else " since the reference period"
+
+    @property
+    def _advice(self) -> str:
+        n_rows = self.watched.n_calibration
+        many = f"about {counted(n_rows, 'row')}, as many as calibration had" if n_rows else "rows"
+        return f"Recalibrate on {many}, from after the change."
+
+    @property
+    def _assumed(self) -> tuple[str, ...]:
+        assumed = _ASSUMED_OF_ROWS
+        if self.unit != "row":
+            alike = "days of one weekday" if self.weekdays else f"{self.unit}s"
+            assumed = (f"{alike} are exchangeable",)
+        return assumed if self.maturity is None else (*assumed, _MATURE)
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        notes = []
+        wanted = self._test.reference
+        if wanted:
+            noun = "row" if self.unit == "row" else self.unit
+            what = f"The first {counted(wanted, noun)} of the stream"
+            why = "" if self.unit != "row" else "; calibration counted no rows between edges"
+            verb = "will be" if self.in_reference else "were"
+            notes.append(f"{what} {verb} the reference that later ones are compared with{why}.")
+        if isinstance(self._test, PooledRates) and self._test.n_waiting:
+            notes.append(f"{counted(self._test.n_waiting, 'row')} wait for their batch of {self._test.batch_rows:,}.")
+        return tuple(notes)
+
+    def __repr__(self) -> str:
+        state = "alarm" if self.alarm else "no alarm"
+        return f"<DriftMonitor of {self.watched.n_regions} regions: {state} after {counted(self.n_rows, 'row')}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON values; `from_dict` reads it back."""
+        with self._lock:
+            return {
+                "schema": _SCHEMA,
+                **self._evidence_state(),
+                "watched": self.watched.to_dict(),
+                "unit": self.unit,
+                "maturity": self.maturity,
+                "weekdays": self.weekdays,
+                "seed": self.seed,
+                "last_unit": self._last_unit,
+                "test": self._test.to_dict(),
+            }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        keys = ("confidence_level", "watched", "unit", "maturity", "weekdays", "seed", "last_unit", "test")
+        check_schema(state, _SCHEMA, keys)
+        monitor = cls.__new__(cls)
+        watched = Watched.from_dict(state["watched"])
+        settings = (state["confidence_level"], state["unit"], state["maturity"], None, None, state["weekdays"])
+        seed = Integer(0).check("seed", state["seed"])
+        monitor._make(watched, *settings, seed)
+        monitor._test.restore(state["test"])
+        last = state["last_unit"]
+        if last is not None and not isinstance(last, str):
+            raise InvalidTypeError("last_unit", "be text or null", got=type(last).__name__)
+        monitor._last_unit = last
+        monitor._restore_evidence(state)
+        if len(monitor._starts) != monitor._test.mixture.n_starts:
+            raise InvalidValueError("starts", f"be {monitor._test.mixture.n_starts} moments")
+        return monitor

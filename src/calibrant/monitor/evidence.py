@@ -1,0 +1,112 @@
+"""What all monitors have in common: evidence that is looked at after each batch, and an alarm that stays raised."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant._lock import Locked
+from calibrant.errors import InvalidValueError
+from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.params.rules import OPEN_UNIT, check_state
+from calibrant.params.saved_state import read_count, read_numbers
+
+_ROUNDING = 1e-9  # of saved evidence
+
+
+class EvidenceMonitor(Locked):
+    """A test that may be looked at after every batch. A subclass implements `_log_evidence`, and what is said.
+
+    Several threads may update it; their batches are taken one at a time.
+    """
+
+    confidence_level: float
+    n_rows: int
+    """Rows that were counted."""
+
+    def _begin(self, confidence_level: float) -> None:
+        self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
+        self.n_rows = 0
+        self._largest = 0.0
+        self._alarmed: Moment | None = None
+        self._starts: list[Moment] = []
+        self._at: str | None = None
+
+    @property
+    def log_threshold(self) -> float:
+        """Evidence at which an alarm is raised: log(1 / alpha)."""
+        return -float(np.log1p(-self.confidence_level))
+
+    @property
+    def log_evidence(self) -> float:
+        """Logarithm of the martingale now; the alarm depends on its largest value so far."""
+        with self._lock:
+            return self._log_evidence()
+
+    @property
+    def alarm(self) -> bool:
+        """Whether an alarm was ever raised."""
+        return self._alarmed is not None
+
+    @property
+    def verdict(self) -> str:
+        """What can be said, in words."""
+        return self.summary().sentence
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What has changed, after an alarm: over all regions first, then the regions in which it is clear."""
+        with self._lock:
+            return self._changes() if self.alarm else ()
+
+    @abstractmethod
+    def summary(self) -> MonitorResult:
+        """What was found so far, as data and in words."""
+
+    @abstractmethod
+    def _log_evidence(self) -> float:
+        """The logarithm of the martingale."""
+
+    @abstractmethod
+    def _changes(self) -> tuple[Change, ...]:
+        """What has changed since the most likely start."""
+
+    @abstractmethod
+    def _since(self) -> Moment | None:
+        """The most likely start."""
+
+    def _moment(self, batch: int) -> Moment:
+        return Moment(batch, self.n_rows, self._at)
+
+    def _look(self, batch: int) -> None:
+        """Look at the evidence after a batch."""
+        now = self._log_evidence()
+        self._largest = max(self._largest, now)
+        if self._alarmed is None and now >= self.log_threshold:
+            self._alarmed = self._moment(batch)
+
+    def _evidence_state(self) -> dict[str, Any]:
+        return {
+            "confidence_level": self.confidence_level,
+            "n_rows": self.n_rows,
+            "largest": self._largest,
+            "alarmed": None if self._alarmed is None else self._alarmed.to_dict(),
+            "starts": [moment.to_dict() for moment in self._starts],
+            "at": self._at,
+        }
+
+    def _restore_evidence(self, state: Mapping[str, Any]) -> None:
+        """Take over what `_evidence_state` wrote, once the bets are restored."""
+        check_state(state, ("n_rows", "largest", "alarmed", "starts", "at"))
+        self.n_rows = read_count(state, "n_rows")
+        self._largest = float(read_numbers([state["largest"]], "largest", low=0.0)[0])
+        self._alarmed = None if state["alarmed"] is None else Moment.from_dict(state["alarmed"])
+        if not isinstance(state["starts"], list | tuple):
+            raise InvalidValueError("starts", "be a list", got=type(state["starts"]).__name__)
+        self._starts = [Moment.from_dict(moment) for moment in state["starts"]]
+        self._at = None if state["at"] is None else str(state["at"])
+        if self._largest < self._log_evidence() - _ROUNDING:
+            raise InvalidValueError("largest", "be at least the evidence of the saved bets", got=str(self._largest))
+        if (self._alarmed is not None) != (self._largest >= self.log_threshold):
+            raise InvalidValueError("alarmed", "be a moment if, and only if, the evidence was large enough")

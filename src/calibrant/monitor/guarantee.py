@@ -1,0 +1,323 @@
+"""Is the guarantee still kept? Bets against the limits of each region."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
+from calibrant.calibrators.piecewise import PiecewiseCalibrator
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.limits.sequences.centred import CentredBetaBinomial
+from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.evidence import EvidenceMonitor
+from calibrant.monitor.late_labels import known_labels, maturity_days
+from calibrant.monitor.martingale import RestartedBets, log_sum, mean_limits, start_weight
+from calibrant.monitor.units import shown_time
+from calibrant.monitor.watched import Watched, check_plain, counts_of, fitted_calibrator
+from calibrant.params.arrays import check_same_length
+from calibrant.params.saved_state import check_schema, read_numbers
+from calibrant.text.numbers import counted, percent
+
+_SCHEMA = "calibrant.guarantee-monitor/1"
+_SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
+_FEW = 0.9  # of the largest bet that cannot lose everything
+_LEAST = 1e-9
+_ASSUMED = "given earlier labels, a row of a bin is positive with a probability within the bin's limits"
+_ASSUMED_OF_CURVE = (
+    "given earlier labels, the average error of the predictions of a bin's next row is within the bin's limits"
+)
+_MATURE = "labels count as known at the age of maturity; bets on rates that are too low count unknown ones as positive"
+
+
+@dataclass(frozen=True, eq=False)
+class _Limits:
+    """What is bet against: that the mean of Z = Y - h lies in [lower, upper], in each region.
+
+    For bins h is 0 and these are limits of the rate. For a curve h is the prediction, between `least` and `most`.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    least: FloatArray
+    most: FloatArray
+    value: FloatArray
+    is_curve: bool
+
+    @classmethod
+    def of(cls, calibrator: RegionCalibrator) -> Self:
+        guarantee = calibrator.guarantee_
+        if isinstance(calibrator, PiecewiseCalibrator) and guarantee.errors is not None:
+            least, most = calibrator.pieces_.range(calibrator.partition_.as_bins())
+            return cls(guarantee.errors.lower, guarantee.errors.upper, least, most, guarantee.value, True)
+        nothing = np.zeros(guarantee.value.size)
+        return cls(guarantee.lower, guarantee.upper, nothing, nothing, guarantee.value, False)
+
+    def stakes(self) -> FloatArray:
+        """The bet of each region, direction (up, down) and size."""
+        growth = np.expm1(_SIZES)
+        centre = self.value if self.is_curve else np.zeros_like(self.value)
+        high = np.clip(centre + self.upper, 0.0, 1.0)[:, None]
+        low = np.clip(centre + self.lower, 0.0, 1.0)[:, None]
+        up = growth / (1.0 + high * growth)
+        down = growth / (1.0 + (1.0 - low) * growth)
+        if self.is_curve:
+            up = np.minimum(up, _FEW / np.maximum(self.upper + self.most, _LEAST)[:, None])
+            down = np.minimum(down, _FEW / np.maximum(1.0 - self.least - self.lower, _LEAST)[:, None])
+        return np.stack([up, down], axis=1)
+
+
+class GuaranteeMonitor(EvidenceMonitor):
+    """Watch whether the guarantee of a calibrator is still kept.
+
+    Claimed: while the guarantee is kept, the probability that an alarm is *ever* raised is at most
+    1 - confidence_level. It is kept while, given earlier labels, the rate of every region lies within its limits; for a
+    curve, the average error of its predictions. The rates may move within the limits. If they are those of
+    calibration, the probability of an alarm is at most 1 - confidence_level plus that of the guarantee's own failure.
+
+    `DriftMonitor` finds smaller changes; this one raises no alarm for changes that the guarantee covers.
+
+    Parameters
+    ----------
+    calibrator : ScoreCalibrator or Model
+        A fitted calibrator with a guarantee, or the content of its model file.
+    confidence_level : float, default=0.95
+        Probability that no false alarm is ever raised.
+    maturity : float or timedelta, default=None
+        The age, in days, at which a row counts, with the label known by then. Bets that a rate is too high count
+        unknown labels as negative, and bets that it is too low count them as positive.
+
+    Notes
+    -----
+    For each region, direction and d = 0.05, 0.1, ..., 1.6: M <- (M + w_t) F with
+    F = exp(d s - n ln(1 + U (e^d - 1))) for a batch of n rows, s of them positive, against the upper limit U; mirrored
+    against the lower one. Given the past each row's factor has expectation at most 1 while the rate is at most U. For a
+    curve F is the product of 1 + lam (Y - h - upper), with lam at most 0.9 / (upper - lo), lo the smallest possible
+    Y - h. Half of the weight is on single regions, half on products over all regions. With w_0 = 1/2 and
+    w_t = 1 / (2 t (t + 1)) the weighted sum is a supermartingale that starts at 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import BinningCalibrator, GuaranteeMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> calibrator = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=10_000) < scores)
+    >>> monitor = GuaranteeMonitor(calibrator)
+    >>> later = rng.uniform(size=3000)
+    >>> monitor.update(later, rng.uniform(size=3000) < later).alarm
+    False
+    >>> monitor.update(later, rng.uniform(size=3000) < later**1.5).alarm
+    True
+    """
+
+    def __init__(self, calibrator: Any, *, confidence_level: float = 0.95, maturity: Any = None) -> None:
+        found = fitted_calibrator(calibrator)
+        if not isinstance(found, RegionCalibrator) or not isinstance(found.guarantee_, Guarantee):
+            advice = "use BinningCalibrator or AnchoredCalibrator, or DriftMonitor, which needs no guarantee"
+            got = type(found).__name__
+            raise InvalidValueError("calibrator", "have a guarantee for each region", got=got, advice=advice)
+        check_plain(found.tally_, "rows that are independent and count the same")
+        self._begin(confidence_level)
+        self.maturity = maturity_days(maturity)
+        self.calibrator = found
+        self.watched = Watched.by(found)
+        self._limits = _Limits.of(found)
+        self._stakes = self._limits.stakes()
+        size = self.watched.n_regions
+        n_bets = 2 * _SIZES.size
+        of_regions = np.full(size * n_bets, 0.5 / (size * n_bets))
+        of_all = np.full(n_bets, 0.5 / n_bets)
+        weights = np.concatenate([of_regions, of_all])
+        self._bets = RestartedBets(weights)
+        self._sums = np.zeros((3, weights.size))  # since each start: rows, hits, hits that were predicted
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return (self.watched.n_regions + 1, 2, _SIZES.size)
+
+    def update(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        segments: ArrayLike | None = None,
+        at: ArrayLike | None = None,
+        labelled_at: ArrayLike | None = None,
+        now: Any = None,
+    ) -> Self:
+        """Take a batch of scores and labels; the parameters are those of `DriftMonitor.update`."""
+        labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
+        prepared = self.watched.prepared(scores, segments)
+        check_same_length(prepared, labels.codes)
+        regions = self.watched.partition.membership(prepared)
+        above = labels.codes
+        below = np.where(labels.unknown, 1, labels.codes).astype(np.uint8)
+        predicted = self._predicted(scores, segments, regions)
+        factors = self._log_factors(regions, above, below, predicted)
+        rows, hits = counts_of(regions, above, self.watched.n_regions)
+        inside = regions >= 0
+        expected = np.bincount(regions[inside], predicted[inside], minlength=rows.size)
+        time = None if at is None else shown_time(at, len(above))
+        with self._lock:
+            self._starts.append(self._moment(self._bets.n_batches))
+            self._bets.update(factors.ravel())
+            self._add(np.stack([rows, hits, expected]))
+            self.n_rows += int(rows.sum())
+            self._at = time or self._at
+            self._forget()
+            self._look(self._bets.n_batches)
+        return self
+
+    def _predicted(self, scores: ArrayLike, segments: ArrayLike | None, regions: IndexArray) -> FloatArray:
+        """The prediction for each row."""
+        if not self._limits.is_curve:
+            return self._limits.value[np.maximum(regions, 0)]
+        named = {} if segments is None else {"segments": segments}
+        return np.asarray(self.calibrator.predict(scores, **named), dtype=np.float64)
+
+    def _log_factors(
+        self, regions: IndexArray, above: CodeArray, below: CodeArray, predicted: FloatArray
+    ) -> FloatArray:
+        """The logarithm of each factor: of single regions, and in the last row of all regions."""
+        found = np.zeros(self._shape)
+        size = self.watched.n_regions
+        if self._limits.is_curve:
+            inside = np.flatnonzero(regions >= 0)
+            where = regions[inside]
+            over = above[inside] - predicted[inside] - self._limits.upper[where]
+            under = self._limits.lower[where] - below[inside] + predicted[inside]
+            for number in range(_SIZES.size):
+                for direction, error in enumerate((over, under)):
+                    gains = np.log1p(self._stakes[where, direction, number] * error)
+                    found[:size, direction, number] = np.bincount(where, gains, minlength=size)
+        else:
+            rows, hits = counts_of(regions, above, size)
+            misses = rows - counts_of(regions, below, size)[1]
+            growth = np.expm1(_SIZES)
+            high = np.log1p(self._limits.upper[:, None] * growth)
+            low = np.log1p((1.0 - self._limits.lower[:, None]) * growth)
+            found[:size, 0] = hits[:, None] * _SIZES - rows[:, None] * high
+            found[:size, 1] = misses[:, None] * _SIZES - rows[:, None] * low
+        found[size] = found[:size].sum(axis=0)
+        return found
+
+    def _add(self, counts: FloatArray) -> None:
+        """Add a batch to the sums since each start, which begin anew where a start does."""
+        anew = self._bets.since == self._bets.n_batches - 1
+        each = np.concatenate([counts, counts.sum(axis=1, keepdims=True)], axis=1)
+        repeated = np.repeat(each, 2 * _SIZES.size, axis=1)
+        self._sums = np.where(anew, 0.0, self._sums) + repeated
+
+    def _forget(self) -> None:
+        """Keep only the moments of starts that bets still refer to, by batch."""
+        needed = set(self._bets.since.tolist())
+        self._starts = [moment for moment in self._starts if moment.batch in needed]
+
+    def _log_evidence(self) -> float:
+        return self._bets.log_evidence()
+
+    def _likely(self) -> int:
+        """The bet with the largest part of the evidence."""
+        return int(np.argmax(self._bets.logs + np.log(self._bets.weights)))
+
+    def _since(self) -> Moment | None:
+        batch = int(self._bets.since[self._likely()])
+        found = [moment for moment in self._starts if moment.batch == batch]
+        return found[0] if found else None
+
+    def _changes(self) -> tuple[Change, ...]:
+        parts = (self._bets.logs + np.log(self._bets.weights)).reshape(self._shape[0], -1)
+        evidence = np.array([log_sum(row) for row in parts])
+        best = parts.argmax(axis=1)
+        regions = self.watched.n_regions
+        names = (*self.watched.partition.describe(), "all regions")
+        order = [regions, *np.argsort(-evidence[:-1], kind="stable").tolist()]
+        alpha = (1.0 - self.confidence_level) / (regions + 1)
+        found = []
+        for region in order:
+            bet = region * parts.shape[1] + int(best[region])
+            rows, hits, predicted = self._sums[:, bet].tolist()
+            share = alpha * float(start_weight(int(self._bets.since[bet])))
+            low, high = self._rate_limits(int(hits), int(rows), share, one_rate=region < regions)
+            total = max(rows, 1.0)
+            value = predicted / total
+            number = None if region == regions else region
+            found.append(Change(number, names[region], int(rows), value, hits / total, low - value, high - value))
+        clear = [change for change in found[1:] if not (change.lower or 0.0) <= 0.0 <= (change.upper or 0.0)]
+        return (found[0], *(clear or found[1:2]))
+
+    def _rate_limits(self, hits: int, rows: int, alpha: float, *, one_rate: bool) -> tuple[float, float]:
+        """Limits on the rate since a start; narrower where rows have one rate since then."""
+        if self._limits.is_curve or not one_rate:
+            return mean_limits(hits, rows, alpha)
+        counts = (np.array([rows]), np.array([hits]))
+        found = CentredBetaBinomial.limits_of(*counts, -float(np.log(alpha)))
+        return float(found.lower[0]), float(found.upper[0])
+
+    def summary(self) -> MonitorResult:
+        """What was found so far, as data and in words."""
+        guarantee = self.calibrator.guarantee_
+        failure = percent(1.0 - guarantee.confidence_level)
+        chance = percent(2.0 - self.confidence_level - guarantee.confidence_level)
+        with self._lock:
+            return MonitorResult(
+                question="guarantee",
+                alarm=self.alarm,
+                confidence_level=self.confidence_level,
+                log_evidence=self._largest,
+                log_threshold=self.log_threshold,
+                n_rows=self.n_rows,
+                calm="No sign that the guarantee is broken",
+                finding="The guarantee no longer holds",
+                advice=f"Recalibrate on about {counted(guarantee.n_rows, 'row')}, as many as calibration had.",
+                alarmed=self._alarmed,
+                since=self._since() if self.alarm else None,
+                changes=self._changes() if self.alarm else (),
+                assumptions=self._assumed,
+                notes=(
+                    f"The guarantee itself may fail, with probability {failure} at most. So if all rates are those of "
+                    f"calibration, an alarm has probability {chance} at most.",
+                ),
+            )
+
+    @property
+    def _assumed(self) -> tuple[str, ...]:
+        assumed = _ASSUMED_OF_CURVE if self._limits.is_curve else _ASSUMED
+        return (assumed,) if self.maturity is None else (assumed, _MATURE)
+
+    def __repr__(self) -> str:
+        state = "alarm" if self.alarm else "no alarm"
+        return f"<GuaranteeMonitor of {self.watched.n_regions} regions: {state} after {counted(self.n_rows, 'row')}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON values; `from_dict` reads it back."""
+        with self._lock:
+            return {
+                "schema": _SCHEMA,
+                **self._evidence_state(),
+                "calibrator": self.calibrator.to_dict(),
+                "maturity": self.maturity,
+                "bets": self._bets.to_dict(),
+                "sums": self._sums.tolist(),
+            }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_schema(state, _SCHEMA, ("confidence_level", "calibrator", "maturity", "bets", "sums"))
+        calibrator = ScoreCalibrator.from_dict(state["calibrator"])
+        level = state["confidence_level"]
+        monitor = cls(calibrator, confidence_level=level, maturity=state["maturity"])
+        monitor._bets.restore(state["bets"])
+        sums = state["sums"]
+        if not isinstance(sums, list | tuple) or len(sums) != 3:
+            raise InvalidValueError("sums", "be three lists of numbers")
+        size = monitor._bets.weights.size
+        monitor._sums = np.array([read_numbers(numbers, "sums", size=size, low=0.0) for numbers in sums])
+        monitor._restore_evidence(state)
+        return monitor

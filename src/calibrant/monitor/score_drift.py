@@ -1,0 +1,255 @@
+"""Have the scores changed? A test that needs no labels."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, IntArray, Seed
+from calibrant.cells.partition import Partition
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.errors import InvalidValueError
+from calibrant.limits.sequences.centred import CentredBetaBinomial
+from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.evidence import EvidenceMonitor
+from calibrant.monitor.exact_scores import exact_scores
+from calibrant.monitor.martingale import ShiftMixture, start_weight
+from calibrant.monitor.pooled_rates import LEVEL, SINGLE, SLOPE
+from calibrant.monitor.units import shown_time
+from calibrant.params.arrays import as_scores
+from calibrant.params.random import RandomSource, seed_number
+from calibrant.params.rules import Integer
+from calibrant.params.saved_state import check_schema, read_count, read_counts, read_numbers
+from calibrant.text.numbers import counted
+
+_SCHEMA = "calibrant.score-drift/1"
+_ROWS_A_BIN = 20  # that cut the bins, at most a tenth of the reference
+_BATCH_ROWS = 100
+_CLEAR = 2.0
+_ASSUMED = (
+    "scores of the reference and of the stream are independent draws from one distribution",
+    "which rows form a batch does not depend on scores",
+)
+
+
+class ScoreDriftMonitor(EvidenceMonitor):
+    """Watch whether scores still have the distribution of a reference; no labels are needed.
+
+    Claimed: while they have, the probability that an alarm is *ever* raised is at most 1 - confidence_level. This is
+    exact although the distribution is known from a sample only. Assumed: the scores of the reference and of the stream
+    are independent draws. Scores that have moved need not break a guarantee; see `expected_performance`.
+
+    Parameters
+    ----------
+    reference : array-like of shape (n,)
+        Scores to compare with, such as those of the calibration rows.
+    n_bins : int, default=20
+        Number of bins. A random tenth of the reference, at most 20 rows for each bin, cuts them and is not compared.
+    confidence_level : float, default=0.95
+        Probability that no false alarm is ever raised.
+    random_state : int, Generator or None, default=None
+        None draws a seed, which is kept in `seed` and saved.
+
+    Notes
+    -----
+    Go down from the highest bin. Given how many of pool and batch together lie in bin b and in bins up to b, and how
+    many of the batch lie in bins up to b, those of the batch in bin b are hypergeometric. This gives one independent
+    N(0, 1) number for each bin but the lowest, and the bets of `DriftMonitor`. Bins between quantiles of the pool
+    itself would not be exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import ScoreDriftMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = ScoreDriftMonitor(rng.normal(size=5000), random_state=0)
+    >>> monitor.update(rng.normal(size=2000)).alarm
+    False
+    >>> monitor.update(rng.normal(loc=0.3, size=2000)).alarm
+    True
+    """
+
+    def __init__(
+        self,
+        reference: ArrayLike,
+        *,
+        n_bins: int = 20,
+        confidence_level: float = 0.95,
+        random_state: Seed = None,
+    ) -> None:
+        scores = np.asarray(as_scores(reference), dtype=np.float64)
+        wanted = Integer(2).check("n_bins", n_bins)
+        if scores.size < 10 * wanted:
+            rule = f"have at least 10 scores for each of {wanted} bins"
+            raise InvalidValueError("reference", rule, got=counted(scores.size, "score"))
+        seed = seed_number(random_state)
+        n_pilot = max(wanted, min(_ROWS_A_BIN * wanted, scores.size // 10))
+        order = RandomSource.of(seed, "pilot of scores").order(scores.size)
+        pilot = scores[order[:n_pilot]]
+        bins = ScorePartition.from_other_scores(pilot, wanted)
+        if bins.n_regions < 2:
+            raise InvalidValueError("reference", "have scores that differ", got="one score nearly everywhere")
+        shares = (_counts(bins, pilot) + 0.5) / (n_pilot + 0.5 * bins.n_regions)
+        self._make(bins, shares.tolist(), _counts(bins, scores[order[n_pilot:]]), confidence_level, seed)
+
+    def _make(self, bins: Partition, shares: list[float], pool: IntArray, confidence_level: float, seed: int) -> None:
+        self._begin(confidence_level)
+        self.partition = bins
+        self.seed = seed
+        self._shares = np.array(shares)
+        self._pool = pool
+        self._waiting = np.zeros_like(pool)
+        self._first = np.zeros((0, pool.size), dtype=np.int64)
+        self._n_closed = 0
+        n_channels = pool.size - 1
+        slope = np.linspace(-1.0, 1.0, n_channels) if n_channels > 1 else np.zeros(1)
+        directions = np.concatenate([np.ones((1, n_channels)), slope[None, :], np.eye(n_channels)])
+        weights = np.concatenate([[LEVEL, SLOPE], np.full(n_channels, SINGLE / n_channels)])
+        self._mixture = ShiftMixture(directions, weights)
+        self._source = RandomSource.of(seed, "drift of scores")
+
+    def update(self, scores: ArrayLike, *, at: ArrayLike | None = None) -> Self:
+        """Take a batch of scores; `at` are their times, for the story of an alarm."""
+        prepared = as_scores(scores)
+        counts = _counts(self.partition, np.asarray(prepared, dtype=np.float64))
+        time = None if at is None else shown_time(at, len(prepared))
+        with self._lock:
+            self._waiting = self._waiting + counts
+            if int(self._waiting.sum()) >= _BATCH_ROWS:
+                self._close(time)
+        return self
+
+    def _close(self, time: str | None) -> None:
+        batch = self._waiting
+        pool = self._pool
+        if self._mixture.begins():
+            self._starts.append(self._moment(self._n_closed))
+            self._first = np.concatenate([self._first, pool[None, :]])
+        up_to = np.cumsum(batch)[1:]
+        pool_up_to = np.cumsum(pool)[1:]
+        keys = np.uint64(self._n_closed * up_to.size) + np.arange(up_to.size, dtype=np.uint64)
+        z = exact_scores(pool_up_to, pool[1:], up_to, batch[1:], self._source.uniforms(keys))
+        # stakes know the sizes of batch and pool, and the shares of the pilot, but no count of a bin
+        cumulated = np.cumsum(self._shares)[1:]
+        share = self._shares[1:] / cumulated
+        n_batch = float(batch.sum())
+        n_pool = float(pool.sum())
+        variance = share * (1.0 - share) * cumulated
+        strength = np.sqrt(variance * n_batch * n_pool / (n_batch + n_pool))
+        self._mixture.update(z, strength, np.full(up_to.size, n_pool))
+        self.n_rows += int(n_batch)
+        self._at = time or self._at
+        self._pool = pool + batch
+        self._waiting = np.zeros_like(batch)
+        self._n_closed += 1
+        self._look(self._n_closed)
+
+    def _log_evidence(self) -> float:
+        return self._mixture.log_evidence()
+
+    def _since(self) -> Moment | None:
+        return self._starts[self._mixture.likely_start()] if self._starts else None
+
+    def _changes(self) -> tuple[Change, ...]:
+        start = self._mixture.likely_start()
+        before = self._first[start]
+        since = self._pool - before
+        alpha = (1.0 - self.confidence_level) * float(start_weight(start))
+        log_share = float(np.log(2.0 * before.size / alpha))
+        total_before = np.full(before.size, before.sum())
+        total_since = np.full(before.size, since.sum())
+        old = CentredBetaBinomial.limits_of(total_before, before, log_share)
+        new = CentredBetaBinomial.limits_of(total_since, since, log_share)
+        share_before = before / max(1, int(before.sum()))
+        share_since = since / max(1, int(since.sum()))
+        spread = np.sqrt(share_before * (1.0 - share_before) * (1.0 / total_before + 1.0 / np.maximum(total_since, 1)))
+        clarity = np.abs(share_since - share_before) / np.maximum(spread, 1e-12)
+        order = np.argsort(-clarity, kind="stable").tolist()
+        named = [place for place in order if clarity[place] >= _CLEAR] or order[:1]
+        names = self.partition.describe()
+        return tuple(
+            Change(
+                region=place,
+                name=f"share of {names[place]}",
+                rows=int(since[place]),
+                rate_before=float(share_before[place]),
+                rate_since=float(share_since[place]),
+                lower=float(new.lower[place] - old.upper[place]),
+                upper=float(new.upper[place] - old.lower[place]),
+            )
+            for place in named
+        )
+
+    def summary(self) -> MonitorResult:
+        """What was found so far, as data and in words."""
+        with self._lock:
+            waiting = int(self._waiting.sum())
+            return MonitorResult(
+                question="scores",
+                alarm=self.alarm,
+                confidence_level=self.confidence_level,
+                log_evidence=self._largest,
+                log_threshold=self.log_threshold,
+                n_rows=self.n_rows,
+                calm="No sign that the scores have changed",
+                finding="The scores have changed",
+                advice="The rates may still hold: see expected_performance, and check labels with DriftMonitor.",
+                alarmed=self._alarmed,
+                since=self._since() if self.alarm else None,
+                changes=self._changes() if self.alarm else (),
+                assumptions=_ASSUMED,
+                notes=(f"{counted(waiting, 'row')} wait for their batch of {_BATCH_ROWS}.",) if waiting else (),
+            )
+
+    def __repr__(self) -> str:
+        state = "alarm" if self.alarm else "no alarm"
+        return f"<ScoreDriftMonitor of {self._pool.size} bins: {state} after {counted(self.n_rows, 'row')}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON values; `from_dict` reads it back."""
+        with self._lock:
+            return {
+                "schema": _SCHEMA,
+                **self._evidence_state(),
+                "partition": self.partition.to_dict(),
+                "shares": self._shares.tolist(),
+                "seed": self.seed,
+                "pool": self._pool.tolist(),
+                "waiting": self._waiting.tolist(),
+                "first": self._first.tolist(),
+                "n_closed": self._n_closed,
+                "mixture": self._mixture.to_dict(),
+            }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        keys = ("partition", "shares", "seed", "pool", "waiting", "first", "n_closed", "mixture", "confidence_level")
+        check_schema(state, _SCHEMA, keys)
+        bins = Partition.from_dict(state["partition"])
+        size = bins.n_regions
+        shares = read_numbers(state["shares"], "shares", size=size, low=1e-12, high=1.0).tolist()
+        monitor = cls.__new__(cls)
+        pool = read_counts(state["pool"], "pool", size=size)
+        monitor._make(bins, shares, pool, state["confidence_level"], Integer(0).check("seed", state["seed"]))
+        monitor._waiting = read_counts(state["waiting"], "waiting", size=size)
+        monitor._n_closed = read_count(state, "n_closed")
+        monitor._mixture.restore(state["mixture"])
+        n_starts = monitor._mixture.n_starts
+        first = state["first"]
+        if not isinstance(first, list | tuple) or len(first) != n_starts:
+            raise InvalidValueError("first", f"have {n_starts} starts")
+        rows = [read_counts(row, "first", size=size) for row in first]
+        monitor._first = np.array(rows, dtype=np.int64).reshape(n_starts, size)
+        if (monitor._first > pool).any():
+            raise InvalidValueError("first", "be at most the pool")
+        monitor._restore_evidence(state)
+        if len(monitor._starts) != n_starts:
+            raise InvalidValueError("starts", f"be {n_starts} moments")
+        return monitor
+
+
+def _counts(bins: Partition, scores: Any) -> IntArray:
+    """Scores in each bin."""
+    regions = bins.regions_of(bins.prepare(scores))
+    return np.bincount(regions, minlength=bins.n_regions).astype(np.int64)

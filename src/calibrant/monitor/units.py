@@ -1,0 +1,63 @@
+"""Days, weeks and blocks: what may be independent where rows are not."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import ArrayLike, IndexArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_array
+from calibrant.sample.time_order import read_times
+
+_DAYS_A_WEEK = 7
+_MONDAY = 3  # 1970-01-01 was a Thursday
+
+
+def numbered_units(days: NDArray[np.float64], unit: str) -> tuple[IndexArray, list[int]]:
+    """The number of each row's unit, in the order of time, and the first day of each unit, since 1970.
+
+    >>> numbered_units(np.array([4.5, 3.0, 11.0]), "week")
+    (array([1, 0, 2]), [-3, 4, 11])
+    """
+    day = np.floor(days).astype(np.int64)
+    if unit == "week":
+        day = (day + _MONDAY) // _DAYS_A_WEEK * _DAYS_A_WEEK - _MONDAY
+    kinds, numbers = np.unique(day, return_inverse=True)
+    return np.asarray(numbers, dtype=np.intp), kinds.tolist()
+
+
+def unit_name(day: int, unit: str) -> str:
+    """The name of a day, or of a week by its first day; names sort by time.
+
+    >>> unit_name(0, "day"), unit_name(-3, "week")
+    ('1970-01-01', 'week of 1969-12-29')
+    """
+    date = str(np.datetime64(day, "D"))
+    return date if unit == "day" else f"week of {date}"
+
+
+def named_blocks(blocks: ArrayLike | None, n_rows: int) -> tuple[IndexArray, list[str]]:
+    """The number of each row's block, in the order of their first rows, and the name of each."""
+    if blocks is None:
+        raise InvalidTypeError("blocks", "name the block of each row for a monitor of blocks", got="None")
+    names = as_array(blocks, "blocks").ravel()
+    if names.size != n_rows:
+        raise InvalidValueError("blocks", f"have one entry per score, {n_rows}", got=str(names.size))
+    number: dict[Hashable, int] = {}
+    numbers = [number.setdefault(name, len(number)) for name in names.tolist()]
+    if any(name is None or name != name for name in number):  # NaN differs from itself
+        raise InvalidValueError("blocks", "have no missing values", got="a missing one")
+    return np.array(numbers, dtype=np.intp), [str(name) for name in number]
+
+
+def shown_time(at: Any, n_rows: int) -> str | None:
+    """The latest time of a batch, as text: to the second for dates, as it is for numbers."""
+    if n_rows == 0:
+        return None
+    latest = read_times(at, n_rows).max()
+    if isinstance(latest, np.datetime64):
+        day = latest.astype("datetime64[D]")
+        return str(day) if latest == day else str(latest.astype("datetime64[s]"))
+    return f"{float(latest):g}"
