@@ -1,31 +1,31 @@
-"""Has the rate moved?
+"""Have the rates changed?
 
-`DriftMonitor` gathers evidence for a change in each bin; above the dashed line it is an alarm. As long as nothing
-changes, the chance that any bin ever gets there is at most 5 %.
+`DriftMonitor` gathers evidence that rates differ from those of calibration; above the dashed line it is an alarm. As
+long as nothing changes, the probability that it ever gets there is at most 5 %.
 
-Picture: Evidence of five bins over sixty days; that of the highest bin rises after day 40 and crosses the line of
-alarm.
+Picture: Evidence over sixty days; it stays low until day 30, then rises, and crosses the line of alarm some days later.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from calibrant import DriftMonitor, Partition
+from calibrant import BinningCalibrator, DriftMonitor
 
 rng = np.random.default_rng(0)
-monitor = DriftMonitor(Partition.fixed_width(5), confidence_level=0.95)
+scores = rng.uniform(size=10_000)
+calibrator = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=10_000) < scores)
+monitor = DriftMonitor(calibrator, random_state=0)
 evidence = []
 for day in range(60):
     scores = rng.uniform(size=200)
-    rate = scores if day < 40 else np.where(scores > 0.8, 0.5, scores)  # the top scores fall on day 40
+    rate = scores if day < 30 else np.where(scores > 0.8, 0.7, scores)  # the rate of the top scores falls on day 30
     monitor.update(scores, rng.uniform(size=200) < rate)
-    evidence.append(monitor.log_evidence.copy())
+    evidence.append(monitor.log_evidence)
 
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
-for region, path in enumerate(np.transpose(evidence)):
-    axes.plot(path, label=f"scores {region / 5:.1f} to {region / 5 + 0.2:.1f}")
+axes.plot(evidence, label="evidence")
 axes.axhline(monitor.log_threshold, color="black", linestyle="--", label="alarm")
-axes.axvline(40, color="grey", linewidth=0.8)
+axes.axvline(30, color="grey", linewidth=0.8)
 axes.set(xlabel="day", ylabel="log evidence of a change")
 axes.legend(frameon=False, fontsize=8)
 

@@ -18,8 +18,8 @@ from calibrant import (
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
-    ScalingBinningCalibrator,
 )
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.monitor.watched import Watched
 from worlds.promises import assert_kept

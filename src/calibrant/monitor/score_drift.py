@@ -25,7 +25,7 @@ from calibrant.text.numbers import counted
 _SCHEMA = "calibrant.score-drift/1"
 _ROWS_A_BIN = 20  # that cut the bins, at most a tenth of the reference
 _BATCH_ROWS = 100
-_CLEAR = 2.0
+_CLEAR = 3.3
 _ASSUMED = (
     "scores of the reference and of the stream are independent draws from one distribution",
     "which rows form a batch does not depend on scores",

@@ -1,1 +1,1 @@
-"""Labels that arrive one by one: calibration at every moment, and drift."""
+"""Labels that arrive one by one: calibration at every moment."""
