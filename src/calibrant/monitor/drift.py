@@ -325,7 +325,7 @@ class DriftMonitor(EvidenceMonitor):
 
     @property
     def _assumed(self) -> tuple[str, ...]:
-        assumed = _ASSUMED_OF_ROWS
+        assumed: tuple[str, ...] = _ASSUMED_OF_ROWS
         if self.unit != "row":
             alike = "days of one weekday" if self.weekdays else f"{self.unit}s"
             assumed = (f"{alike} are exchangeable",)

@@ -73,7 +73,7 @@ def known_labels(
 def missing_labels(labels: NDArray[Any]) -> BoolArray:
     """Which labels are None or NaN."""
     if labels.dtype.kind == "f":
-        return np.isnan(labels)
+        return np.asarray(np.isnan(labels))
     if labels.dtype.kind in "OT":
         return np.array([is_missing(entry) for entry in labels.tolist()], dtype=bool)
     return np.zeros(labels.size, dtype=bool)

@@ -65,7 +65,7 @@ class Watched:
         check_plain(tally, "rows that are independent and count the same")
         between = rows_between(found.partition_, tally)
         baseline = (tally.positives + 0.5) / (tally.counts + 1.0)
-        mapped = None if found.bins_of_score else found.base_  # type: ignore[attr-defined]
+        mapped = None if found.bins_of_score else found.base_
         return cls(
             found.partition_, classes, between.counts, between.positives, baseline, mapped, int(tally.counts.sum())
         )
