@@ -10,11 +10,11 @@ from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.monitor.change import Change, Moment, MonitorResult
 from calibrant.monitor.evidence import EvidenceMonitor
-from calibrant.monitor.late_labels import days_of, known_labels, maturity_days
+from calibrant.monitor.late_labels import Age, Time, days_of, known_labels, maturity_days
 from calibrant.monitor.pooled_rates import PooledRates
 from calibrant.monitor.ranked_units import RankedUnits
 from calibrant.monitor.units import named_blocks, numbered_units, shown_time, unit_name
-from calibrant.monitor.watched import Watched, counts_of
+from calibrant.monitor.watched import Fitted, Watched, counts_of
 from calibrant.params.arrays import check_same_length
 from calibrant.params.labels import name_classes
 from calibrant.params.random import seed_number
@@ -116,11 +116,11 @@ class DriftMonitor(EvidenceMonitor):
 
     def __init__(
         self,
-        calibrator: Any,
+        calibrator: Fitted | Partition,
         *,
         confidence_level: float = 0.95,
         unit: str = "row",
-        maturity: Any = None,
+        maturity: Age = None,
         reference: int | None = None,
         batch_rows: int | None = None,
         weekdays: bool = False,
@@ -183,7 +183,7 @@ class DriftMonitor(EvidenceMonitor):
         segments: ArrayLike | None = None,
         at: ArrayLike | None = None,
         labelled_at: ArrayLike | None = None,
-        now: Any = None,
+        now: Time = None,
         blocks: ArrayLike | None = None,
     ) -> Self:
         """Take a batch of scores and labels.

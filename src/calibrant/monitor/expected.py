@@ -10,7 +10,7 @@ from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.limits.interval import Interval
-from calibrant.monitor.watched import Watched, check_plain, fitted_calibrator
+from calibrant.monitor.watched import Fitted, Watched, check_plain, fitted_calibrator
 from calibrant.params.arrays import as_numbers, as_scores
 from calibrant.text.numbers import counted, limits, percent
 from calibrant.text.result import Result
@@ -87,7 +87,7 @@ class ExpectedPerformance(Result):
 
 
 def expected_performance(
-    calibrator: Any,
+    calibrator: Fitted,
     scores: ArrayLike,
     *,
     thresholds: ArrayLike | None = None,

@@ -15,10 +15,10 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.change import Change, Moment, MonitorResult
 from calibrant.monitor.evidence import EvidenceMonitor
-from calibrant.monitor.late_labels import known_labels, maturity_days
+from calibrant.monitor.late_labels import Age, Time, known_labels, maturity_days
 from calibrant.monitor.martingale import RestartedBets, log_sum, mean_limits, start_weight
 from calibrant.monitor.units import shown_time
-from calibrant.monitor.watched import Watched, check_plain, counts_of, fitted_calibrator
+from calibrant.monitor.watched import Fitted, Watched, check_plain, counts_of, fitted_calibrator
 from calibrant.params.arrays import check_same_length
 from calibrant.params.saved_state import check_schema, read_numbers
 from calibrant.text.numbers import counted, percent
@@ -115,7 +115,7 @@ class GuaranteeMonitor(EvidenceMonitor):
     True
     """
 
-    def __init__(self, calibrator: Any, *, confidence_level: float = 0.95, maturity: Any = None) -> None:
+    def __init__(self, calibrator: Fitted, *, confidence_level: float = 0.95, maturity: Age = None) -> None:
         found = fitted_calibrator(calibrator)
         if not isinstance(found, RegionCalibrator) or not isinstance(found.guarantee_, Guarantee):
             advice = "use BinningCalibrator or AnchoredCalibrator, or DriftMonitor, which needs no guarantee"
@@ -148,7 +148,7 @@ class GuaranteeMonitor(EvidenceMonitor):
         segments: ArrayLike | None = None,
         at: ArrayLike | None = None,
         labelled_at: ArrayLike | None = None,
-        now: Any = None,
+        now: Time = None,
     ) -> Self:
         """Take a batch of scores and labels; the parameters are those of `DriftMonitor.update`."""
         labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)

@@ -6,8 +6,8 @@ labels of calibration must be Y^W too: those known when a row was that old, unkn
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,16 @@ from calibrant.params.labels import Classes, classes_of, encode_labels
 from calibrant.params.rules import Number
 from calibrant.sample.time_order import read_times
 
+Age: TypeAlias = float | timedelta | None
+"""A number of days, or a timedelta."""
+Time: TypeAlias = date | str | float | None
+"""A moment: a date, text of one, or a number of days."""
+
 SECONDS_A_DAY = 86_400.0
 _DAYS = Number("a number of days >= 0, or a timedelta", 0.0)
 
 
-def maturity_days(maturity: Any) -> float | None:
+def maturity_days(maturity: Age) -> float | None:
     """The age, in days, at which a row counts; None if labels are known at once.
 
     >>> maturity_days(timedelta(hours=36)), maturity_days(7), maturity_days(None)
@@ -50,7 +55,7 @@ def known_labels(
     maturity: float | None,
     at: ArrayLike | None,
     labelled_at: ArrayLike | None,
-    now: Any,
+    now: Time,
 ) -> KnownLabels:
     """Labels at the age of maturity; without it, all of them must be known."""
     labels = as_array(y, "y").ravel()
@@ -79,7 +84,9 @@ def missing_labels(labels: NDArray[Any]) -> BoolArray:
     return np.zeros(labels.size, dtype=bool)
 
 
-def _too_late(n_rows: int, maturity: float, at: ArrayLike | None, labelled_at: ArrayLike | None, now: Any) -> BoolArray:
+def _too_late(
+    n_rows: int, maturity: float, at: ArrayLike | None, labelled_at: ArrayLike | None, now: Time
+) -> BoolArray:
     """Which labels came after the age of maturity; raise for rows that are not that old."""
     late = np.zeros(n_rows, dtype=bool)
     if at is None:

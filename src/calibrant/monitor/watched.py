@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.answers.model_file import Model
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.partition import Partition
@@ -18,6 +19,9 @@ from calibrant.guarantee.absorbed import rows_between
 from calibrant.params.labels import CODED, Classes
 from calibrant.params.rules import check_state
 from calibrant.params.saved_state import read_classes, read_counts, read_numbers
+
+Fitted: TypeAlias = ScoreCalibrator | Model
+"""A fitted calibrator, or the content of its model file."""
 
 _N_BINS = 10  # of a calibrator without regions
 _VARIANCE = 0.1  # of a label, where the edges are no probabilities
@@ -53,7 +57,7 @@ class Watched:
     n_calibration: int = 0
 
     @classmethod
-    def by(cls, calibrator: Any) -> Self:
+    def by(cls, calibrator: Fitted | Partition) -> Self:
         """What is watched of a fitted calibrator, of the content of a model file, or over bare regions."""
         if isinstance(calibrator, Partition):
             return cls._without_counts(calibrator, CODED)
@@ -162,7 +166,7 @@ class Watched:
         )
 
 
-def fitted_calibrator(calibrator: Any) -> ScoreCalibrator:
+def fitted_calibrator(calibrator: Fitted) -> ScoreCalibrator:
     """A fitted calibrator of scores: itself, or that of a model file."""
     found = getattr(calibrator, "calibrator", calibrator)
     if not isinstance(found, ScoreCalibrator):
