@@ -118,7 +118,7 @@ def _in_utc(entry: Any) -> Any:
     return entry
 
 
-def days_of(times: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
+def days_of(times: Any, n_rows: int, name: str) -> NDArray[np.float64]:
     """Times as numbers of days: numbers as they are, dates since 1970.
 
     >>> days_of(["1970-01-02", "1970-01-03T12:00"], 2, "at")
