@@ -89,6 +89,24 @@ class InvalidTypeError(CalibrantError, TypeError):
     """An object is of a kind that cannot be used here."""
 
 
+class NoTableError(InvalidTypeError):
+    """A calibrator has no table: its answer is not given by bins or a curve of one score, perhaps within segments."""
+
+
+_BINNING = Setting("method", "binning", python="BinningCalibrator()")
+
+
+def no_table(got: str, advice: Text | None = None) -> NoTableError:
+    """The one error of everything that renders a table: SQL, ONNX, Python, and engines that run SQL.
+
+    >>> print(no_table("CrossVennAbersCalibrator"))  # doctest: +ELLIPSIS
+    calibrator must have a table: bins or a curve of one score; got CrossVennAbersCalibrator: use BinningCalibrator()...
+    """
+    rule = "have a table: bins or a curve of one score"
+    usual = ("use ", _BINNING, ", which predicts one value for each bin")
+    return NoTableError("calibrator", rule, got, usual if advice is None else advice)
+
+
 def warn_caller(message: str, category: type[CalibrantWarning] = CalibrantWarning) -> None:
     """Give a warning that points to the line which called calibrant."""
     frame, level = sys._getframe(1), 2

@@ -5,13 +5,13 @@ from calibrant.answers.python import to_python
 from calibrant.answers.sql import DIALECTS, to_sql
 from calibrant.answers.table import export_table
 from calibrant.calibrators.tables.outputs import OUTPUTS
-from calibrant.calibrators.tables.table import ExportTable, Steps
+from calibrant.calibrators.tables.table import Steps, Table
 
 __all__ = [
     "DIALECTS",
     "OUTPUTS",
-    "ExportTable",
     "Steps",
+    "Table",
     "export_table",
     "to_onnx",
     "to_python",

@@ -4,6 +4,7 @@ import contextlib
 import json
 import sqlite3
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,10 +12,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from answers import worlds
-from calibrant import BinningCalibrator, CalibratedClassifier, Partition, ScoreCalibrator, VennAbersCalibrator
+from calibrant import (
+    BinningCalibrator,
+    CalibratedClassifier,
+    ClassWiseCalibrator,
+    Partition,
+    ScoreCalibrator,
+    VennAbersCalibrator,
+    scored,
+)
 from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, NoTableError
 from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
 from calibrant.intervals import MonotoneBand
 
@@ -27,14 +36,6 @@ def python_function(calibrator, **options):
     space = {}
     exec(to_python(calibrator, **options), space)
     return space[options.get("name", "calibrate")]
-
-
-@pytest.mark.parametrize("export", EXPORTS)
-def test_merged_folds_are_refused_with_the_reason(export):
-    _, scores, y = worlds.data()
-    model = CrossVennAbersCalibrator().fit(scores, y, folds=np.arange(y.size) % 3)
-    with pytest.raises(InvalidTypeError, match=r"be a curve.*got CrossVennAbersCalibrator: export BinningCalibrator"):
-        export(model)
 
 
 class BaseRate(CurveCalibrator):
@@ -59,13 +60,42 @@ class ExportedBaseRate(BaseRate):
         return self._curve_table(np.array([self.rate_]), None, coverage)
 
 
-@pytest.mark.parametrize("export", EXPORTS)
-def test_a_calibrator_without_a_table_is_refused(export):
+WITHOUT_TABLE = {
+    "BaseRate": lambda scores, y: BaseRate().fit(scores, y),
+    "CrossVennAbersCalibrator": lambda scores, y: CrossVennAbersCalibrator().fit(
+        scores, y, folds=np.arange(y.size) % 3
+    ),
+    "bins of PlattCalibrator's values": lambda scores, y: ScalingBinningCalibrator(random_state=0).fit(scores, y),
+    "FunctionPartition": lambda scores, y: BinningCalibrator(partition=BY_RULE).fit(scores[:, None], y),
+    "ClassWiseCalibrator": lambda scores, y: ClassWiseCalibrator().fit(np.column_stack([1 - scores, scores]), y),
+}
+BY_RULE = Partition.from_function(lambda X: np.asarray(X)[:, 0] >= 0.5, [False, True])
+
+
+def applied_by_duckdb(calibrator):
+    with duckdb.connect() as connection:
+        return calibrator.apply(scored(connection.sql("SELECT 0.5::DOUBLE AS p"), score="p"))
+
+
+@pytest.mark.parametrize("render", [export_table, *EXPORTS, applied_by_duckdb])
+@pytest.mark.parametrize("name", WITHOUT_TABLE)
+def test_all_renderings_refuse_a_calibrator_without_a_table_alike(render, name):
     _, scores, y = worlds.data(200)
-    with pytest.raises(InvalidTypeError) as refused:
-        export(BaseRate().fit(scores, y))
+    fitted = WITHOUT_TABLE[name](scores, y)
+    if render is applied_by_duckdb and not hasattr(fitted, "apply"):
+        return
+    with pytest.raises(NoTableError) as refused:
+        render(fitted)
     assert refused.value.parameter == "calibrator"
-    assert refused.value.got == "BaseRate"
+    assert refused.value.rule == "have a table: bins or a curve of one score"
+    assert refused.value.got == name
+
+
+@pytest.mark.parametrize("name", ["CrossVennAbersCalibrator", "FunctionPartition"])
+def test_what_does_not_predict_from_one_score_is_applied_nowhere(name):
+    _, scores, y = worlds.data(200)
+    with pytest.raises(NoTableError):
+        WITHOUT_TABLE[name](scores, y).apply(scored(pa.table({"p": scores}), score="p"))
 
 
 def test_a_calibrator_that_gives_its_own_table_is_exported():
@@ -85,16 +115,12 @@ def test_what_is_no_calibrator_is_refused(export, given):
 
 def test_other_things_are_refused():
     _, scores, y = worlds.data()
-    with pytest.raises(InvalidTypeError, match=r"the score itself.*PlattCalibrator.*BinningCalibrator"):
-        export_table(ScalingBinningCalibrator(random_state=0).fit(scores, y))
-    by_rule = Partition.from_function(lambda X: np.asarray(X)[:, 0] >= 0.5, [False, True])
-    with pytest.raises(InvalidTypeError, match="FunctionPartition"):
-        export_table(BinningCalibrator(partition=by_rule).fit(scores[:, None], y))
     with pytest.raises(NotFittedError):
         export_table(BinningCalibrator())
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(scores[:, None], y)
-    with pytest.raises(InvalidTypeError, match="calibrator_"):
+    with pytest.raises(NoTableError) as refused:
         export_table(model)
+    assert refused.value.advice == "export its calibrator_"
     assert export_table(model.calibrator_).calibrated.size > 1
     with pytest.raises(InvalidValueError, match="coverage"):
         to_python(worlds.fixed_width(), coverage=1.0)

@@ -7,7 +7,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from calibrant import BinningCalibrator, Partition, scored
+from calibrant import (
+    AnchoredCalibrator,
+    BetaCalibrator,
+    BinningCalibrator,
+    IsotonicCalibrator,
+    Partition,
+    PlattCalibrator,
+    TemperatureCalibrator,
+    VennAbersCalibrator,
+    scored,
+    threshold,
+)
+from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator
+from calibrant.errors import NoTableError
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns
 from sample.same_counts import check_anchored, rows_of
@@ -189,6 +202,79 @@ def test_sql_adds_what_arrow_adds(connection, parameters, kind) -> None:
     assert got.filter("calibrated > 0").aggregate("count(*)").fetchall()[0][0] > 0
 
 
+ODD = "('nan'), ('inf'), ('-inf'), (NULL), ('-0.0'), ('5e-324'), ('1.0'), ('1.0000000000000002'), ('-1e30')"
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+@pytest.mark.parametrize(
+    ("made", "tolerance"),
+    [
+        (AnchoredCalibrator(), 0.0),
+        (AnchoredCalibrator("isotonic"), 0.0),
+        (IsotonicCalibrator(), 0.0),
+        (VennAbersCalibrator(), 0.0),
+        (ScalingBinningCalibrator(VennAbersCalibrator(), strategy="uniform"), 0.0),
+        (PlattCalibrator(), 1e-12),
+        (TemperatureCalibrator(), 1e-12),
+        (BetaCalibrator(), 1e-12),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_sql_adds_curves_as_arrow_adds_them(connection, made, tolerance, kind) -> None:
+    """Bit for bit; what needs exp to 1e-12, relatively."""
+    fitted = made.fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy())
+    relation = connection.sql(
+        f"SELECT p::{kind} AS p FROM (SELECT p FROM held UNION ALL SELECT c::DOUBLE FROM (VALUES {ODD}) AS t(c))"
+    )
+    got = fitted.apply(scored(relation, score="p")).to_arrow_table()
+    expected = applied_as_arrow(fitted, relation, score="p")
+    assert got.column_names == expected.column_names
+    for name in got.column_names[1:]:
+        own, other = got[name].to_pylist(), expected[name].to_pylist()
+        assert [value is None for value in own] == [value is None for value in other]
+        assert 4 <= got[name].null_count < 20
+        if tolerance:
+            # logits are cut off at 700, so that 1e-304 stands for 0
+            near = expected[name].drop_null()
+            np.testing.assert_allclose(got[name].drop_null(), near, rtol=tolerance, atol=1e-300)
+        else:
+            assert own == other
+
+
+def test_sql_adds_a_curve_by_segment(connection) -> None:
+    scores, labels, groups = (ROWS[name].to_numpy() for name in ("p", "y", "g"))
+    fitted = AnchoredCalibrator(n_bins=3).fit(scores, labels, segments=groups)
+    relation = connection.sql("SELECT p, CASE WHEN key = 0 THEN 'new' WHEN key = 1 THEN NULL ELSE g END AS g FROM held")
+    got = fitted.apply(scored(relation, score="p", segment="g")).to_arrow_table()
+    expected = applied_as_arrow(fitted, relation, score="p", segment="g")
+    for name in ("calibrated", "lower", "upper", "set"):
+        assert got[name].to_pylist() == expected[name].to_pylist()
+
+
+@pytest.mark.parametrize("targets", [{"precision": 0.7}, {"precision": 0.7, "npv": 0.7}], ids=len)
+@pytest.mark.parametrize("segment", [None, "g"])
+def test_sql_adds_thresholds(connection, targets, segment) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.uniform(size=2_000) < ROWS["p"].to_numpy()
+    beside = {} if segment is None else {"segments": ROWS["g"].to_numpy()}
+    found = threshold(y, ROWS["p"].to_numpy(), **targets, **beside)
+    relation = connection.sql("SELECT p, CASE WHEN key = 0 THEN 'new' ELSE g END AS g FROM held")
+    got = found.apply(scored(relation, score="p", segment=segment)).to_arrow_table()
+    expected = found.apply(scored(relation.to_arrow_table(), score="p", segment=segment)).read_all()
+    assert 0 < sum(got["selected"].to_pylist()) < 2_000
+    for name in got.column_names[2:]:
+        assert got[name].to_pylist() == expected[name].to_pylist()
+
+
+def test_what_has_no_table_is_refused(connection) -> None:
+    scores, labels = ROWS["p"].to_numpy(), ROWS["y"].to_numpy()
+    folds = CrossVennAbersCalibrator().fit(scores, labels, folds=np.arange(scores.size) % 2)
+    for calibrator in (ScalingBinningCalibrator().fit(scores, labels), folds):
+        with pytest.raises(NoTableError) as refused:
+            calibrator.apply(scored(connection.table("held"), score="p"))
+        assert refused.value.parameter == "calibrator"
+
+
 @pytest.mark.parametrize("kind", ["VARCHAR", "ENUM('north', 'it''s', 'a \"b\"', 'new')"])
 def test_sql_adds_by_segment(connection, kind) -> None:
     scores, labels, groups = (ROWS[name].to_numpy() for name in ("p", "y", "g"))
@@ -235,5 +321,6 @@ def test_columns_that_sql_can_not_add_are_refused(connection) -> None:
         def values(self, scores, segments):
             return [scores]
 
-    with pytest.raises(TypeError, match="read the relation as Arrow instead"):
+    with pytest.raises(NoTableError) as refused:
         scored(connection.table("held"), score="p").apply(Other())
+    assert refused.value.got == "Other"

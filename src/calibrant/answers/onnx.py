@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from calibrant._optional import needed
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.answers.table import Exportable, export_table
-from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
-from calibrant.calibrators.tables.table import MOST_LOGIT, ExportTable, Lines
+from calibrant.calibrators.tables.table import Table
 from calibrant.cells.bins import OTHER
+from calibrant.cells.lines import MOST_LOGIT, SMALLEST_PROBABILITY, Lines
 from calibrant.errors import InvalidValueError
 from calibrant.params.rules import Choice
 from calibrant.sample.sql.tree import balanced
@@ -159,7 +159,7 @@ class _Graph:
         return self.add("Max", self.add("Min", value, self.constant(high)), self.constant(low))
 
 
-def _curve(table: ExportTable, lines: Lines, graph: _Graph, score: str, region: str) -> str:
+def _curve(table: Table, lines: Lines, graph: _Graph, score: str, region: str) -> str:
     """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN outside all regions."""
     base = graph.look_up(np.append(table.calibrated, np.nan), region)
     if lines.beta is not None:
@@ -186,7 +186,7 @@ _TYPES: dict[str, tuple[str, list[str | int]]] = {"region": ("INT64", ["n"]), "s
 class _Tree:
     """Nodes and leaves of the search for a region, in the arrays that TreeEnsemble takes."""
 
-    def __init__(self, table: ExportTable) -> None:
+    def __init__(self, table: Table) -> None:
         self._nodes: list[tuple[int, float, int, bool, int, bool]] = []
         self._leaves: list[int] = []
         nowhere = self._leaf(-1)
@@ -232,7 +232,7 @@ class _Tree:
         }
 
 
-def _column(table: ExportTable, output: str) -> FloatArray | BoolArray | IntArray:
+def _column(table: Table, output: str) -> FloatArray | BoolArray | IntArray:
     """An output in each region, and last, where the region -1 points, what a score in no region gets."""
     if output == "set" and table.sets is not None:
         return np.vstack([table.sets, [False, False]])
@@ -241,13 +241,13 @@ def _column(table: ExportTable, output: str) -> FloatArray | BoolArray | IntArra
     return np.append(table.values(output), np.nan)
 
 
-def _segment_array(table: ExportTable) -> NDArray[np.object_] | FloatArray | IntArray:
+def _segment_array(table: Table) -> NDArray[np.object_] | FloatArray | IntArray:
     segments = table.segments or [OTHER.value]  # where no segment is named, text
     kind = {str: object, float: np.float64}.get(type(segments[0]), np.int64)
     return np.array([*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])], dtype=kind)
 
 
-def _encoding(table: ExportTable, segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
+def _encoding(table: Table, segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
     """Attributes of the operator that numbers the segments; unknown ones get -1, or the number of the rest."""
     from onnx import numpy_helper
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibrant.answers.table import Exportable, export_table
-from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
-from calibrant.calibrators.tables.table import MOST_LOGIT, ExportTable, Label, Lines, Segment
+from calibrant.calibrators.tables.table import Label, Segment, Table
 from calibrant.cells.bins import OTHER, Rest
+from calibrant.cells.lines import MOST_LOGIT, SMALLEST_PROBABILITY, Lines
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.sql.dialects import comment
 from calibrant.text.sentences import shown
@@ -127,7 +127,7 @@ def _key(segment: Segment | Rest | None) -> Segment | None:
     return segment.value if isinstance(segment, Rest) else segment
 
 
-def _segment_text(table: ExportTable) -> str:
+def _segment_text(table: Table) -> str:
     """The key of a segment; None, which is no key, for one that is missing or of another kind than those in fit."""
     if not table.takes_others:
         return "segment"
@@ -138,7 +138,7 @@ def _segment_text(table: ExportTable) -> str:
     return f"segment if segment in _STEPS else {OTHER.value!r} if {fits} else None"
 
 
-def _curve_rows(table: ExportTable, lines: Lines, chosen: Mapping[str, str]) -> list[tuple[object, ...]]:
+def _curve_rows(table: Table, lines: Lines, chosen: Mapping[str, str]) -> list[tuple[object, ...]]:
     """Of each region the numbers of its line, what is added for the limits, and its other outputs."""
     nothing = [0.0] * table.calibrated.size
     lower, upper = (nothing if not table.values(name).size else table.values(name).tolist() for name in _LIMITS)
@@ -158,7 +158,7 @@ def _curve_text(lines: Lines) -> str:
     return before + _LINE.format(curve=_LOGISTIC.format(z=z, most=MOST_LOGIT) if lines.logit else z)
 
 
-def _values(table: ExportTable, output: str) -> Sequence[float] | Sequence[tuple[Label, ...]]:
+def _values(table: Table, output: str) -> Sequence[float] | Sequence[tuple[Label, ...]]:
     """An output in each region, as plain Python values."""
     if output == "region":
         return table.region_numbers

@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from calibrant.answers.table import Exportable, export_table
-from calibrant.calibrators.curves.curve_calibrator import SMALLEST_PROBABILITY
-from calibrant.calibrators.tables.table import MOST_LOGIT, ExportTable, Lines, Steps
+from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import Choice
 from calibrant.sample.sql import dialects
+from calibrant.sample.sql.curves import on_curve
 from calibrant.sample.sql.dialects import Dialect
 from calibrant.sample.sql.search import as_double, bin_of, by_segment, indented, one_line
 
@@ -128,7 +128,7 @@ def _qualified(parameter: str, parts: tuple[str, ...], spelling: Dialect) -> str
 
 
 def _expression(
-    table: ExportTable, output: str, spelling: Dialect, score_column: str, segment_column: str | None
+    table: Table, output: str, spelling: Dialect, score_column: str, segment_column: str | None
 ) -> list[str]:
     """The lines of one output's expression."""
     bodies = [(steps.segment, _of_steps(table, steps, output, spelling, score_column)) for steps in table.steps]
@@ -143,7 +143,7 @@ def _expression(
     return by_segment(column, literals, bodies[-1][1] if table.takes_others else None)
 
 
-def _of_steps(table: ExportTable, steps: Steps, output: str, spelling: Dialect, column: str) -> list[str]:
+def _of_steps(table: Table, steps: Steps, output: str, spelling: Dialect, column: str) -> list[str]:
     """One output for the scores of one segment."""
 
     def looked_up(literals: list[str]) -> list[str]:
@@ -160,36 +160,12 @@ def _of_steps(table: ExportTable, steps: Steps, output: str, spelling: Dialect, 
     score = as_double(spelling, column)
     if spelling.most_nested is not None and steps.cuts.size > spelling.most_nested:
         found = [one_line(looked_up(text)) for text in texts]
-        curve = _on_curve(table.lines, spelling, score, *found)
+        curve = on_curve(table.lines, spelling, score, *found)
         return [f"CASE WHEN {found[0]} IS NOT NULL THEN {curve} END"]  # a limit that is clipped ignores NULL
-    return looked_up([_on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)])
+    return looked_up([on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)])
 
 
-def _on_curve(
-    lines: Lines, spelling: Dialect, score: str, value: str, slope: str, start: str, offset: str | None = None
-) -> str:
-    """The prediction, or a limit, from the numbers of a region."""
-    if lines.beta is not None:
-        smallest, largest = (spelling.number(end) for end in (SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY))
-        p = _clipped(spelling, score, smallest, largest)
-        a, b = (spelling.number(factor) for factor in lines.beta)
-        z = f"{a} * {spelling.logarithm}({p}) - {b} * {spelling.logarithm}({spelling.number(1.0)} - {p}) + {value}"
-    else:
-        z = f"{value} + {slope} * ({score} - {start})"
-    if lines.logit:
-        z = _clipped(spelling, z, spelling.number(-MOST_LOGIT), spelling.number(MOST_LOGIT))
-        z = f"{spelling.number(1.0)} / ({spelling.number(1.0)} + EXP(-({z})))"
-    if offset is None:
-        return z
-    return _clipped(spelling, f"{z} + ({offset})", spelling.number(0.0), spelling.number(1.0))
-
-
-def _clipped(spelling: Dialect, text: str, low: str, high: str) -> str:
-    least, most = spelling.extremes
-    return f"{most}({least}({text}, {high}), {low})"
-
-
-def _literals(table: ExportTable, output: str, spelling: Dialect) -> list[str]:
+def _literals(table: Table, output: str, spelling: Dialect) -> list[str]:
     """The text of an output in each region."""
     if output == "region":
         return [str(region) for region in table.region_numbers]

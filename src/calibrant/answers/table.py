@@ -1,21 +1,20 @@
 """A fitted calibrator as the table that all exports read."""
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
-from calibrant.calibrators.tables.table import ExportTable
-from calibrant.errors import InvalidTypeError
+from calibrant.calibrators.tables.table import Table
+from calibrant.errors import no_table
 from calibrant.params.rules import OPEN_UNIT
 
 
-@runtime_checkable
 class Exportable(Protocol):
     """What gives its own table: every calibrator of scores, a Threshold, a MonotoneBand."""
 
-    def _table(self, coverage: float) -> ExportTable:
+    def _table(self, coverage: float) -> Table:
         """The answers as a table, with sets of that coverage; raise if there is none."""
 
 
-def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTable:
+def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> Table:
     """Return a fitted calibrator as cuts and columns, or raise with the reason why it cannot be exported.
 
     A calibrator can be exported if it predicts one of finitely many values, chosen by comparing the score with cuts.
@@ -41,8 +40,7 @@ def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTab
     (array([0.5]), array([0.1003996, 0.7997003]), ['{0, 1}', '{0, 1}'])
     """
     coverage = OPEN_UNIT.check("coverage", coverage)
-    if isinstance(calibrator, type) or not isinstance(calibrator, Exportable):
-        rule = "be a fitted calibrator of scores, a Threshold or a MonotoneBand"
-        advice = "export the calibrator_ of a classifier"
-        raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__, advice=advice)
+    if isinstance(calibrator, type) or not hasattr(calibrator, "_table"):
+        advice = "export its calibrator_" if hasattr(calibrator, "calibrator_") else None
+        raise no_table(type(calibrator).__name__, advice)
     return calibrator._table(coverage)

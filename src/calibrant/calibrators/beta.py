@@ -13,7 +13,8 @@ from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
 from calibrant.calibrators.tables.steps import steps_of_probabilities
-from calibrant.calibrators.tables.table import ExportTable, Lines
+from calibrant.calibrators.tables.table import Table
+from calibrant.cells.lines import Lines
 from calibrant.params.rules import Choice, RuleTable
 from calibrant.text.sentences import Setting
 
@@ -102,7 +103,7 @@ class BetaCalibrator(CurveCalibrator):
         p = inner(scores)
         return np.asarray(expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_))
 
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         zero = np.zeros(1)
         line = Lines(zero, zero, logit=True, beta=(self.a_, self.b_))
         return self._curve_table(np.array([self.c_]), line, coverage, steps_of_probabilities())

@@ -153,6 +153,11 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         ones, zeros = np.exp(np.log(p1).mean(axis=1)), np.exp(np.log(1.0 - p0).mean(axis=1))
         return np.asarray(ones / (ones + zeros))
 
+    @property
+    def _takes_one_score(self) -> bool:
+        """No: `predict` takes a column of scores for each fold."""
+        return False
+
     def _state(self) -> dict[str, Any]:
         return {"folds": [calibrator.to_dict() for calibrator in self.calibrators_]}
 

@@ -12,7 +12,8 @@ from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import ExportTable, Lines
+from calibrant.calibrators.tables.table import Table
+from calibrant.cells.lines import Lines
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
@@ -106,7 +107,7 @@ class IsotonicCalibrator(CurveCalibrator):
         start, value, slope = self.pieces_.table[np.searchsorted(self.thresholds_, scores, side="right")].T
         return np.asarray(value + slope * (scores - start))
 
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         start, value, slope = self.pieces_.table.T
         steps = steps_everywhere(self.thresholds_)
         return self._curve_table(value, Lines(start, slope), coverage, steps)

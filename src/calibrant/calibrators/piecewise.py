@@ -1,19 +1,17 @@
 """A calibrator whose values follow a curve in straight pieces, with limits on its average error in every region."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.anchored.pieces import Pieces
-from calibrant.calibrators.predicted_columns import FollowCurve
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator, columns_to_predict
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
-from calibrant.calibrators.tables.table import ExportTable, Lines
+from calibrant.calibrators.tables.table import Table
+from calibrant.cells.lines import Lines
 from calibrant.limits.interval import Interval
-from calibrant.sample.sample import Sample
 
 
 class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
@@ -56,13 +54,7 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         check_is_fitted(self)
         return self._follow(scores, self.table_, segments)
 
-    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
-        columns, written = columns_to_predict(self, data), self._written_sets(coverage)
-        sets = tuple(written[region] for region in self.pieces_.regions(self.partition_.as_bins()))
-        return data.apply(FollowCurve(columns, self.pieces_.cells, self.table_, sets, prefix))
-
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         """The pieces of the curve, each with the limits and the set of the region that it is part of."""
         start, value, slope, lower, upper = self.table_.T
         numbers = self.pieces_.regions(self.partition_.as_bins())

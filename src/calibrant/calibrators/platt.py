@@ -11,7 +11,8 @@ from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, read_number
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import fit_logistic
-from calibrant.calibrators.tables.table import ExportTable, Lines
+from calibrant.calibrators.tables.table import Table
+from calibrant.cells.lines import Lines
 from calibrant.params.rules import Flag, RuleTable
 
 
@@ -89,6 +90,6 @@ class PlattCalibrator(CurveCalibrator):
     def _curve(self, scores: FloatArray) -> FloatArray:
         return np.asarray(expit(self.slope_ * scores + self.intercept_))
 
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         line = Lines(np.zeros(1), np.array([self.slope_]), logit=True)
         return self._curve_table(np.array([self.intercept_]), line, coverage)

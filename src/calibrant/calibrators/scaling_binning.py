@@ -15,9 +15,9 @@ from calibrant.calibrators.regions.parameters import VALUE, BinParameters, Weigh
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.calibrators.tables.steps import EXPORT_BINS, steps_everywhere
-from calibrant.calibrators.tables.table import ExportTable, Steps
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.calibrators.tables.steps import steps_everywhere
+from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.errors import InvalidValueError, no_table
 from calibrant.kernels.libraries import in_own_library
 from calibrant.params.arrays import as_scores
 from calibrant.params.labels import CODED, Classes
@@ -27,7 +27,7 @@ from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of
 from calibrant.text.numbers import counted
-from calibrant.text.sentences import Setting, joined
+from calibrant.text.sentences import Setting
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which counts in no bin"
 
@@ -190,11 +190,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         mapped = self.base_.predict(checked)
         return np.asarray(entries_of(self.partition_, table, mapped, segments, threads=self._threads))
 
-    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
-        return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)  # the regions are not of the score
-
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         return self._region_table((self._composed_steps(),), coverage)
 
     def _composed_steps(self) -> Steps:
@@ -202,10 +198,8 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         base = self.base_._step_function()
         bins = self.partition_.bins_by_segment.get(None)
         if base is None or bins is None:
-            rule = "have bins of the score itself, because engines round computed values differently"
-            got = f"bins of {type(self.base_).__name__}'s values"
-            why = "; its quantile bins are those of any strictly increasing base"
-            raise InvalidTypeError("calibrator", rule, got, joined(EXPORT_BINS, why))
+            # engines round computed values differently, so that they would fall into other bins
+            raise no_table(f"bins of {type(self.base_).__name__}'s values")
         outside = (base.values < bins.low) | (base.values > bins.high)
         inside = np.searchsorted(bins.cuts, base.values, side="right")
         return steps_everywhere(base.cuts, np.where(outside, -1, inside))

@@ -14,9 +14,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.tables.steps import EXPORT_BINS
-from calibrant.calibrators.tables.table import ExportTable, StepFunction, written_by
-from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.calibrators.tables.table import StepFunction, Table, written_by
+from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.device import new_array
@@ -136,20 +135,25 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             would raise has nulls in the new columns: its score is missing, not finite or out of range, or its segment
             was not seen in `fit`.
         """
-        from calibrant.calibrators.predicted_columns import Predict
+        from calibrant.calibrators.predicted_columns import predicted_columns
 
         check_is_fitted(self)
-        return data.apply(Predict.of(self, data.columns, OPEN_UNIT.check("coverage", coverage), prefix))
+        coverage = OPEN_UNIT.check("coverage", coverage)
+        return data.apply(predicted_columns(self, data.columns, coverage, prefix))
 
-    def _table(self, coverage: float) -> ExportTable:
+    @property
+    def _takes_one_score(self) -> bool:
+        """Whether `predict` takes one score for each row, so that rows can be predicted in batches."""
+        return True
+
+    def _table(self, coverage: float) -> Table:
         """The answers as a table, with sets of that coverage; raise if there is none."""
         check_is_fitted(self)
         return self._own_table(coverage)
 
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         """As `_table`, once fitted. A calibrator that a table can describe implements it."""
-        rule = "predict one value for each bin of the score, or be a curve"
-        raise InvalidTypeError("calibrator", rule, got=type(self).__name__, advice=EXPORT_BINS)
+        raise no_table(type(self).__name__)
 
     def _table_notes(self, mark: str = "") -> tuple[str, str]:
         """For a reader of the table: where it comes from, and what is guaranteed."""

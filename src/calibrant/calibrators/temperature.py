@@ -12,7 +12,8 @@ from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.tables.steps import steps_of_probabilities
-from calibrant.calibrators.tables.table import ExportTable, Lines
+from calibrant.calibrators.tables.table import Table
+from calibrant.cells.lines import Lines
 from calibrant.params.rules import Choice, RuleTable
 from calibrant.text.sentences import Setting
 
@@ -111,7 +112,7 @@ class TemperatureCalibrator(CurveCalibrator):
     def _curve(self, scores: FloatArray) -> FloatArray:
         return np.asarray(expit(self._logits(scores) / self.temperature_))
 
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         zero = np.zeros(1)
         factor = 1.0 / self.temperature_
         if self.scale == "logit":

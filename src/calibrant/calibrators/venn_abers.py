@@ -12,7 +12,7 @@ from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import ExportTable, StepFunction
+from calibrant.calibrators.tables.table import StepFunction, Table
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.venn_abers import multiprobabilities
@@ -165,7 +165,7 @@ class VennAbersCalibrator(CurveCalibrator):
     def _step_function(self) -> StepFunction:
         return StepFunction(self.cuts_, merged(self.p0_, self.p1_, self.loss))
 
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         found = self._step_function()
         return self._curve_table(found.values, None, coverage, steps_everywhere(found.cuts))
 

@@ -1,17 +1,19 @@
 """The columns that a fitted calibrator adds to a batch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import kernels
 from calibrant._optional import pa
-from calibrant._typing import FloatArray, IndexArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.cells.bins import Bins
-from calibrant.errors import InvalidValueError
+from calibrant.cells.lines import Lines
+from calibrant.errors import InvalidValueError, no_table
 from calibrant.sample.batch import Coded, Columns, read_batch
 from calibrant.sample.counts import segment_numbers
 from calibrant.sample.faults import Place
@@ -43,6 +45,15 @@ class AddColumns(ABC):
     @abstractmethod
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
         """What the columns hold, as arrays (of numbers, or Arrow's of text), for rows that it takes."""
+
+    def as_look_up(self) -> "LookUp":
+        """The same columns as a table of regions, for engines that add columns by SQL."""
+        raise no_table(type(self).__name__)
+
+    @property
+    def values_alone(self) -> "LookUp | None":
+        """A table of regions whose columns are one value for each; None if they are not."""
+        return None
 
     def fields(self) -> list[Any]:
         """The Arrow fields of the columns to add."""
@@ -110,19 +121,89 @@ class AddFromCells(AddColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CurveColumn:
+    """Values of a curve, or a limit around them.
+
+    Attributes
+    ----------
+    lines : Lines
+        The line in each region.
+    value : float array
+        The value where each region begins.
+    offset : float array or None
+        What is added, for a limit, which is cut off at 0 and 1.
+    """
+
+    lines: Lines
+    value: FloatArray
+    offset: FloatArray | None
+
+    @property
+    def numbers(self) -> tuple[FloatArray, ...]:
+        """Of each region the value, the slope, the start, and what is added."""
+        line = (self.value, self.lines.slope, self.lines.start)
+        return line if self.offset is None else (*line, self.offset)
+
+    def at(self, scores: NDArray[Any], regions: IndexArray) -> FloatArray:
+        """The values at scores whose regions are known; only of a curve that is straight as it is."""
+        value, slope, start, *offset = self.numbers
+        found = kernels.values_along(scores, regions, np.column_stack([start, value, slope, *offset]))
+        return found[:, 0] if offset else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LookUp(AddFromCells):
-    """Columns of a table with one row per region: from a name to a sequence with one entry per region."""
+    """Columns of a table with one row per region.
+
+    Attributes
+    ----------
+    columns, partition
+        As in `AddFromCells`.
+    table : dict
+        From a name to a sequence with one entry per region.
+    curves : dict
+        From a name to the values of a curve. These columns come first.
+    taken : bool array or None
+        The regions in which there is an answer; None for all.
+    """
 
     table: dict[str, FloatArray | tuple[str, ...]]
+    curves: Mapping[str, CurveColumn] = field(default_factory=dict)
+    taken: BoolArray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns to add."""
-        return tuple(self.table)
+        return (*self.curves, *self.table)
+
+    def as_look_up(self) -> "LookUp":
+        """Return these columns."""
+        return self
+
+    @property
+    def values_alone(self) -> "LookUp | None":
+        """These columns, if all are one value for each region, and all regions have one."""
+        return self if not self.curves and self.taken is None else None
+
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
+        """Rows in a region that has an answer."""
+        number = segment_numbers(segments, self.partition)
+        found = self.partition.inside(scores, number)
+        if self.taken is None or not found.any():
+            return found
+        inside = np.flatnonzero(found)
+        own = None if number is None else number[inside]
+        regions = self.partition.regions_of(self.partition.prepared(scores[inside], own))
+        answered = np.zeros(len(scores), dtype=bool)
+        answered[inside] = self.taken[regions]
+        return answered
 
     def of_cells(self, scores: NDArray[Any], cells: IndexArray) -> Sequence[Any]:
-        """The entries of each row's region."""
+        """The entries of each row's region, and the values of curves there."""
         return [
-            pa.array(column, pa.string()).take(pa.array(cells)) if isinstance(column, tuple) else column[cells]
-            for column in self.table.values()
+            *(curve.at(scores, cells) for curve in self.curves.values()),
+            *(
+                pa.array(column, pa.string()).take(pa.array(cells)) if isinstance(column, tuple) else column[cells]
+                for column in self.table.values()
+            ),
         ]

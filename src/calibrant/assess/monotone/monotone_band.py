@@ -13,7 +13,7 @@ from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, kept_rows, weights_of
 from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import ExportTable, written_by
+from calibrant.calibrators.tables.table import Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import as_scores
@@ -262,12 +262,12 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
                 assumed += ("the order of the rows says nothing about scores and labels",)
         return f"{basis}, {claim}.{of_groups}{of_weights} Assumed: {'; '.join(assumed)}."
 
-    def _table(self, coverage: float) -> ExportTable:
+    def _table(self, coverage: float) -> Table:
         """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its knot."""
         check_is_fitted(self)
         cuts = np.union1d(self.steps_.lower_knots, np.nextafter(self.steps_.upper_knots, np.inf))
         lower, upper = self.predict_interval(np.append(-LARGEST, cuts)).T
-        return ExportTable(
+        return Table(
             (steps_everywhere(cuts),),
             (lower + upper) / 2.0,
             coverage,

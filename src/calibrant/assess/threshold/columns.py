@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.assess.threshold.proved_threshold import Threshold
-from calibrant.sample.added_columns import AddColumns
+from calibrant.cells.bins import OTHER
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.segmented_partition import SegmentedPartition
+from calibrant.sample.added_columns import AddColumns, LookUp
 from calibrant.sample.batch import Coded, Columns
 
 
@@ -30,6 +33,29 @@ class SelectRows(AddColumns):
         """Names of the columns to add."""
         added = ("selected", "referred") if self.refers else ("selected",)
         return tuple(self.prefix + name for name in added)
+
+    def as_look_up(self) -> LookUp:
+        """The steps of each segment; rows of an unknown segment are not selected, but referred to a person."""
+        parts: dict[Any, ScorePartition] = {}
+        firsts: list[float] = []  # the first score of each step
+        lows: list[float] = []
+        highs: list[float] = []
+        for segment, (low, high) in self.found.ends.items():
+            cuts = [cut for cut in sorted({low, high}) if np.isfinite(cut)]
+            parts[segment] = ScorePartition(np.array(cuts))
+            firsts += [-np.inf, *cuts]
+            lows += [low] * (len(cuts) + 1)
+            highs += [high] * (len(cuts) + 1)
+        if None not in parts:
+            parts[OTHER] = ScorePartition(np.empty(0))
+            firsts.append(-np.inf)
+            lows.append(-np.inf)
+            highs.append(np.inf)
+        first = np.array(firsts)
+        selected = first >= np.array(highs)
+        columns = [selected, ~selected & (first >= np.array(lows))]
+        table: dict[str, Any] = dict(zip(self.names, columns, strict=False))
+        return LookUp(self.columns, parts[None] if None in parts else SegmentedPartition(parts), table)
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
         """Every finite score; rows of an unknown segment are not selected."""

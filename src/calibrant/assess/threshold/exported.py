@@ -7,10 +7,10 @@ import numpy as np
 
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.calibrators.tables.steps import check_segments, steps_everywhere
-from calibrant.calibrators.tables.table import ExportTable, Segment, Steps, written_by
+from calibrant.calibrators.tables.table import Segment, Steps, Table, written_by
 
 
-def threshold_table(found: Threshold, coverage: float) -> ExportTable:
+def threshold_table(found: Threshold, coverage: float) -> Table:
     """Return a table whose value is 1 where a row is selected, and 0 where it is not."""
     ends = cast("dict[Segment | None, tuple[float, float]]", found.ends)
     if None not in ends:
@@ -18,7 +18,7 @@ def threshold_table(found: Threshold, coverage: float) -> ExportTable:
     steps = [_steps(segment, low, high) for segment, (low, high) in ends.items()]
     notes = (written_by("Threshold"), found.sentence())
     named = {"calibrated": "selected"}
-    return ExportTable(tuple(steps), np.array([0.0, 1.0]), coverage, notes, named=named)
+    return Table(tuple(steps), np.array([0.0, 1.0]), coverage, notes, named=named)
 
 
 def _steps(segment: Segment | None, low: float, high: float) -> Steps:

@@ -16,7 +16,7 @@ from calibrant.text.numbers import above_cap, limits, lower, nearest, percent, p
 from calibrant.text.sentences import TextTable, shown
 
 if TYPE_CHECKING:
-    from calibrant.calibrators.tables.table import ExportTable
+    from calibrant.calibrators.tables.table import Table
 
 SCHEMA = "calibrant.threshold/1"
 """The schema of saved thresholds."""
@@ -359,7 +359,7 @@ class Threshold:
             low[here], high[here] = ends
         return values >= high, values < low
 
-    def _table(self, coverage: float) -> "ExportTable":
+    def _table(self, coverage: float) -> "Table":
         """The thresholds as a table, for exports."""
         from calibrant.assess.threshold.exported import threshold_table
 

@@ -15,7 +15,8 @@ from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weights_of
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import ExportTable, Lines, Steps
+from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.cells.lines import SMALLEST_PROBABILITY, Lines
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
 from calibrant.params.labels import Classes
@@ -24,9 +25,6 @@ from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Text
-
-SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
-"""Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -128,9 +126,9 @@ class CurveCalibrator(ScoreCalibrator):
         lines: Lines | None,
         coverage: float,
         steps: Steps | None = None,
-    ) -> ExportTable:
+    ) -> Table:
         """A table of the curve; it has one step unless steps are given."""
-        return ExportTable(
+        return Table(
             (steps_everywhere(np.empty(0)) if steps is None else steps,),
             value,
             coverage,

@@ -17,7 +17,7 @@ from calibrant.calibrators.regions.parameters import FitParameters
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
-from calibrant.calibrators.tables.table import ExportTable, Steps
+from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
@@ -27,7 +27,6 @@ from calibrant.guarantee.tripod import region_sets
 from calibrant.guarantee.words import cap_matters
 from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
-from calibrant.sample.added_columns import LookUp
 from calibrant.sample.batch import Columns
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import familiar_limits
@@ -167,27 +166,17 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         check_is_fitted(self)
         return region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self.positive_index_ else -1]
 
-    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.
+    @property
+    def _takes_one_score(self) -> bool:
+        """Whether the regions are those of a score: not of a function of other inputs."""
+        return bool(self.partition_.bins_by_segment)
 
-        As `ScoreCalibrator.apply`, by one look-up for each row.
-        """
-        columns, partition = columns_to_predict(self, data), self.partition_.as_bins()
-        values = {"calibrated": self.guarantee_.value, "lower": self.guarantee_.lower, "upper": self.guarantee_.upper}
-        table: dict[str, Any] = {**values, "set": self._written_sets(coverage)}
-        return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
-
-    def _written_sets(self, coverage: float) -> tuple[str, ...]:
-        """The set of each region as text."""
-        sets, names = self._sets(coverage), [str(label) for label in self.classes_.tolist()]
-        return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
-
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         return self._region_table(steps_of_bins(self.partition_), coverage)
 
-    def _region_table(self, steps: tuple[Steps, ...], coverage: float) -> ExportTable:
+    def _region_table(self, steps: tuple[Steps, ...], coverage: float) -> Table:
         """A table of the regions, where `steps` say which scores belong to each."""
-        return ExportTable(
+        return Table(
             steps,
             self.guarantee_.value,
             coverage,

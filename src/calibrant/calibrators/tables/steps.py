@@ -6,14 +6,11 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.tables.table import Steps
 from calibrant.cells.bins import OTHER
 from calibrant.cells.partition import Partition
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, no_table
 from calibrant.sample.sql.search import LARGEST
-from calibrant.text.sentences import Setting, Text, shown
+from calibrant.text.sentences import shown
 
 _MOST_INTEGER = 2**63
-_BINNING = Setting("method", "binning", python="BinningCalibrator()")
-EXPORT_BINS: Text = ("export ", _BINNING, " instead, which predicts one value for each bin of the score")
-"""What to do about a calibrator that has no table."""
 
 
 def steps_everywhere(cuts: FloatArray, regions: IntArray | None = None) -> Steps:
@@ -32,8 +29,7 @@ def steps_of_bins(partition: Partition) -> tuple[Steps, ...]:
     """The bins of a partition, in each segment; raise for one that has no bins of a score."""
     bins = partition.bins_by_segment
     if not bins:
-        rule = "have bins of a score, because engines cannot run a Python function"
-        raise InvalidTypeError("calibrator", rule, type(partition).__name__, EXPORT_BINS)
+        raise no_table(type(partition).__name__)  # no engine can run a function of Python
     if partition.has_segments:
         check_segments(tuple(name for name in bins if name is not OTHER))
     steps = []

@@ -1,7 +1,7 @@
 """What all exports read: cuts of the score, and what is predicted between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -10,13 +10,12 @@ from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant._version import __version__
 from calibrant.calibrators.tables.outputs import OUTPUTS, names_by_output
 from calibrant.cells.bins import OTHER, Rest
+from calibrant.cells.lines import Lines
+from calibrant.errors import InvalidTypeError
 
 Segment: TypeAlias = str | int | float | bool
 Label: TypeAlias = str | int | float | bool | bytes
 Key = TypeVar("Key")
-
-MOST_LOGIT = 700.0
-"""Logits are cut off here, where exp does not overflow in any engine."""
 
 _DEFAULT = ("calibrated", "lower", "upper", "set")
 
@@ -67,31 +66,7 @@ class StepFunction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lines:
-    """A curve that is straight in each region of the table, perhaps on the logit scale.
-
-    In a region it is z = calibrated + slope * (score - start), or with `beta`, numbers a and b, the same for all
-    regions, z = calibrated + a ln p - b ln(1 - p), where p is the score kept within `smallest` of 0 and 1. The
-    prediction is z, or 1 / (1 + exp(-z)) where it is on the logit scale. Then z is cut off at +-700.
-
-    Attributes
-    ----------
-    start, slope : float arrays of shape (n_regions,)
-        Where each region begins, and the slope in it.
-    logit : bool
-        Whether the curve is straight on the logit scale.
-    beta : (float, float) or None
-        Factors of the logarithms, in place of start and slope.
-    """
-
-    start: FloatArray
-    slope: FloatArray
-    logit: bool = False
-    beta: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ExportTable:
+class Table:
     """A fitted calibrator as plain numbers, which is all that an export needs.
 
     Attributes
@@ -161,6 +136,17 @@ class ExportTable:
     def set_names(self) -> list[str]:
         """The set of each region as text, such as '{0}' or '{0, 1}'."""
         return [f"{{{', '.join(map(str, members))}}}" for members in self.set_members]
+
+    @property
+    def needs_exp(self) -> bool:
+        """Whether predictions are computed with exp, which engines round differently in the last bits."""
+        return self.lines is not None and self.lines.logit
+
+    def lines_at(self, regions: IntArray) -> Lines:
+        """The lines of these regions."""
+        if self.lines is None:
+            raise InvalidTypeError("table", "have lines", got="values")
+        return replace(self.lines, start=self.lines.start[regions], slope=self.lines.slope[regions])
 
     def values(self, output: str) -> FloatArray:
         """What "calibrated", "lower" or "upper" is in each region."""

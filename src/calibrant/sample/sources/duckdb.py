@@ -6,13 +6,13 @@ from typing import Any
 from calibrant._optional import pa
 from calibrant._typing import FloatArray
 from calibrant.cells.bins import OTHER
-from calibrant.errors import InvalidTypeError
 from calibrant.sample.added_columns import AddColumns, LookUp, empty_batch
 from calibrant.sample.faults import Place
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.arrow import BATCH_ROWS
+from calibrant.sample.sql.curves import on_curve
 from calibrant.sample.sql.dialects import DIALECTS
-from calibrant.sample.sql.search import bin_of, by_segment, one_line
+from calibrant.sample.sql.search import as_double, bin_of, by_segment, one_line
 
 DUCKDB = DIALECTS["duckdb"]
 
@@ -41,18 +41,15 @@ class DuckDBData(Sample):
 
     def apply(self, added: AddColumns) -> Any:
         """Return a relation with the columns added: not run yet, same order of rows, and no Python when it runs."""
-        if not isinstance(added, LookUp):
-            rule = "come from a table of regions to be added by SQL"
-            advice = "read the relation as Arrow instead, scored(relation.to_arrow_reader(), ...)"
-            raise InvalidTypeError("columns", rule, got=type(added).__name__, advice=advice)
+        look_up = added.as_look_up()
         added.check_free(self._source.columns, ignore_case=True)
         with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
             schema = reader.schema
         added(empty_batch(schema))  # refuses columns of other types
         taken = {name.lower() for name in (*self._source.columns, *added.names)}
         region = next(name for n in range(len(taken) + 1) if (name := f"region_{n}") not in taken)
-        located = self._source.project(f"*, {_region(added, schema)} AS {region}")
-        values = [f"{_array(column)}[{region} + 1] AS {_names([name])}" for name, column in added.table.items()]
+        located = self._source.project(f"*, {_region(look_up, schema)} AS {region}")
+        values = [f"{text} AS {_names([name])}" for name, text in _columns(look_up, region).items()]
         return located.project(f"* EXCLUDE ({region}), {', '.join(values)}")
 
 
@@ -66,6 +63,19 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(map(DUCKDB.quoted_name, dict.fromkeys(names)))
 
 
+def _columns(added: LookUp, region: str) -> dict[str, str]:
+    """SQL for each column, given that of the region, which is null where there is no answer."""
+    score = as_double(DUCKDB, _names([added.columns.score]))
+    found = {}
+    for name, curve in added.curves.items():
+        numbers = [f"{_array(number)}[{region} + 1]" for number in curve.numbers]
+        value = on_curve(curve.lines, DUCKDB, score, *numbers)
+        found[name] = f"CASE WHEN {region} IS NOT NULL THEN {value} END"  # LEAST and GREATEST ignore nulls
+    for name, column in added.table.items():
+        found[name] = f"{_array(column)}[{region} + 1]"
+    return found
+
+
 def _array(column: FloatArray | tuple[str, ...]) -> str:
     return f"[{', '.join(map(DUCKDB.literal, column if isinstance(column, tuple) else column.tolist()))}]"
 
@@ -74,7 +84,8 @@ def _region(added: LookUp, schema: Any) -> str:
     """SQL for the region of a row; null where the calibrator does not accept its score or segment."""
     bins, first = [], 0
     for segment, part in added.partition.bins_by_segment.items():
-        leaves = [str(region) for region in range(first, first + part.n_regions)]
+        regions = range(first, first + part.n_regions)
+        leaves = [str(region) if added.taken is None or added.taken[region] else "NULL" for region in regions]
         body = bin_of(DUCKDB, _names([added.columns.score]), part.low, part.high, part.cuts.tolist(), leaves)
         bins.append((segment, body))
         first += part.n_regions

@@ -19,7 +19,7 @@ from calibrant.cells.bins import OTHER
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.partition import Partition
 from calibrant.errors import CalibrantError
-from calibrant.sample.added_columns import AddColumns, LookUp
+from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Result, Work
 from calibrant.sample.counts import Counted, KindSums
 from calibrant.sample.draw import Draw
@@ -149,10 +149,11 @@ class SparkData(Sample):
         """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""
         needed("pyarrow", "arrow", "columns are added")
         added.schema(pa.schema([(name, pa.null()) for name in self._source.columns]))  # none is there already
-        if self._native and isinstance(added, LookUp) and added.columns.score == self.columns.score:
-            region = self._region(added.partition, counting=False)
+        look_up = added.values_alone
+        if self._native and look_up is not None and look_up.columns.score == self.columns.score:
+            region = self._region(look_up.partition, counting=False)
             if region is not None:  # not element_at, which Spark assumes is never null
-                columns = (f"get({array(table)}, {region}) AS {quoted(name)}" for name, table in added.table.items())
+                columns = (f"get({array(table)}, {region}) AS {quoted(name)}" for name, table in look_up.table.items())
                 return self._source.selectExpr("*", *columns)
         kinds = needed("pyspark.sql.pandas.types", "spark", "Spark frames are read").from_arrow_schema(
             pa.schema(added.fields())
