@@ -24,7 +24,7 @@ HEAVY = {
     "torch",
     "cupy",
 }
-HEAVY |= {"onnx", "jinja2", "click", "rich"}
+HEAVY |= {"sqlalchemy", "onnx", "jinja2", "click", "rich"}
 
 
 def loaded_after(statement: str) -> set[str]:

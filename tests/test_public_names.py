@@ -93,6 +93,7 @@ PUBLIC = {
         "InvalidTypeError",
         "InvalidValueError",
         "NoTableError",
+        "StoreError",
         "WeakGuaranteeWarning",
     ],
     "export": [
@@ -151,7 +152,9 @@ PUBLIC = {
         "ExpectedPerformance",
         "GuaranteeMonitor",
         "Moment",
+        "Monitor",
         "MonitorResult",
+        "MonitorSnapshot",
         "ScoreDriftMonitor",
         "expected_performance",
     ],

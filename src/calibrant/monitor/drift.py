@@ -222,15 +222,19 @@ class DriftMonitor(EvidenceMonitor):
         return self
 
     def update_counts(self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None) -> Self:
-        """Take a batch that was counted elsewhere: rows and positive rows of each region, strictly between edges."""
-        if not isinstance(self._test, PooledRates):
-            raise InvalidTypeError("unit", 'be "row" to take counts', got=repr(self.unit))
+        """Take a batch that was counted elsewhere: rows and positive rows of each region, strictly between edges.
+
+        For other units than rows the batch is one unit, and `at` is its name; names must increase.
+        """
         size = self.watched.n_regions
         found = (np.asarray(rows, dtype=np.int64), np.asarray(positives, dtype=np.int64))
         if found[0].shape != (size,) or found[1].shape != (size,) or (found[0] < found[1]).any() or found[1].min() < 0:
             raise InvalidValueError("positives", f"lie between 0 and rows, in each of {size} regions")
         with self._lock:
-            self._take_rows(self._test, *found, at)
+            if isinstance(self._test, PooledRates):
+                self._take_rows(self._test, *found, at)
+            else:
+                self._take_unit(self._test, *found, at)
         return self
 
     def _take_rows(self, test: PooledRates, rows: IntArray, hits: IntArray, time: str | None) -> None:
@@ -273,13 +277,18 @@ class DriftMonitor(EvidenceMonitor):
         for number, name in enumerate(names):
             here = units == number
             rows, hits = counts_of(regions[here], codes[here], self.watched.n_regions)
-            if test.begins:
-                self._starts.append(self._moment(test.n_units))
-            self.n_rows += int(rows.sum())
-            self._at = name
-            test.take(rows, hits, kinds[number])
-            self._look(test.n_units)
-            self._last_unit = name
+            self._take_unit(test, rows, hits, name, kinds[number])
+
+    def _take_unit(self, test: RankedUnits, rows: IntArray, hits: IntArray, name: str | None, kind: int = 0) -> None:
+        if name is None or (self._last_unit is not None and name == self._last_unit):
+            raise InvalidValueError("at", f"name another {self.unit} than the last", got=repr(name))
+        if test.begins:
+            self._starts.append(self._moment(test.n_units))
+        self.n_rows += int(rows.sum())
+        self._at = name
+        test.take(rows, hits, kind)
+        self._look(test.n_units)
+        self._last_unit = name
 
     def _log_evidence(self) -> float:
         return self._test.mixture.log_evidence()

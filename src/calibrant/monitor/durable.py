@@ -1,0 +1,310 @@
+"""A model in production: predictions now, labels later, and one answer at any time."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+
+import numpy as np
+
+from calibrant._optional import needed
+from calibrant._typing import ArrayLike, Seed
+from calibrant.answers.model_file import load_model
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.monitor.late_labels import Age, Time, days_of, maturity_days
+from calibrant.monitor.snapshot import MonitorSnapshot
+from calibrant.monitor.watched import Fitted, Watched, fitted_calibrator
+from calibrant.params.arrays import as_array, as_scores
+from calibrant.params.labels import classes_of, encode_labels
+from calibrant.params.random import seed_number
+from calibrant.params.rules import OPEN_UNIT, Choice, Number
+from calibrant.text.sentences import shown
+
+if TYPE_CHECKING:
+    from calibrant.monitor.ledger import Live, Receipt
+
+T = TypeVar("T")
+Ids: TypeAlias = Sequence[Hashable]
+Times: TypeAlias = ArrayLike | Sequence[Time] | None
+
+_SECONDS_A_DAY = 86_400.0
+_LONGEST_ID = 200
+_AHEAD = 1.0  # days that a time may lie in the future: clocks differ
+_POSITIVE = Number("a number of days > 0", 0.0, open_low=True)
+_SECONDS = Number("a number of seconds >= 0", 0.0)
+
+
+class Monitor(AbstractContextManager["Monitor"]):
+    """Keep predictions until their labels come, count each once, and watch the guarantee.
+
+    Claimed: a call returns only when what it wrote is on the disk. Each id counts once, whatever comes twice, late,
+    early, or in another order; if the process dies, it may be handed in again. And while nothing changes, the
+    probability that any test *ever* raises an alarm is at most 1 - confidence_level, all tests together.
+
+    A prediction counts when its day is over and `maturity` days have passed, with the label known at that age. What is
+    not known to be positive by then counts as negative. The labels of calibration must be counted in the same way.
+
+    Parameters
+    ----------
+    store : str or Path
+        A file of SQLite, made if it is not there, or the URL of a database of SQLAlchemy.
+    model : ScoreCalibrator, Model, str or Path
+        A fitted calibrator, the content of its model file, or the path of that file.
+    maturity : float or timedelta
+        The age, in days, at which a prediction counts; 0 if labels are known on the same day.
+    remember : float, default=None
+        Days for which ids are kept, so that replays are noticed. None is twice the maturity, at least 2 days. A label
+        that comes again later counts as unknown; a prediction that is handed in again, with its time, as late.
+    confidence_level : float, default=0.95
+        Probability that no test ever raises a false alarm, all together.
+    unit : {"row", "day"}, default="row"
+        What is independent, for the test of rates; see `DriftMonitor`.
+    timeout : float, default=30
+        Seconds to wait for another process that writes.
+    random_state : int, Generator or None, default=None
+        None draws a seed, which is saved.
+
+    Notes
+    -----
+    Events must be handed in in the order of time, roughly: the latest time that was seen is the clock of the store, and
+    it never goes back. Times that lie more than a day in the future are refused. Several threads and processes may use
+    one store; writers take turns.
+
+    Raw scores are stored; calibrated values are computed when they are read. Counted rows are folded into tallies, one
+    for each day, so that the store stays small.
+
+    The budget 1 - confidence_level is shared: half for the rates (`DriftMonitor`), 30 % for the guarantee
+    (`GuaranteeMonitor`), 20 % for the scores (`ScoreDriftMonitor`, which compares with the first 2,000 predictions).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from calibrant import BinningCalibrator
+    >>> from calibrant.monitor import Monitor
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=5000)
+    >>> calibrator = BinningCalibrator(n_bins=5).fit(scores, rng.uniform(size=5000) < scores)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Monitor(f"{folder.name}/watch.db", calibrator, maturity=7) as monitor:
+    ...     monitor.record("loan 1", 0.3, at="2026-01-01")
+    ...     monitor.resolve("loan 1", 1, at="2026-01-05")
+    ...     monitor.resolve("loan 1", 1, at="2026-01-06")
+    ...     monitor.advance("2026-01-09").n_labels
+    'new'
+    'new'
+    'duplicate'
+    1
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        store: str | Path,
+        model: Fitted | str | Path,
+        *,
+        maturity: Age,
+        remember: float | None = None,
+        confidence_level: float = 0.95,
+        unit: str = "row",
+        timeout: float = 30.0,
+        random_state: Seed = None,
+    ) -> None:
+        needed("sqlalchemy", "monitor", "a Monitor keeps its store")
+        from calibrant.monitor.store import Store
+
+        if not isinstance(store, str | Path):
+            raise InvalidTypeError("store", "be a path or a URL", got=type(store).__name__)
+        loaded = load_model(model) if isinstance(model, str | Path) else model
+        self.calibrator = fitted_calibrator(loaded)
+        self.watched = Watched.by(self.calibrator)
+        self.maturity = maturity_days(maturity) or 0.0
+        default = max(2.0 * self.maturity, 2.0)
+        self.remember = default if remember is None else _POSITIVE.check("remember", remember)
+        if self.remember < self.maturity:
+            rule = f"be at least the maturity, {self.maturity:g}"
+            raise InvalidValueError("remember", rule, got=f"{self.remember:g}")
+        self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
+        self.unit = Choice(("row", "day")).check("unit", unit)
+        self._store = Store(store, _SECONDS.check("timeout", timeout))
+        self.seed = self._open(seed_number(random_state))
+
+    def _open(self, seed: int) -> int:
+        """Open the store; return its seed, which is that of the first monitor."""
+        from calibrant.monitor.ledger import Live
+        from calibrant.monitor.mature_days import Tests
+        from calibrant.monitor.store import lock, read_text, write_text
+
+        settings = {
+            "maturity": self.maturity,
+            "remember": self.remember,
+            "confidence_level": self.confidence_level,
+            "unit": self.unit,
+            "model": self.watched.partition.fingerprint + json.dumps(self.watched.to_dict()["rows"]),
+        }
+        self._store.open()
+        with self._store.writing() as connection:
+            lock(connection)
+            saved = read_text(connection, "settings")
+            if saved is None:
+                Live().write(connection)
+                tests = Tests.of(self.calibrator, self._alpha, self.maturity, self.unit, seed)
+                tests.write(connection)
+                write_text(connection, "settings", json.dumps({**settings, "seed": seed}))
+                return seed
+        found = json.loads(saved)
+        for name, value in settings.items():
+            if found[name] != value:
+                got = "another model" if name == "model" else f"{value!r}"
+                known = "the one that it was made for" if name == "model" else f"{found[name]!r}"
+                advice = "use another store for other settings"
+                raise InvalidValueError(name, f"be {known}, as in the store", got=got, advice=advice)
+        return int(found["seed"])
+
+    @property
+    def _alpha(self) -> float:
+        return 1.0 - self.confidence_level
+
+    def record(self, id: Hashable, score: float, at: Time = None, segment: Hashable = None) -> str:  # noqa: A002
+        """Take a prediction; return what became of it: "new", "duplicate", "conflicting" or "late".
+
+        Parameters
+        ----------
+        id : str or int
+            The name by which its label will come.
+        score : float
+            The raw score.
+        at : date, text, or number of days, default=None
+            When it was made; None is now. Dates without a time zone are in UTC.
+        segment : optional
+            For regions by segment.
+        """
+        times = None if at is None else [at]
+        return _only(self.record_many([id], [score], times, None if segment is None else [segment]))
+
+    def record_many(self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None) -> "Receipt":
+        """Take many predictions in one transaction; all of them or, if it raises, none."""
+        from calibrant.monitor.ledger import take_predictions
+
+        names = _ids(ids)
+        found = np.asarray(as_scores(scores, positive_column=self.watched.classes.positive_index), dtype=np.float64)
+        self._check_lengths(names, scores=found, at=at, segments=segments)
+        self.watched.prepared(found, None if segments is None else np.asarray(segments))
+        kept = [None] * len(names) if segments is None else [json.dumps(segment) for segment in segments]
+
+        def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
+            return take_predictions(connection, live, names, found.tolist(), times, kept, self.maturity)
+
+        return self._write(take, at, len(names))
+
+    def resolve(self, id: Hashable, label: Hashable, at: Time = None) -> str:  # noqa: A002
+        """Take a label; return "new", "duplicate", "conflicting", "waiting" or "expired".
+
+        The first label of an id stays. One that comes before its prediction waits for it.
+        """
+        return _only(self.resolve_many([id], [label], None if at is None else [at]))
+
+    def resolve_many(self, ids: Ids, labels: ArrayLike | Ids, at: Times = None) -> "Receipt":
+        """Take many labels in one transaction; all of them or, if it raises, none."""
+        from calibrant.monitor.ledger import take_labels
+
+        names = _ids(ids)
+        classes = self.watched.classes
+        known = as_array(labels, "labels")
+        self._check_lengths(names, labels=known, at=at)
+        codes, _ = encode_labels(known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1)
+        values = codes.tolist()
+
+        def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
+            return take_labels(connection, live, names, values, times, self.maturity)
+
+        return self._write(take, at, len(names))
+
+    def advance(self, now: Time = None) -> MonitorSnapshot:
+        """Let time pass: count what is mature by `now`, or by the clock of this machine. Return a snapshot."""
+        self._write(lambda *_: None, [now] if now is not None else None, 1)
+        return self.snapshot()
+
+    def snapshot(self) -> MonitorSnapshot:
+        """What is known now, as of one moment, while others may write."""
+        from calibrant.monitor.stored_snapshot import read_snapshot
+
+        with self._store.reading() as connection:
+            return read_snapshot(connection, self)
+
+    def _write(self, take: "Callable[[Any, Live, list[float]], T]", at: Times, n_rows: int) -> T:
+        """Run a change in a transaction of its own; the clock goes forward, and mature days are counted."""
+        from calibrant.monitor.ledger import Live
+        from calibrant.monitor.mature_days import advance
+        from calibrant.monitor.store import lock
+
+        given = None if at is None else _seconds(at, n_rows)
+        with self._store.writing() as connection:
+            lock(connection)
+            live = Live.read(connection)
+            clock = max(time.time(), live.latest) if given is None else 0.0
+            times = [clock] * n_rows if given is None else given
+            before = live.latest
+            live.latest = max([live.latest, *times])
+            taken = take(connection, live, times)
+            if _day(before) < _day(live.latest) or _day(before, self.maturity) < _day(live.latest, self.maturity):
+                advance(connection, live, self.maturity, self.remember, self._alpha, self.seed)
+            live.write(connection)
+        return taken
+
+    def _check_lengths(self, names: list[str], **columns: Any) -> None:
+        for name, column in columns.items():
+            if column is not None and len(column) != len(names):
+                raise InvalidValueError(name, f"have one entry per id, {len(names)}", got=str(len(column)))
+
+    def close(self) -> None:
+        """Close the connections of the store. What was acknowledged is on the disk already."""
+        self._store.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+
+def _day(seconds: float, maturity: float = 0.0) -> int:
+    return math.floor(seconds / _SECONDS_A_DAY - maturity)
+
+
+def _only(taken: "Receipt") -> str:
+    """What became of the only one."""
+    names = ("new", "duplicate", "conflicting", "waiting", "expired", "late")
+    return next(name for name in names if getattr(taken, name))
+
+
+def _ids(ids: Ids) -> list[str]:
+    """Ids as text: text and whole numbers, none missing."""
+    if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
+        raise InvalidTypeError("ids", "be a list of ids", got=shown(ids))
+    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
+            raise InvalidTypeError("id", "be text or a whole number", got=shown(name))
+    found = [str(name) for name in names]
+    if any(not name or len(name) > _LONGEST_ID or "\x00" in name for name in found):
+        raise InvalidValueError("id", f"have 1 to {_LONGEST_ID} characters, none of them null")
+    return found
+
+
+def _seconds(at: Any, n_rows: int) -> list[float]:
+    """Times as seconds since 1970; none may lie more than a day in the future."""
+    entries = [at] * n_rows if isinstance(at, str | date | int | float) else at
+    days = days_of(list(entries), n_rows, "at")
+    ahead = float(days.max(initial=0.0)) - time.time() / _SECONDS_A_DAY
+    if ahead > _AHEAD:
+        latest = datetime.fromtimestamp(float(days.max()) * _SECONDS_A_DAY, UTC) if ahead < 1e6 else "a far future"
+        raise InvalidValueError("at", "lie at most a day in the future", got=str(latest), advice="check the clocks")
+    return [float(day) * _SECONDS_A_DAY for day in days]

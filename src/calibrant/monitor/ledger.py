@@ -1,0 +1,207 @@
+"""Predictions and labels, each counted once, in whatever order and however often they come."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from calibrant.monitor.store import read_text, rows_by_id, write_text
+from calibrant.monitor.tables import PREDICTIONS, WAITING
+
+SECONDS_A_DAY = 86_400.0
+TOO_LATE = 2
+"""Added to a label that came too late to count."""
+
+
+@dataclass
+class Live:
+    """The clock of a store, and what has happened so far.
+
+    Attributes
+    ----------
+    latest : float
+        The latest time that was seen, in seconds since 1970; it never goes back.
+    counted_until, scored_until : int
+        The first day that is not counted yet, and whose scores are not compared yet.
+    recorded, resolved : int
+        Predictions that were taken, and labels that will count.
+    mature : int
+        Predictions that were counted.
+    labelled : int
+        Counted predictions whose label was known in time.
+    duplicate, conflicting : int
+        Predictions or labels that came again: the same, or another for the same id.
+    expired : int
+        Labels that came too late to count.
+    late : int
+        Predictions of a day that was counted already.
+    unknown : int
+        Labels whose prediction did not come.
+    """
+
+    latest: float = 0.0
+    counted_until: int | None = None
+    scored_until: int | None = None
+    recorded: int = 0
+    resolved: int = 0
+    mature: int = 0
+    labelled: int = 0
+    duplicate: int = 0
+    conflicting: int = 0
+    expired: int = 0
+    late: int = 0
+    unknown: int = 0
+
+    @classmethod
+    def read(cls, connection: Any) -> Self:
+        """Read it."""
+        text = read_text(connection, "live")
+        return cls() if text is None else cls(**json.loads(text))
+
+    def write(self, connection: Any) -> None:
+        """Write it, within the transaction that it belongs to."""
+        write_text(connection, "live", json.dumps(asdict(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of predictions or labels that were handed in.
+
+    Attributes
+    ----------
+    new : int
+        Receipt for the first time.
+    duplicate, conflicting : int
+        Had come before: the same, or another for the same id. What came first stays.
+    waiting : int
+        Labels that came before their prediction, and wait for it.
+    expired : int
+        Labels that came too late to count.
+    late : int
+        Predictions of a day that is counted already; they do not count.
+    """
+
+    new: int = 0
+    duplicate: int = 0
+    conflicting: int = 0
+    waiting: int = 0
+    expired: int = 0
+    late: int = 0
+
+
+class _Outcomes(dict[str, int]):
+    """How often each thing happened."""
+
+    def add(self, name: str) -> None:
+        self[name] = self.get(name, 0) + 1
+
+
+def take_predictions(
+    connection: Any,
+    live: Live,
+    ids: Sequence[str],
+    scores: Sequence[float],
+    times: Sequence[float],
+    segments: Sequence[str | None],
+    maturity: float,
+) -> Receipt:
+    """Take predictions into the store; labels that waited for them are attached."""
+    columns = (PREDICTIONS.c.score, PREDICTIONS.c.segment)
+    known = rows_by_id(connection, PREDICTIONS, ids, columns)
+    waiting = rows_by_id(connection, WAITING, [one for one in ids if one not in known], (WAITING.c.label, WAITING.c.at))
+    outcomes = _Outcomes()
+    new: dict[str, dict[str, Any]] = {}
+    attached = []
+    first_open = live.counted_until
+    for one, score, at, segment in zip(ids, scores, times, segments, strict=True):
+        day = int(at // SECONDS_A_DAY)
+        earlier = known.get(one)
+        if earlier is not None:
+            same = earlier[1] == score and earlier[2] == segment
+            outcomes.add("duplicate" if same else "conflicting")
+            continue
+        if first_open is not None and day < first_open:
+            outcomes.add("late")
+            continue
+        label = None
+        if one in waiting:
+            label = waiting[one][1]
+            attached.append(one)
+            if waiting[one][2] - at > maturity * SECONDS_A_DAY:
+                label += TOO_LATE
+                live.expired += 1
+            else:
+                live.resolved += 1
+        row = {"id": one, "score": score, "at": at, "day": day, "segment": segment, "label": label}
+        new[one] = row
+        known[one] = (one, score, segment)
+        outcomes.add("new")
+    if new:
+        connection.execute(PREDICTIONS.insert(), list(new.values()))
+    _delete_waiting(connection, attached)
+    live.recorded += len(new)
+    live.duplicate += outcomes.get("duplicate", 0)
+    live.conflicting += outcomes.get("conflicting", 0)
+    live.late += outcomes.get("late", 0)
+    return Receipt(**outcomes)
+
+
+def take_labels(
+    connection: Any, live: Live, ids: Sequence[str], codes: Sequence[int], times: Sequence[float], maturity: float
+) -> Receipt:
+    """Take labels into the store. The first label of an id stays, whatever comes later."""
+    known = rows_by_id(connection, PREDICTIONS, ids, (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day))
+    strange = [one for one in ids if one not in known]
+    waiting = {one: row[1] for one, row in rows_by_id(connection, WAITING, strange, (WAITING.c.label,)).items()}
+    labels = {one: row[2] for one, row in known.items()}
+    outcomes = _Outcomes()
+    changed = []
+    new_waiting = []
+    for one, code, at in zip(ids, codes, times, strict=True):
+        row = known.get(one)
+        if row is None:
+            if one not in waiting:
+                waiting[one] = code
+                new_waiting.append({"id": one, "label": code, "at": at})
+                outcomes.add("waiting")
+            else:
+                outcomes.add("duplicate" if waiting[one] == code else "conflicting")
+            continue
+        earlier = labels[one]
+        if earlier is not None:
+            outcomes.add("duplicate" if earlier % TOO_LATE == code else "conflicting")
+            continue
+        is_counted = live.counted_until is not None and row[3] < live.counted_until
+        expired = is_counted or at - row[1] > maturity * SECONDS_A_DAY
+        labels[one] = code + TOO_LATE if expired else code
+        changed.append({"row_id": one, "new_label": labels[one]})
+        outcomes.add("expired" if expired else "new")
+    if changed:
+        update = PREDICTIONS.update().where(PREDICTIONS.c.id == sa.bindparam("row_id"))
+        connection.execute(update.values(label=sa.bindparam("new_label")), changed)
+    if new_waiting:
+        connection.execute(WAITING.insert(), new_waiting)
+    live.resolved += outcomes.get("new", 0)
+    live.duplicate += outcomes.get("duplicate", 0)
+    live.conflicting += outcomes.get("conflicting", 0)
+    live.expired += outcomes.get("expired", 0)
+    return Receipt(**outcomes)
+
+
+def _delete_waiting(connection: Any, ids: Sequence[str]) -> None:
+    if ids:
+        delete = WAITING.delete().where(WAITING.c.id == sa.bindparam("row_id"))
+        connection.execute(delete, [{"row_id": one} for one in ids])
+
+
+def forget(connection: Any, live: Live, remember: float) -> None:
+    """Forget counted predictions and waiting labels that are older than `remember` days."""
+    if live.counted_until is None:
+        return
+    oldest = live.latest / SECONDS_A_DAY - remember
+    forgotten = min(int(oldest // 1), live.counted_until)
+    connection.execute(PREDICTIONS.delete().where(PREDICTIONS.c.day < forgotten))
+    gone = connection.execute(WAITING.delete().where(WAITING.c.at < oldest * SECONDS_A_DAY))
+    live.unknown += gone.rowcount

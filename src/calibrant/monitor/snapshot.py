@@ -1,0 +1,190 @@
+"""What a monitor knows at one moment."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.monitor.change import MonitorResult
+from calibrant.text.numbers import counted, percent, upper
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EpsilonPath:
+    """What was known after a day.
+
+    Attributes
+    ----------
+    day : str
+        The day.
+    counts, positives : int arrays of shape (n_regions,)
+        Rows and positive rows of each region, of all days so far.
+    n_rows, n_positives, n_unknown : int
+        Rows of this day, positive ones, and those whose label was not known in time.
+    lower, upper : float arrays of shape (n_regions,)
+        Limits on the rate of each region, which hold after every day at once.
+    epsilon : float
+        How far, at most, a calibrated value is from the rate of its region.
+    """
+
+    day: str
+    counts: IntArray
+    positives: IntArray
+    n_rows: int
+    n_positives: int
+    n_unknown: int
+    lower: FloatArray
+    upper: FloatArray
+    epsilon: float
+
+    @classmethod
+    def empty(cls, n_regions: int) -> Self:
+        """Before the first day."""
+        nothing = np.zeros(n_regions, dtype=np.int64)
+        return cls("", nothing, nothing, 0, 0, 0, np.zeros(n_regions), np.ones(n_regions), 1.0)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MonitorSnapshot(Result):
+    """What a `Monitor` knows at one moment.
+
+    Attributes
+    ----------
+    now : str or None
+        The latest time that was seen.
+    alarm : bool
+        Whether some test has raised an alarm.
+    confidence_level : float
+        Probability that none ever raises a false one; also that of the limits.
+    maturity : float
+        The age, in days, at which predictions count.
+    epsilon : float
+        How far, at most, a calibrated value is from the rate of its region in the stream so far, if rates did not
+        change.
+    n_recorded, n_pending, n_mature : int
+        Predictions that were taken; those that are not mature yet; and those that were counted.
+    n_labels : int
+        Counted predictions whose label was known in time.
+    n_waiting, n_expired, n_unknown : int
+        Labels that wait for their prediction; that came too late to count; whose prediction did not come.
+    n_late : int
+        Predictions of a day that was counted already.
+    n_duplicate, n_conflicting : int
+        Predictions and labels that came again: the same, or another for the same id.
+    n_until_scores : int
+        Predictions that are missing until scores can be compared.
+    regions, counts, positives, lower, upper
+        The regions, their rows and positive rows, and limits on their rates that hold after every day at once.
+    verdicts : tuple of MonitorResult
+        What each test has found.
+    path : tuple of EpsilonPath
+        What was known after each day.
+    counted_until : str or None
+        The first day that is not counted yet.
+    lag : float or None
+        Days since then.
+    """
+
+    now: str | None
+    alarm: bool
+    confidence_level: float
+    maturity: float
+    epsilon: float
+    n_recorded: int
+    n_pending: int
+    n_mature: int
+    n_labels: int
+    n_waiting: int
+    n_expired: int
+    n_late: int
+    n_duplicate: int
+    n_conflicting: int
+    n_unknown: int
+    n_until_scores: int
+    regions: tuple[str, ...]
+    counts: IntArray
+    positives: IntArray
+    lower: FloatArray
+    upper: FloatArray
+    verdicts: tuple[MonitorResult, ...]
+    path: tuple[EpsilonPath, ...]
+    counted_until: str | None = None
+    lag: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and how sure that is."""
+        chance = percent(1.0 - self.confidence_level)
+        known = f"{counted(self.n_mature, 'prediction')} counted, {self.n_labels:,} with a label"
+        seen = f"{known}, {self.n_pending:,} pending"
+        if self.alarm:
+            found = " ".join(verdict.sentence for verdict in self.verdicts if verdict.alarm)
+            return f"Alarm. {found} ({seen}; all tests together raise a false alarm with probability at most {chance}.)"
+        held = f"calibrated values are within {upper(self.epsilon)} of the rates so far" if self.n_mature else ""
+        said = f"No sign of drift: {seen}" + (f"; {held}" if held else "")
+        return f"{said}. All tests together ever raise a false alarm with probability at most {chance}, if {self._if}."
+
+    @property
+    def _if(self) -> str:
+        return "; ".join(self.assumptions)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the tests take for granted."""
+        return tuple(dict.fromkeys(said for verdict in self.verdicts for said in verdict.assumptions))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What did not count, and why."""
+        found = []
+        for number, what in (
+            (self.n_conflicting, "conflicting: another score or label for the same id; the first one stays"),
+            (self.n_duplicate, "duplicate: handed in again; counted once"),
+            (self.n_expired, "expired: labels that came after the age of maturity"),
+            (self.n_late, "late: predictions of a day that was counted already"),
+            (self.n_unknown, "unknown: labels whose prediction did not come"),
+            (self.n_waiting, "waiting: labels that came before their prediction"),
+        ):
+            if number:
+                found.append(f"{number:,} {what}.")
+        if self.n_until_scores:
+            found.append(f"Scores are compared after {counted(self.n_until_scores, 'more prediction')}.")
+        return tuple(found)
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The regions, the tests, and the days."""
+        regions: dict[str, Any] = {
+            "region": list(self.regions),
+            "n_rows": self.counts.tolist(),
+            "n_positives": self.positives.tolist(),
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+        }
+        tests: dict[str, Any] = {
+            "test": [verdict.question for verdict in self.verdicts],
+            "alarm": [verdict.alarm for verdict in self.verdicts],
+            "log_evidence": [verdict.log_evidence for verdict in self.verdicts],
+            "log_threshold": [verdict.log_threshold for verdict in self.verdicts],
+            "since": [None if verdict.since is None else str(verdict.since) for verdict in self.verdicts],
+        }
+        days: dict[str, Any] = {
+            "day": [step.day for step in self.path],
+            "n_rows": [step.n_rows for step in self.path],
+            "n_positives": [step.n_positives for step in self.path],
+            "n_unknown": [step.n_unknown for step in self.path],
+            "epsilon": [step.epsilon for step in self.path],
+        }
+        return (
+            ResultTable("regions", regions),
+            ResultTable("tests", tests),
+            ResultTable("days", days, shown=()),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The snapshot as plain JSON values."""
+        found = Result.to_dict(self)
+        found["verdicts"] = [verdict.to_dict() for verdict in self.verdicts]
+        return found

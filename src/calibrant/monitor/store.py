@@ -1,0 +1,147 @@
+"""A store in a database: transactions that are durable when they end, and errors that say what to do."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from calibrant.errors import StoreError
+from calibrant.monitor.tables import STATE, prepare_tables
+
+_LIVE = "live"
+"""The row that every writer locks: the clock and the counts."""
+_MOST_NAMES = 10_000  # of one query
+
+_ADVICE = (
+    ("locked", "another process holds it: try again, or raise timeout"),
+    ("readonly", "make the file and its folder writable"),
+    ("read-only", "make the file and its folder writable"),
+    ("full", "free space on the disk and try again; nothing was written"),
+    ("malformed", "restore the file from a backup"),
+    ("not a database", "name a file that this store has made"),
+    ("unable to open", "check the path, and that its folder exists and is writable"),
+)
+
+
+class Store:
+    """Tables in SQLite, or in another database of a given URL.
+
+    Parameters
+    ----------
+    place : str or Path
+        A file, or a URL such as "postgresql+psycopg://user@host/name".
+    timeout : float
+        Seconds to wait for a lock of another process.
+    """
+
+    def __init__(self, place: str | Path, timeout: float) -> None:
+        self.place = str(place)
+        self.url = self.place if "://" in self.place else f"sqlite:///{Path(self.place).absolute()}"
+        self.timeout = timeout
+        self._engine = self._make_engine()
+        self._process = os.getpid()
+
+    def _make_engine(self) -> Any:
+        is_sqlite = self.url.startswith("sqlite")
+        options: dict[str, Any] = {"connect_args": {"timeout": self.timeout}} if is_sqlite else {}
+        engine = sa.create_engine(self.url, **options)
+        if is_sqlite:
+            sa.event.listen(engine, "connect", _set_up_sqlite)
+            sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    @property
+    def engine(self) -> Any:
+        """The engine of this process; after a fork the child opens connections of its own."""
+        if os.getpid() != self._process:
+            self._engine.dispose(close=False)
+            self._engine = self._make_engine()
+            self._process = os.getpid()
+        return self._engine
+
+    @contextmanager
+    def writing(self) -> Iterator[Any]:
+        """A transaction that no other writer runs beside; it is durable when the block ends, or never happened."""
+        with self._explained("written"), self.engine.connect() as plain:
+            connection = plain.execution_options(calibrant_writes=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """A transaction that sees one state of the store, whatever others write meanwhile."""
+        with self._explained("read"), self.engine.connect() as plain:
+            connection = plain
+            if not self.url.startswith("sqlite"):
+                connection = plain.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.SQLAlchemyError as error:
+            found = str(getattr(error, "orig", None) or error).splitlines()[0]
+            advice = next((said for sign, said in _ADVICE if sign in found.lower()), None)
+            raise StoreError("store", f"be {what} ({self.place})", got=found, advice=advice) from error
+
+    def open(self) -> bool:
+        """Make the tables or bring them up to date; return whether the store is new."""
+        with self.writing() as connection:
+            return prepare_tables(connection)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def lock(connection: Any) -> None:
+    """Wait until no other writer is at work; SQLite has done so already."""
+    connection.execute(sa.select(STATE.c.value).where(STATE.c.key == "version").with_for_update())
+
+
+def read_text(connection: Any, key: str) -> str | None:
+    """A text of the state; None if there is none."""
+    found: str | None = connection.execute(sa.select(STATE.c.value).where(STATE.c.key == key)).scalar()
+    return found
+
+
+def write_text(connection: Any, key: str, value: str) -> None:
+    """Set a text of the state."""
+    changed = connection.execute(STATE.update().where(STATE.c.key == key).values(value=value))
+    if changed.rowcount == 0:
+        connection.execute(STATE.insert().values(key=key, value=value))
+
+
+def rows_by_id(connection: Any, table: Any, ids: Sequence[str], columns: Sequence[Any]) -> dict[str, Any]:
+    """The rows of a table that have one of these ids, by id."""
+    found = {}
+    for start in range(0, len(ids), _MOST_NAMES):
+        part = ids[start : start + _MOST_NAMES]
+        query = sa.select(table.c.id, *columns).where(table.c.id.in_(part))
+        for row in connection.execute(query):
+            found[row[0]] = row
+    return found
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    """WAL lets readers read while a writer writes; synchronous FULL makes each commit durable."""
+    connection.isolation_level = None  # SQLAlchemy says when a transaction begins
+    cursor = connection.cursor()
+    try:
+        cursor.execute("PRAGMA journal_mode=WAL")
+    except Exception as error:  # a read-only file has the mode that it has
+        if "readonly" not in str(error):
+            raise
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA cache_size=-65536")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Any) -> None:
+    writes = connection.get_execution_options().get("calibrant_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

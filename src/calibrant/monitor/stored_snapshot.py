@@ -1,0 +1,92 @@
+"""A snapshot, read from a store within one transaction."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.limits.sequences.centred import CentredBetaBinomial
+from calibrant.monitor.ledger import SECONDS_A_DAY, Live
+from calibrant.monitor.mature_days import Tests
+from calibrant.monitor.snapshot import EpsilonPath, MonitorSnapshot
+from calibrant.monitor.tables import DAYS, PREDICTIONS, WAITING
+from calibrant.monitor.units import unit_name
+
+if TYPE_CHECKING:
+    from calibrant.monitor.durable import Monitor
+
+
+def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
+    """All that a store knows, as of the beginning of the transaction."""
+    live = Live.read(connection)
+    tests = Tests.read(connection, 1.0 - monitor.confidence_level)
+    size = monitor.watched.n_regions
+    values = None
+    if isinstance(monitor.calibrator, RegionCalibrator):
+        values = monitor.calibrator.guarantee_.value
+    path = _path(connection, size, 1.0 - monitor.confidence_level, values)
+    open_days = PREDICTIONS.c.day >= (live.counted_until if live.counted_until is not None else -(2**31))
+    pending = connection.execute(sa.select(sa.func.count()).select_from(PREDICTIONS).where(open_days)).scalar()
+    waiting = connection.execute(sa.select(sa.func.count()).select_from(WAITING)).scalar()
+    verdicts = [tests.rates.summary()]
+    if tests.guarantee is not None:
+        verdicts.append(tests.guarantee.summary())
+    if tests.scores is not None:
+        verdicts.append(tests.scores.summary())
+    last = path[-1] if path else EpsilonPath.empty(size)
+    return MonitorSnapshot(
+        now=str(np.datetime64(int(live.latest), "s")) if live.latest else None,
+        confidence_level=monitor.confidence_level,
+        maturity=monitor.maturity,
+        alarm=any(verdict.alarm for verdict in verdicts),
+        epsilon=last.epsilon,
+        n_recorded=live.recorded,
+        n_pending=int(pending),
+        n_mature=live.mature,
+        n_labels=live.labelled,
+        n_waiting=int(waiting),
+        n_expired=live.expired,
+        n_late=live.late,
+        n_duplicate=live.duplicate,
+        n_conflicting=live.conflicting,
+        n_unknown=live.unknown,
+        n_until_scores=0 if tests.scores is not None else max(0, 2000 - len(tests.reference)),
+        regions=monitor.watched.partition.describe(),
+        counts=last.counts,
+        positives=last.positives,
+        lower=last.lower,
+        upper=last.upper,
+        verdicts=tuple(verdicts),
+        path=tuple(path),
+        counted_until=None if live.counted_until is None else unit_name(live.counted_until, "day"),
+        lag=None if live.counted_until is None else live.latest / SECONDS_A_DAY - live.counted_until,
+    )
+
+
+def _path(connection: Any, size: int, alpha: float, values: Any) -> list[EpsilonPath]:
+    """After each counted day: counts so far, limits that hold at every moment, and epsilon."""
+    counts = np.zeros((2, size), dtype=np.int64)
+    log_share = float(np.log(size / alpha))
+    path = []
+    for day, text in connection.execute(sa.select(DAYS.c.day, DAYS.c.counts).order_by(DAYS.c.day)):
+        of_day = np.array(json.loads(text), dtype=np.int64)
+        counts = counts + of_day[:2]
+        limits = CentredBetaBinomial.limits_of(counts[0], counts[1], log_share)
+        centre = (limits.lower + limits.upper) / 2.0 if values is None else values
+        radius = np.maximum(limits.upper - centre, centre - limits.lower)
+        path.append(
+            EpsilonPath(
+                unit_name(int(day), "day"),
+                counts[0],
+                counts[1],
+                int(of_day[0].sum()),
+                int(of_day[1].sum()),
+                int(of_day[2].sum()),
+                limits.lower,
+                limits.upper,
+                float(radius.max()),
+            )
+        )
+    return path
