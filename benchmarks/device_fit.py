@@ -16,8 +16,8 @@ FITS = {
     "the default": {},
     "100 given bins": {"partition": Partition.from_edges(np.linspace(0.01, 0.99, 99))},
     "100 quantile bins": {"n_bins": 100},
-    "100 quantile bins of all rows": {"n_bins": 100, "split": None},
-    "50 bins of equal width": {"n_bins": 50, "strategy": "uniform"},
+    "100 quantile bins of all rows": {"n_bins": 100, "pilot": None},
+    "50 bins of equal width": {"n_bins": 50, "partition": "uniform"},
 }
 
 
@@ -34,7 +34,7 @@ def check(to_device, to_host, rows: int = 3_000_000) -> None:
             got = to_host(getattr(far, method)(there["p"]))
             np.testing.assert_array_equal(got, getattr(near, method)(scores), err_msg=f"{name}: {method}")
     data = scored(there, score="p", label="y")
-    split = BinningCalibrator(n_bins=20, split=100_000, random_state=0).fit(data)
+    split = BinningCalibrator(n_bins=20, pilot=100_000, random_state=0).fit(data)
     assert split.tally_.n_rows < rows
     np.testing.assert_array_equal(audit(data).table.counts, audit(y, scores).table.counts)
 

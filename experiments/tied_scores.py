@@ -52,7 +52,7 @@ def measure(kind: str, n: int, seeds: int) -> str:
         scores, y = KINDS[kind](rng, rates), rng.uniform(size=n) < rates
         fitted = BinningCalibrator(N_BINS, classes=(0, 1), random_state=seed).fit(scores, y)
         regions = fitted.partition_.n_regions
-        plain = BinningCalibrator(regions, split=None, classes=(0, 1)).fit(untied(rng, scores), y)
+        plain = BinningCalibrator(regions, pilot=None, classes=(0, 1)).fit(untied(rng, scores), y)
         found.append(fitted.guarantee_.epsilon)
         reference.append(plain.guarantee_.epsilon)
         cut += fitted.guarantee_.statement.cutting > 0

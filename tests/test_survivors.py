@@ -67,12 +67,12 @@ def test_plans_have_ten_bins_unless_told_otherwise() -> None:
 
 def test_a_split_is_enough_from_the_number_of_rows_that_the_theorem_names() -> None:
     needed = int(np.ceil(10 * np.log(2 * 10 / 0.1) / (np.log(2) - 0.5)))
-    assert plan(n=10**6, split=needed - 1).rows_per_bin == 0
-    assert plan(n=10**6, split=needed).rows_per_bin > 0
+    assert plan(n=10**6, pilot=needed - 1).rows_per_bin == 0
+    assert plan(n=10**6, pilot=needed).rows_per_bin > 0
 
 
 def test_a_base_rate_that_leaves_no_positives_plans_for_none() -> None:
-    planned = plan(n=199, n_bins=2, base_rate=1e-6, split=None)
+    planned = plan(n=199, n_bins=2, base_rate=1e-6, pilot=None)
     level = (1.0 - (1.0 - 0.095) ** (1 / 2)) / 2
     top = stats.beta.isf(level, 1, 99)
     assert planned.epsilon == pytest.approx(max(top, 0.5 / 100), rel=1e-6)

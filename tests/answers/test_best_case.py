@@ -77,7 +77,7 @@ def test_no_fit_beats_the_best_case(name: str, n_rows: int) -> None:
 
 def test_averages_that_round_above_one_are_saved() -> None:
     scores = np.random.default_rng(26).uniform(size=12_000)
-    fitted = AnchoredCalibrator("beta", split=0.3).fit(scores, scores > 0.5)
+    fitted = AnchoredCalibrator("beta", pilot=0.3).fit(scores, scores > 0.5)
     assert read(written(fitted)).guarantee_.epsilon == fitted.guarantee_.epsilon
 
 

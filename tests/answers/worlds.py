@@ -115,12 +115,14 @@ def venn_binning():
 
 def scaling_binning():
     _, scores, y = data()
-    return ScalingBinningCalibrator(VennAbersCalibrator(), n_bins=5, strategy="uniform", random_state=0).fit(scores, y)
+    return ScalingBinningCalibrator(VennAbersCalibrator(), n_bins=5, partition="uniform", random_state=0).fit(scores, y)
 
 
 def by_text():
     rng, scores, y = data()
-    return BinningCalibrator(3, min_rows=None).fit(scores, y, segments=rng.choice(STRANGE_SEGMENTS, size=scores.size))
+    return BinningCalibrator(3, segment_rule=None).fit(
+        scores, y, segments=rng.choice(STRANGE_SEGMENTS, size=scores.size)
+    )
 
 
 def by_number():
@@ -141,7 +143,7 @@ def anchored_in_segments():
     rng, scores, y = data()
     y = np.where((scores > 0.4) & (scores < 0.5), 1 - y, y)  # where the curve moves
     segments = rng.choice(["a", "b'"], size=scores.size)
-    return AnchoredCalibrator("beta", n_bins=4, min_rows=None).fit(scores, y, segments=segments)
+    return AnchoredCalibrator("beta", n_bins=4, segment_rule=None).fit(scores, y, segments=segments)
 
 
 def anchored_positive_first():
@@ -176,7 +178,7 @@ def others_alone():
 def anchored_and_others():
     rng, scores, y = data()
     segments = rng.choice(["a", "b'", "c", "d"], size=scores.size)
-    return AnchoredCalibrator("beta", n_bins=4, keep_segments=["a", "b'"]).fit(scores, y, segments=segments)
+    return AnchoredCalibrator("beta", n_bins=4, segment_rule=["a", "b'"]).fit(scores, y, segments=segments)
 
 
 WORLDS = (

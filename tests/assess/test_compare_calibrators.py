@@ -62,7 +62,7 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     y = np.repeat([0, 1], 50)
     y[0] = 1  # in whichever fold it is tested, the bin around 0.1 has seen no positive
     result = compare_calibrators(
-        y, scores, {"bins": BinningCalibrator(n_bins=2, strategy="uniform", value="mean")}, KFold(5)
+        y, scores, {"bins": BinningCalibrator(n_bins=2, partition="uniform", value="mean")}, KFold(5)
     )
     assert np.isinf(result.log_loss[1])
     assert " inf " not in str(result)
@@ -149,7 +149,7 @@ def test_simultaneous_guarantees_share_alpha(rows) -> None:
 
 def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
     # one bin, a fifth of 100 rows counted: the smallest epsilon is that of the split that drew the fewest positives
-    splits = [BinningCalibrator(1, split=80, random_state=seed, classes=(0, 1)) for seed in range(8)]
+    splits = [BinningCalibrator(1, pilot=80, random_state=seed, classes=(0, 1)) for seed in range(8)]
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=100)
     counted = [clone(split).fit(scores, scores < 0.5) for split in splits]
@@ -225,7 +225,7 @@ def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:
 @pytest.mark.slow
 def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None:
     values, rates = np.array([0.1, 0.5, 0.8]), np.array([0.02, 0.5, 0.9])
-    methods = {"platt": PlattCalibrator(), "three": BinningCalibrator(3, strategy="uniform")}
+    methods = {"platt": PlattCalibrator(), "three": BinningCalibrator(3, partition="uniform")}
     folds = KFold(5, shuffle=True, random_state=int(np.random.default_rng(0).integers(2**31)))
     rng = np.random.default_rng(1)
     missed, draws = 0, 25

@@ -118,7 +118,7 @@ def test_a_calibrator_without_intervals_cannot_decide():
 
 def test_decisions_by_a_guarantee_with_a_caveat_say_that_nothing_is_proved():
     scores = np.tile(MIDDLES, 20)
-    calibrator = BinningCalibrator(2, strategy="uniform")
+    calibrator = BinningCalibrator(2, partition="uniform")
     unbounded = calibrator.fit(scores, scores > 0.5, importance_weight=np.linspace(0.5, 1.0, scores.size))
     found = decide(unbounded, MIDDLES, cost_false_alarm=1, cost_miss=3)
     assert found.sentence().startswith("Nothing is proved: weight_bound was not given")

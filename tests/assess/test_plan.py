@@ -47,7 +47,7 @@ def worst_radius(rows: int, n_bins: int, interval: str, alpha: float = 0.095) ->
 @pytest.mark.parametrize("interval", PLANNED)
 @pytest.mark.parametrize("rows", [7, 60, 301])
 def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str) -> None:
-    planned = plan(n=3 * (rows + 1) - 1, n_bins=3, interval=interval, split=None)
+    planned = plan(n=3 * (rows + 1) - 1, n_bins=3, interval=interval, pilot=None)
     assert planned.rows_per_bin == rows
     assert planned.epsilon == pytest.approx(worst_radius(rows, 3, interval), rel=1e-9)
 
@@ -61,10 +61,10 @@ def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str)
 )
 def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int, split: str, interval: str) -> None:
     scores = np.random.default_rng(n).uniform(size=n)
-    fit = BinningCalibrator(n_bins=2, interval=interval, split=split, classes=(0, 1)).fit
+    fit = BinningCalibrator(n_bins=2, interval=interval, pilot=split, classes=(0, 1)).fit
     sizes = set(fit(scores, np.zeros(n)).tally_.counts.tolist())
     worst = max(worst_radius(size, 2, interval, 0.095 if split is None else 0.095 * 0.99) for size in sizes)
-    planned = plan(n=n, n_bins=2, interval=interval, split=split)
+    planned = plan(n=n, n_bins=2, interval=interval, pilot=split)
     assert planned.probability == 1.0
     assert worst <= planned.epsilon == pytest.approx(worst, rel=1e-9)
     for k in range(n + 1):  # what a fit delivers, with the positives at one end
@@ -74,12 +74,12 @@ def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int,
 @pytest.mark.broad
 @pytest.mark.parametrize("interval", PLANNED)
 def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
-    planned = plan(n=220, n_bins=1, interval=interval, split=60)
+    planned = plan(n=220, n_bins=1, interval=interval, pilot=60)
     assert 0 < planned.rows_per_bin < 100
     assert planned.probability == 0.9
     worst = [worst_radius(rows, 1, interval) for rows in range(planned.rows_per_bin, 161)]
     assert max(worst) <= planned.epsilon < 1.3 * worst[0]
-    assert plan(n=10, n_bins=2, interval=interval, split=5).epsilon == 1.0  # a bin may hold a single row
+    assert plan(n=10, n_bins=2, interval=interval, pilot=5).epsilon == 1.0  # a bin may hold a single row
 
 
 @pytest.mark.broad
@@ -100,7 +100,7 @@ def test_a_base_rate_is_planned_with_the_stated_probability(
 ) -> None:
     # exactly: the number of positives is binomial, and in the worst case all of them are in one bin of 99
     n, rarer = 199, min(base_rate, 1 - base_rate)
-    planned = plan(n=n, n_bins=2, base_rate=base_rate, interval=interval, probability=probability, split=None)
+    planned = plan(n=n, n_bins=2, base_rate=base_rate, interval=interval, probability=probability, pilot=None)
     assert planned.rows_per_bin == 99
     k, radius = np.arange(100), radii(99, 2, interval)
     reached = np.maximum.accumulate(radius) <= planned.epsilon
@@ -141,26 +141,26 @@ def test_rare_events_need_fewer_labels() -> None:
 
 
 def test_split_counts_on_the_papers_bound_for_the_emptiest_bin() -> None:
-    planned = plan(n=100_000, n_bins=10, split=20_000)
+    planned = plan(n=100_000, n_bins=10, pilot=20_000)
     expected = 80_000 / 20 - np.sqrt(80_000 * np.log(200) / 2)
     assert planned.rows_per_bin == int(expected)
     # a fraction draws each row by itself: half of the tail is for the number of rows that cut
     counting = 100_000 - stats.binom.ppf(1 - 0.025, 100_000, 0.2)
     expected = counting / 20 - np.sqrt(counting * np.log(400) / 2)
-    assert plan(n=100_000, n_bins=10, split=0.2).rows_per_bin == int(expected)
-    assert plan(n=1200, n_bins=10, split=0.2).rows_per_bin == 0  # vacuous for so few rows
-    assert plan(n=1200, n_bins=10, split=0.2).epsilon == 1.0
+    assert plan(n=100_000, n_bins=10, pilot=0.2).rows_per_bin == int(expected)
+    assert plan(n=1200, n_bins=10, pilot=0.2).rows_per_bin == 0  # vacuous for so few rows
+    assert plan(n=1200, n_bins=10, pilot=0.2).epsilon == 1.0
 
 
 @pytest.mark.broad
 def test_papers_bound_on_the_emptiest_bin_holds() -> None:
-    planned = plan(n=40_000, n_bins=10, split=0.2)
+    planned = plan(n=40_000, n_bins=10, pilot=0.2)
     rng = np.random.default_rng(0)
 
     def simulate() -> Iterator[dict[str, bool]]:
         while True:
             scores = rng.uniform(size=40_000)
-            fitted = BinningCalibrator(n_bins=10, split=0.2, random_state=rng).fit(scores, scores < 0.5)
+            fitted = BinningCalibrator(n_bins=10, pilot=0.2, random_state=rng).fit(scores, scores < 0.5)
             yield {"fewest rows": fitted.tally_.counts.min() < planned.rows_per_bin}
 
     assert_kept(simulate(), 0.1, caught=0.18)
@@ -174,7 +174,7 @@ def test_the_answer_is_a_sentence() -> None:
 
 
 def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
-    for planned in (plan(n=10_000), plan(n=10_000, base_rate=0.1, split=0.5), plan(n=4000, group_size=8, icc=0.3)):
+    for planned in (plan(n=10_000), plan(n=10_000, base_rate=0.1, pilot=0.5), plan(n=4000, group_size=8, icc=0.3)):
         assert planned.calibrator == "BinningCalibrator"
         assert f"give {planned.calibrator}" in str(planned)
 
@@ -194,14 +194,14 @@ def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_need_not
 @pytest.mark.parametrize("base_rate", [0.005, 0.05, 0.5, 0.8])
 def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(split: float, base_rate: float) -> None:
     for epsilon in (0.1, 0.05):
-        alone = plan(epsilon=epsilon, split=split)
-        planned = plan(epsilon=epsilon, split=split, base_rate=base_rate)
+        alone = plan(epsilon=epsilon, pilot=split)
+        planned = plan(epsilon=epsilon, pilot=split, base_rate=base_rate)
         assert planned.n <= alone.n
         assert planned.epsilon <= epsilon
         assert planned.base_rate == base_rate
-        assert plan(n=planned.n - 1, split=split, base_rate=base_rate).epsilon > epsilon
+        assert plan(n=planned.n - 1, pilot=split, base_rate=base_rate).epsilon > epsilon
     for n in (3_000, 50_000):
-        assert plan(n=n, split=split, base_rate=base_rate).epsilon <= plan(n=n, split=split).epsilon
+        assert plan(n=n, pilot=split, base_rate=base_rate).epsilon <= plan(n=n, pilot=split).epsilon
 
 
 def test_the_answer_says_how_likely_it_is() -> None:
@@ -231,8 +231,8 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
         ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
         ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),
         (
-            {"n": 100, "split": 0},
-            "split must be a fraction strictly between 0 and 1, a number of rows >= 1 or .auto.; got 0",
+            {"n": 100, "pilot": 0},
+            "pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or .auto.; got 0",
         ),
     ],
 )
@@ -243,17 +243,17 @@ def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
 
 def test_rows_of_the_smallest_bin_of_a_split_follow_the_bound() -> None:
     for n, split, n_bins in ((2_000_000, 200_000, 10), (3_000_000, 100_000, 40)):
-        found = plan(n=n, split=split, n_bins=n_bins, probability=0.95)
+        found = plan(n=n, pilot=split, n_bins=n_bins, probability=0.95)
         counting, log_term = n - split, np.log(2 * n_bins / 0.05)
         expected = np.floor(counting / (2 * n_bins) - np.sqrt(counting * log_term / 2))
         assert found.rows_per_bin == expected
-    found = plan(n=400_000, split=100_000, n_bins=1, probability=0.5)  # a term that is not much larger than 1
+    found = plan(n=400_000, pilot=100_000, n_bins=1, probability=0.5)  # a term that is not much larger than 1
     assert found.rows_per_bin == np.floor(150_000 - np.sqrt(150_000 * np.log(4)))
 
 
 def test_a_plan_by_hoeffding_is_his_radius_and_the_distance_of_jeffreys_value_at_rate_0() -> None:
     for n, n_bins in ((20_000, 2), (3_000, 1)):
-        found = plan(n=n, n_bins=n_bins, split=n // 2, interval="hoeffding")
+        found = plan(n=n, n_bins=n_bins, pilot=n // 2, interval="hoeffding")
         radius = np.sqrt(np.log(2 * n_bins / 0.095) / (2 * found.rows_per_bin))
         assert found.epsilon == pytest.approx(radius + 0.5 / (found.rows_per_bin + 1), rel=1e-9)
 
@@ -287,8 +287,8 @@ def test_groups_need_more_labels_and_a_target_is_met():
 def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
     with pytest.raises((InvalidTypeError, InvalidValueError), match=r"icc|group_size"):
         plan(n=1000, **options)
-    with pytest.raises(InvalidValueError, match="split must be left as it is with groups"):
-        plan(n=1000, group_size=2, icc=0.1, split=None)
+    with pytest.raises(InvalidValueError, match="pilot must be left as it is with groups"):
+        plan(n=1000, group_size=2, icc=0.1, pilot=None)
 
 
 def test_the_bound_of_empirical_bernstein_is_where_the_radius_meets_what_is_left():

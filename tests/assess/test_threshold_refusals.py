@@ -149,9 +149,9 @@ def test_one_class_needs_the_name_of_the_other():
         ({"recall": "high"}, "recall must be"),
         ({"precision": 0.9, "confidence_level": 90}, "confidence_level must be"),
         ({"precision": 0.9, "method": "luck"}, "method must be"),
-        ({"precision": 0.9, "split": 1.5}, "split must be"),
+        ({"precision": 0.9, "pilot": 1.5}, "pilot must be"),
         ({"recall": 0.9, "start": 0.5}, "start must go with one target"),
-        ({"precision": 0.9, "split": 100, "method": "look"}, "split must leave rows"),
+        ({"precision": 0.9, "pilot": 100, "method": "look"}, "pilot must leave rows"),
         ({"precision": 0.9, "start": "high"}, "start must be a finite number"),
     ],
 )

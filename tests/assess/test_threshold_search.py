@@ -145,7 +145,7 @@ def test_how_groups_share_alpha_among_segments_does_not_depend_on_counted_rows()
         counted & (segments == "b"), np.char.add("z", groups.astype(str)), segments
     )  # segments that no drawn row has
     few, many = (
-        threshold(y, scores, precision=0.7, groups=groups, segments=names, split=80) for names in (segments, renamed)
+        threshold(y, scores, precision=0.7, groups=groups, segments=names, pilot=80) for names in (segments, renamed)
     )
     assert few.cuts[0].segment == many.cuts[0].segment == "a"
     assert few.cuts[0].threshold == many.cuts[0].threshold is not None

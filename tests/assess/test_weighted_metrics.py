@@ -20,8 +20,8 @@ VALUES = {
     "quantile ece": lambda y, p, **options: ece(y, p, strategy="quantile", n_bins=3, **options).value,
     "swept ece": lambda y, p, **options: ece(y, p, n_bins="sweep", **options).value,
     "smooth": lambda y, p, **options: smooth_ece(y, p, **options).value,
-    "rates": lambda y, p, **options: reliability_table(y, p, strategy="uniform", n_bins=4, **options).rate,
-    "mean scores": lambda y, p, **options: reliability_table(y, p, strategy="uniform", n_bins=4, **options).mean_score,
+    "rates": lambda y, p, **options: reliability_table(y, p, partition="uniform", n_bins=4, **options).rate,
+    "mean scores": lambda y, p, **options: reliability_table(y, p, partition="uniform", n_bins=4, **options).mean_score,
 }
 
 

@@ -30,22 +30,22 @@ from calibrator_checks.data import GivenScores
 CALIBRATORS: dict[str, Any] = {
     "default": BinningCalibrator(),
     "ten-bins": BinningCalibrator(n_bins=10),
-    "ten-bins-own": BinningCalibrator(n_bins=10, split=None),
-    "monotone": BinningCalibrator(n_bins=10, split=None, value="monotone"),
+    "ten-bins-own": BinningCalibrator(n_bins=10, pilot=None),
+    "monotone": BinningCalibrator(n_bins=10, pilot=None, value="monotone"),
     "one-bin": BinningCalibrator(n_bins=1),
-    "uniform": BinningCalibrator(n_bins=8, strategy="uniform"),
-    "uniform-range": BinningCalibrator(n_bins=5, strategy="uniform", score_range=(-1.0, 2.0)),
-    "split": BinningCalibrator(n_bins=5, split=0.2, random_state=0),
-    "split-rows": BinningCalibrator(n_bins=5, split=50, random_state=0),
+    "uniform": BinningCalibrator(n_bins=8, partition="uniform"),
+    "uniform-range": BinningCalibrator(n_bins=5, partition="uniform", score_range=(-1.0, 2.0)),
+    "split": BinningCalibrator(n_bins=5, pilot=0.2, random_state=0),
+    "split-rows": BinningCalibrator(n_bins=5, pilot=50, random_state=0),
     "midpoint": BinningCalibrator(n_bins=6, value="midpoint"),
     "partition": BinningCalibrator(partition=Partition.from_edges([0.2, 0.5, 0.9])),
     **{
-        name: BinningCalibrator(n_bins=6, interval=name, split=None, value="mean")
+        name: BinningCalibrator(n_bins=6, interval=name, pilot=None, value="mean")
         for name in METHODS
         if name != "clopper-pearson"
     },
     "anchored": AnchoredCalibrator(),
-    "anchored-isotonic": AnchoredCalibrator("isotonic", n_bins=4, split=0.2, random_state=0),
+    "anchored-isotonic": AnchoredCalibrator("isotonic", n_bins=4, pilot=0.2, random_state=0),
     "anchored-temperature": AnchoredCalibrator(TemperatureCalibrator(), partition=Partition.from_edges([0.3, 0.7])),
     "platt": PlattCalibrator(),
     "platt-unsmoothed": PlattCalibrator(smoothing=False),
@@ -56,26 +56,26 @@ CALIBRATORS: dict[str, Any] = {
     "venn-abers": VennAbersCalibrator(),
     "venn-abers-brier": VennAbersCalibrator(loss="brier"),
     "venn-binning": VennBinningCalibrator(n_bins=6),
-    "venn-binning-own": VennBinningCalibrator(n_bins=6, split=None),
-    "venn-binning-brier": VennBinningCalibrator(n_bins=5, strategy="uniform", loss="brier"),
-    "venn-binning-split": VennBinningCalibrator(n_bins=4, split=0.2, random_state=0),
+    "venn-binning-own": VennBinningCalibrator(n_bins=6, pilot=None),
+    "venn-binning-brier": VennBinningCalibrator(n_bins=5, partition="uniform", loss="brier"),
+    "venn-binning-split": VennBinningCalibrator(n_bins=4, pilot=0.2, random_state=0),
     "scaling-binning": ScalingBinningCalibrator(random_state=0),
-    "scaling-binning-isotonic": ScalingBinningCalibrator(IsotonicCalibrator(), n_bins=4, split=100, random_state=0),
-    "scaling-binning-beta": ScalingBinningCalibrator(BetaCalibrator(), strategy="uniform", random_state=0),
+    "scaling-binning-isotonic": ScalingBinningCalibrator(IsotonicCalibrator(), n_bins=4, pilot=100, random_state=0),
+    "scaling-binning-beta": ScalingBinningCalibrator(BetaCalibrator(), partition="uniform", random_state=0),
     **{f"online-{name}": OnlineCalibrator(Partition.from_edges([0.2, 0.7]), sequence=name) for name in SEQUENCES},
     "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
     "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
     "label-shift": LabelShiftCalibrator(n_bins=6, target_prior=0.4),
-    "label-shift-own": LabelShiftCalibrator(n_bins=6, target_prior=0.4, split=None),
-    "label-shift-known": LabelShiftCalibrator(n_bins=4, strategy="uniform", target_prior=0.4, source_prior=0.5),
-    "label-shift-split": LabelShiftCalibrator(n_bins=4, target_prior=0.6, split=0.2, random_state=0),
+    "label-shift-own": LabelShiftCalibrator(n_bins=6, target_prior=0.4, pilot=None),
+    "label-shift-known": LabelShiftCalibrator(n_bins=4, partition="uniform", target_prior=0.4, source_prior=0.5),
+    "label-shift-split": LabelShiftCalibrator(n_bins=4, target_prior=0.6, pilot=0.2, random_state=0),
 }
 
 OTHERS: dict[str, Any] = {
     "shift": ShiftCalibrator(n_bins=4, weight_bound=2.0),
-    "shift-bernstein": ShiftCalibrator(n_bins=4, interval="empirical-bernstein", split=0.2, random_state=0),
+    "shift-bernstein": ShiftCalibrator(n_bins=4, interval="empirical-bernstein", pilot=0.2, random_state=0),
     "shift-sums": ShiftCalibrator(n_bins=4, interval="hoeffding", weight_bound=2.0),
-    "shift-uniform": ShiftCalibrator(n_bins=3, strategy="uniform", value="midpoint"),
+    "shift-uniform": ShiftCalibrator(n_bins=3, partition="uniform", value="midpoint"),
     "label-shift-estimated": LabelShiftCalibrator(n_bins=4),
     "cross-venn-abers": CrossVennAbersCalibrator(),
     "cross-venn-abers-brier": CrossVennAbersCalibrator(loss="brier"),
@@ -115,14 +115,13 @@ INPUT_PATHS = {
 def draws_rows(calibrator: Any) -> bool:
     """Whether which rows do what is drawn at random, so that the order of rows matters."""
     if looks_first(calibrator):
-        given = getattr(calibrator, "partition", None) is not None
-        return calibrator.strategy == "quantile" and not given and calibrator.n_bins != 1
-    return getattr(calibrator, "split", None) is not None
+        return calibrator.partition == "quantile" and calibrator.n_bins != 1
+    return getattr(calibrator, "pilot", None) is not None
 
 
 def looks_first(calibrator: Any) -> bool:
     """Whether rows are drawn only to look at them, and not where rows have weights."""
-    return isinstance(getattr(calibrator, "split", None), str)
+    return isinstance(getattr(calibrator, "pilot", None), str)
 
 
 def follows_order(calibrator: Any) -> bool:
@@ -165,8 +164,7 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     ),
     "weights": lambda calibrator: "sample_weight" in signature(calibrator.fit).parameters,
     "ranks only": lambda calibrator: (
-        getattr(calibrator, "strategy", None) == "quantile"
-        and getattr(calibrator, "partition", None) is None
+        getattr(calibrator, "partition", None) == "quantile"
         and not hasattr(calibrator, "curve")
         and getattr(calibrator, "interval", None) != "clopper-pearson-weighted"  # takes scores for probabilities
     ),

@@ -297,7 +297,7 @@ def check_every_row_is_counted_once(calibrator: Any) -> None:
         n_cut = model.guarantee_.statement.looked + model.guarantee_.statement.cutting
         assert (n_cut > 0) == draws_rows(calibrator)
     elif draws_rows(calibrator):
-        n_cut = calibrator.split
+        n_cut = calibrator.pilot
         if isinstance(n_cut, float):  # which keeps each row with that probability
             rows = read_rows(*make_data()).collect()
             n_cut = int(rows.chosen(rows.draw(n_cut, calibrator.random_state)).sum())

@@ -116,7 +116,7 @@ def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it
 
 def test_curve_is_moved_towards_the_rates_in_order():
     scores, y = draw(4000, 2, lambda s: np.where(s < 0.5, 0.2, 0.4))
-    model = AnchoredCalibrator("platt", n_bins=6, split=None).fit(scores, y)
+    model = AnchoredCalibrator("platt", n_bins=6, pilot=None).fit(scores, y)
     guarantee = model.guarantee_
     off = np.abs(guarantee.value - model.tally_.rates) / (guarantee.upper - guarantee.lower)
     assert (np.diff(model.predict(np.sort(scores))) > 0.0).all()
@@ -167,7 +167,7 @@ def test_scores_of_exactly_0_and_1_do_not_bend_the_curve():
     rate = rng.beta(0.3, 0.3, size=4000)
     scores = rng.binomial(50, rate) / 50  # a forest of 50 trees
     y = (rng.uniform(size=4000) < 0.1 + 0.8 * scores).astype(int)
-    model = AnchoredCalibrator("beta", n_bins=4, split=None).fit(scores, y)
+    model = AnchoredCalibrator("beta", n_bins=4, pilot=None).fit(scores, y)
     assert np.abs(model.predict(np.linspace(0, 1, 11)) - np.linspace(0.1, 0.9, 11)).max() < 0.06
 
 
@@ -279,7 +279,7 @@ def test_value_is_the_average_prediction_for_tiny_and_huge_scores(curve, scale):
         with pytest.raises(InvalidValueError, match=r"scores must be probabilities in \[0, 1\] for the beta curve"):
             AnchoredCalibrator(curve).fit(scores, y)
         return
-    model = AnchoredCalibrator(curve, n_bins=3, split=None).fit(scores, y)
+    model = AnchoredCalibrator(curve, n_bins=3, pilot=None).fit(scores, y)
     where, guarantee = model.partition_.membership(scores), model.guarantee_
     values = model.predict(scores)
     assert np.isfinite(values).all()

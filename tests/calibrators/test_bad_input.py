@@ -142,14 +142,14 @@ refuse("scores", "fit: 100 scores, 1000 labels", lambda: fit(np.linspace(0, 1, 1
 refuse("scores", "fit: no scores", lambda: fit([], Y))
 refuse("scores", "fit given partition: lengths differ", lambda: fit(S[:-1], Y, partition=HALVES))
 for name, off in {"above": 1.0000001, "just above": np.nextafter(1, 2), "below": -5e-324, "far": 7.0}.items():
-    refuse("score_range", f"fit uniform: score {name}", lambda off=off: fit([*S[1:], off], strategy="uniform"))
+    refuse("score_range", f"fit uniform: score {name}", lambda off=off: fit([*S[1:], off], partition="uniform"))
     refuse("score_range", f"predict uniform: score {name}", lambda off=off: UNIFORM.predict([0.5, off]))
 refuse("score_range", "predict_interval uniform: outside", lambda: UNIFORM.predict_interval([1.5]))
 refuse("score_range", "predict_set uniform: outside", lambda: UNIFORM.predict_set([-1.5]))
 refuse(
     "score_range",
     "fit uniform: float32 just outside",  # float32(0.7) is less than 0.7
-    lambda: fit(np.full(N, 0.7, np.float32), strategy="uniform", score_range=(0.7, 1.0), n_bins=2),
+    lambda: fit(np.full(N, 0.7, np.float32), partition="uniform", score_range=(0.7, 1.0), n_bins=2),
 )
 refuse("score_range", "fit given partition: outside", lambda: fit(S * 2, partition=HALVES))
 

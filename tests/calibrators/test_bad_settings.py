@@ -37,32 +37,31 @@ refuse = Refusals()
 BAD_PARAMETERS = {
     "confidence_level": [0, 1, 0.0, 1.0, -1, 2, np.nan, np.inf, "0.9", True, None, [0.9], np.array([0.9, 0.8]), 90, 1j],
     "n_bins": [0, -1, 1.5, 10.0, "ten", "AUTO", True, None, 10**9, [10], np.array([1, 2]), np.nan, np.float64(3)],
-    "strategy": ["quantiles", "Uniform", "kmeans", "", None, 1, ["uniform"], b"uniform"],
+    "partition": ["quantiles", "Uniform", "kmeans", "", None, 1, ["uniform"], b"uniform", [0.1, 0.5], Partition, 0],
     "interval": ["clopper_pearson", "wilson", "", None, 3, ["kl"], len],
     "value": ["median", "Mean", "", None, 0.5, ["mean"]],
-    "split": [0, 0.0, 1.0, -0.1, 2.0, -3, np.nan, N, N + 1, 0.999, 1e-9, True, "0.2", [0.2], 1j],
+    "pilot": [0, 0.0, 1.0, -0.1, 2.0, -3, np.nan, N, N + 1, 0.999, 1e-9, True, "0.2", [0.2], 1j],
     "random_state": [-1, 1.5, "seed", True, [1, 2], np.random, np.array([1])],
     "n_jobs": [0, -2, 1.5, "all", True, [1], np.array([1, 2])],
-    "partition": [3, "uniform", [0.1, 0.5], np.array([0.5]), Partition, 0],
     "score_range": [1, "01", (0,), (0, 1, 2), (1, 0), (0, 0), (0, np.nan), (0, np.inf), ("0", "1"), (None, 1), {0, 1}],
 }
 for parameter, values in BAD_PARAMETERS.items():
     for place, value in enumerate(values):
-        other = {"strategy": "uniform"} if parameter == "score_range" else {}
+        other = {"partition": "uniform"} if parameter == "score_range" else {}
         refuse(
             parameter,
             f"{parameter}={value!r} ({place})",
             lambda parameter=parameter, value=value, other=other: fit(**{parameter: value}, **other),
         )
-refuse("score_range", "score_range: wider than doubles", lambda: fit(strategy="uniform", score_range=(-1e308, 1e308)))
+refuse("score_range", "score_range: wider than doubles", lambda: fit(partition="uniform", score_range=(-1e308, 1e308)))
 refuse("score_range", "score_range: for quantile bins", lambda: fit(score_range=(0, 1)))
-refuse("n_bins", "uniform: more bins than rows", lambda: fit(strategy="uniform", n_bins=N + 1))
-refuse("n_bins", "uniform: a billion bins", lambda: fit(strategy="uniform", n_bins=10**9))
+refuse("n_bins", "uniform: more bins than rows", lambda: fit(partition="uniform", n_bins=N + 1))
+refuse("n_bins", "uniform: a billion bins", lambda: fit(partition="uniform", n_bins=10**9))
 refuse("n_bins", "quantile: more bins than rows", lambda: fit(n_bins=N + 1))
-refuse("n_bins", "split: more bins than cutting rows", lambda: fit(split=5, n_bins=6))
+refuse("n_bins", "split: more bins than cutting rows", lambda: fit(pilot=5, n_bins=6))
 refuse("n_bins", "segments: more bins than rows of a segment", lambda: fit(segments=["a", *["b"] * (N - 1)], n_bins=2))
-refuse("split", "split for uniform bins", lambda: fit(strategy="uniform", split=0.2))
-refuse("split", "split for a given partition", lambda: fit(partition=HALVES, split=0.2))
+refuse("pilot", "split for uniform bins", lambda: fit(partition="uniform", pilot=0.2))
+refuse("pilot", "split for a given partition", lambda: fit(partition=HALVES, pilot=0.2))
 
 # Weights and segments
 
@@ -88,7 +87,7 @@ BAD_WEIGHTS = {
 }
 for name, weights in BAD_WEIGHTS.items():
     refuse("sample_weight", f"sample_weight: {name}", lambda weights=weights: fit(sample_weight=weights))
-refuse("sample_weight", "sample_weight with split", lambda: fit(split=0.5, sample_weight=np.ones(N)))
+refuse("sample_weight", "sample_weight with split", lambda: fit(pilot=0.5, sample_weight=np.ones(N)))
 BAD_SEGMENTS = {
     "too short": GROUPS[:-1],
     "too long": np.append(GROUPS, "a"),
@@ -149,7 +148,7 @@ refuse(
     "confidence_level", "from_tally: level", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, confidence_level=2)
 )
 refuse("interval", "from_tally: interval", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, interval="x"))
-refuse("split", "from_tally: split", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, split=0.2))
+refuse("pilot", "from_tally: split", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, pilot=0.2))
 refuse("value", "Guarantee.from_tally: value", lambda: Guarantee.from_tally(HALVES, COUNTS, value="x"))
 refuse("tally", "Guarantee.from_tally: tally", lambda: Guarantee.from_tally(HALVES, {}))
 BAD_COUNTS = {
@@ -351,7 +350,7 @@ BAD_PLANS = {
     "n_bins": [0, -1, 2.5, "auto", None, True, 10**9],
     "base_rate": [0, 1, -1, np.nan, "x", True],
     "interval": ["x", None, "umd"],
-    "split": [0.0, 1.0, -0.5, 0, -3, "x", True, np.nan],
+    "pilot": [0.0, 1.0, -0.5, 0, -3, "x", True, np.nan],
 }
 for parameter, values in BAD_PLANS.items():
     for value in values:

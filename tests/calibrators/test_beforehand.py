@@ -62,7 +62,7 @@ def test_no_counted_row_has_a_part_in_the_guess(guesses):
 @pytest.mark.broad
 def test_counted_scores_that_move_within_their_regions_change_nothing_of_the_guess(guesses):
     scores, y = draw(2000)
-    model = AnchoredCalibrator(n_bins=3, split=200)
+    model = AnchoredCalibrator(n_bins=3, pilot=200)
     with one_draw():
         cut = cut_and_count(read_rows(scores, y), model)
         counted = np.isin(scores, cut.rows.scores)
@@ -87,7 +87,7 @@ def test_parts_of_the_budget_add_up_to_one_and_steep_regions_have_bets(guesses):
 
 @pytest.mark.broad
 def test_few_drawn_rows_or_none_decide_nothing():
-    for options in ({"split": None}, {"split": 10}, {"partition": Partition.fixed_width(4)}):
+    for options in ({"pilot": None}, {"pilot": 10}, {"partition": Partition.fixed_width(4)}):
         model = AnchoredCalibrator(**({"n_bins": 4} if "partition" not in options else {}), **options).fit(*draw(300))
         assert model._fitted_curve.parts.shares is None
         np.testing.assert_array_equal(model._fitted_curve.parts.upper, 1.0)

@@ -18,7 +18,7 @@ def test_quantile_bins_are_those_of_the_partition_made_from_the_scores(values, n
     scores = np.array(values)
     codes = (np.arange(scores.size) % 2).astype(np.uint8)
     partition, tally, *_ = cut_and_count(
-        read_rows(scores, codes, classes=(0, 1)), BinningCalibrator(n_bins, split=None)
+        read_rows(scores, codes, classes=(0, 1)), BinningCalibrator(n_bins, pilot=None)
     )
     counts, positives, uncounted = partition.count(scores, codes)
     assert partition == type(partition).uniform_mass(scores, n_bins)
@@ -34,7 +34,7 @@ def test_repeats_equal_repeated_rows(values, n_bins) -> None:
     codes = (np.arange(scores.size) % 3 == 0).astype(np.uint8)
     repeats = np.arange(scores.size) % 4
     repeats[0] = 4
-    bins = BinningCalibrator(n_bins, split=None)
+    bins = BinningCalibrator(n_bins, pilot=None)
     short = cut_and_count(read_rows(scores, codes, classes=(0, 1), sample_weight=repeats), bins)
     long = cut_and_count(read_rows(np.repeat(scores, repeats), np.repeat(codes, repeats), classes=(0, 1)), bins)
     assert short[0] == long[0]

@@ -124,7 +124,7 @@ def test_one_group_is_refused_or_says_nothing():
     with pytest.raises(InvalidValueError, match=r"groups must be at least two.* got 1 group"):
         BinningCalibrator().fit(scores, y, groups=np.zeros(50, int))
     with pytest.warns(calibrant.errors.WeakGuaranteeWarning, match="Use more groups"):
-        found = BinningCalibrator(1, strategy="uniform", max_group_size=50).fit(scores, y, groups=np.zeros(50, int))
+        found = BinningCalibrator(1, partition="uniform", max_group_size=50).fit(scores, y, groups=np.zeros(50, int))
     assert found.guarantee_.epsilon > 0.45
     assert found.guarantee_.lower[0] < 0.1
 
@@ -155,9 +155,9 @@ def test_bad_groups(rows, groups, said):
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"split": None}, "split must be"),
-        ({"interval": "kl"}, "interval must be left as it is with groups"),
-        ({"min_rows": 10}, "min_rows must be left as it is"),
+        ({"pilot": None}, "pilot must be"),
+        ({"interval": "kl"}, 'interval must be "auto" with groups'),
+        ({"segment_rule": 10}, "segment_rule must be no number with groups"),
         ({"max_group_size": 0}, "max_group_size must be"),
         ({"group_target": "people"}, "group_target must be"),
     ],
@@ -185,7 +185,7 @@ def test_segments_and_groups(rows):
     segments = np.where(np.arange(len(y)) % 3 == 0, "a", "b")
     found = BinningCalibrator(2).fit(scores, y, segments=segments, groups=groups)
     assert found.partition_.n_regions == 4
-    one = BinningCalibrator(2, keep_segments=["a"]).fit(scores, y, segments=segments, groups=groups)
+    one = BinningCalibrator(2, segment_rule=["a"]).fit(scores, y, segments=segments, groups=groups)
     assert one.partition_.n_regions == 4
 
 
@@ -196,7 +196,7 @@ def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
     aside = read.chosen(read.draw(100, 0))
     segments = np.full(len(y), "a", dtype=object)
     segments[groups == groups[~aside][0]] = "new"
-    one = BinningCalibrator(2, split=100).fit(scores, y, segments=segments, groups=groups)
+    one = BinningCalibrator(2, pilot=100).fit(scores, y, segments=segments, groups=groups)
     assert one.proof_.design.unproved == (2,)
     assert (one.guarantee_.lower[2], one.guarantee_.upper[2]) == (0, 1)
     again = BinningCalibrator.from_dict(one.to_dict())
@@ -250,8 +250,8 @@ def test_how_many_groups_are_set_aside():
     def aside(n_groups, fixed=False, **settings):
         return _aside(BinningCalibrator(10, **settings), n_groups, fixed)
 
-    assert [aside(n, split=7) for n in (70, 8, 7, 2)] == [7, 7, 6, 1]  # one group is left to be counted
-    assert aside(100, split=0.3) == 0.3
+    assert [aside(n, pilot=7) for n in (70, 8, 7, 2)] == [7, 7, 6, 1]  # one group is left to be counted
+    assert aside(100, pilot=0.3) == 0.3
     assert [aside(n, fixed=True) for n in (1000, 25, 4, 2)] == [100, 3, 1, 1]  # a tenth, to fix the cap on sizes
     assert aside(1, fixed=True, max_group_size=5) == 0
     assert aside(1000, max_group_size=5) == aside(1000) == groups_that_cut(1000, 10)
@@ -267,12 +267,12 @@ def test_a_tenth_of_the_groups_fixes_the_cap_whatever_is_asked_for():
 
     assert [aside(n, n_bins=1) for n in (2000, 15, 2)] == [200, 2, 1]
     assert [aside(n) for n in (100_000, 1_000_000)] == [10_000, 100_000]
-    assert aside(100, split=7) == 10
-    assert aside(100, split=0.03) == 0.1
+    assert aside(100, pilot=7) == 10
+    assert aside(100, pilot=0.03) == 0.1
     for no_cap_is_learned in ({"max_group_size": 5}, {"group_target": "groups"}):
         assert aside(2000, n_bins=1, **no_cap_is_learned) == 1
-        assert aside(100, split=7, **no_cap_is_learned) == 7
-        assert aside(100, split=0.03, **no_cap_is_learned) == 0.03
+        assert aside(100, pilot=7, **no_cap_is_learned) == 7
+        assert aside(100, pilot=0.03, **no_cap_is_learned) == 0.03
 
 
 def test_bins_within_segments_that_are_given_need_no_size_of_groups():
@@ -281,7 +281,7 @@ def test_bins_within_segments_that_are_given_need_no_size_of_groups():
     y, weight = (rng.uniform(size=400) < scores).astype(int), rng.uniform(size=400)
     bins = Partition.by_segment({"a": Partition.fixed_width(2), "b": Partition.fixed_width(3)})
     given = BinningCalibrator(partition=bins, confidence_level=0.875)  # five regions share what four share below
-    cut = BinningCalibrator(strategy="uniform", n_bins=2, keep_segments=["a"], confidence_level=0.9)
+    cut = BinningCalibrator(partition="uniform", n_bins=2, segment_rule=["a"], confidence_level=0.9)
     for beside in ({}, {"importance_weight": weight}):
         one, other = (kind.fit(scores, y, segments=segments, groups=groups, **beside) for kind in (given, cut))
         assert one.tally_.counts[:2].tolist() == other.tally_.counts[:2].tolist()

@@ -28,7 +28,7 @@ BOTH = pytest.mark.parametrize("kind", [AnchoredCalibrator, BinningCalibrator])
 @BOTH
 def test_small_segments_are_pooled_by_default_and_the_promise_is_not_vacuous(kind):
     pooled = kind().fit(SCORES, Y, segments=SEGMENTS)
-    each = kind(min_rows=None).fit(SCORES, Y, segments=SEGMENTS)
+    each = kind(segment_rule=None).fit(SCORES, Y, segments=SEGMENTS)
     assert pooled.partition_.segments == ("s00", "s01", "s02", OTHER)
     assert pooled.guarantee_.epsilon < 0.2 < 0.5 < each.guarantee_.epsilon
     assert not pooled.guarantee_.is_weak
@@ -59,18 +59,18 @@ def test_without_small_segments_nothing_is_pooled_and_a_segment_not_seen_is_refu
         fitted.predict([0.5], segments=["c"])
 
 
-@pytest.mark.parametrize("options", [{"split": 0.2}, {"strategy": "uniform"}, {}])
+@pytest.mark.parametrize("options", [{"pilot": 0.2}, {"partition": "uniform"}, {}])
 def test_min_rows_is_about_the_number_of_rows_from_which_a_segment_is_kept(options):
     segments = np.repeat(["big", "small"], [N - 200, 200])
     for min_rows, kept in ((800, ("big", OTHER)), (20, ("big", "small"))):
-        fitted = BinningCalibrator(3, min_rows=min_rows, **options).fit(SCORES, Y, segments=segments)
+        fitted = BinningCalibrator(3, segment_rule=min_rows, **options).fit(SCORES, Y, segments=segments)
         assert fitted.partition_.segments == kept
         assert fitted.tally_.n_rows < N  # rows that choose are not counted
 
 
 @pytest.mark.broad
 @BOTH
-@pytest.mark.parametrize("options", [{}, {"min_rows": 1000}, {"keep_segments": ["s01", "s30"]}, {"split": 0.2}])
+@pytest.mark.parametrize("options", [{}, {"segment_rule": 1000}, {"segment_rule": ["s01", "s30"]}, {"pilot": 0.2}])
 def test_a_table_gives_the_bins_and_counts_of_arrays(kind, options):
     table = pa.table({"p": SCORES, "y": Y, "g": SEGMENTS})
     near = kind(**options).fit(SCORES, Y, segments=SEGMENTS)
@@ -83,18 +83,18 @@ def test_a_table_gives_the_bins_and_counts_of_arrays(kind, options):
 
 
 def test_segments_that_the_user_names_are_kept_and_every_row_is_counted():
-    fitted = BinningCalibrator(4, split=None, keep_segments=["s39", "s01"]).fit(SCORES, Y, segments=SEGMENTS)
+    fitted = BinningCalibrator(4, pilot=None, segment_rule=["s39", "s01"]).fit(SCORES, Y, segments=SEGMENTS)
     assert fitted.partition_.segments == ("s01", "s39", OTHER)
     assert fitted.tally_.n_rows == N
     with pytest.raises(
-        InvalidValueError, match="keep_segments must name segments of the data, none of them 'other'; got 'north'"
+        InvalidValueError, match="segment_rule must name segments of the data, none of them 'other'; got 'north'"
     ):
-        BinningCalibrator(keep_segments=["north"]).fit(SCORES, Y, segments=SEGMENTS)
+        BinningCalibrator(segment_rule=["north"]).fit(SCORES, Y, segments=SEGMENTS)
 
 
 def test_where_every_row_counts_none_can_choose_segments():
     with pytest.raises(InvalidValueError, match="rows that choose segments are not counted"):
-        BinningCalibrator(split=None, min_rows=100).fit(SCORES, Y, segments=SEGMENTS)
+        BinningCalibrator(pilot=None, segment_rule=100).fit(SCORES, Y, segments=SEGMENTS)
     doubled = BinningCalibrator().fit(SCORES, Y, segments=SEGMENTS, sample_weight=np.full(N, 2))
     assert OTHER not in doubled.partition_.segments
 
@@ -102,8 +102,8 @@ def test_where_every_row_counts_none_can_choose_segments():
 def test_a_segment_with_the_name_of_the_rest_is_never_kept():
     named = np.where(SEGMENTS == "s00", "other", SEGMENTS)
     assert BinningCalibrator().fit(SCORES, Y, segments=named).partition_.segments == ("s01", "s02", OTHER)
-    with pytest.raises(InvalidValueError, match="keep_segments must"):
-        BinningCalibrator(keep_segments=["other"]).fit(SCORES, Y, segments=named)
+    with pytest.raises(InvalidValueError, match="segment_rule must"):
+        BinningCalibrator(segment_rule=["other"]).fit(SCORES, Y, segments=named)
 
 
 def test_a_rest_with_few_rows_takes_the_smallest_segment_only_where_it_is_a_twentieth_of_all():
@@ -137,23 +137,23 @@ def test_sql_gives_other_segments_the_rest_and_a_missing_one_null():
 
 @pytest.mark.parametrize("wrong", ["north", {"north"}, [["north"]], [{}], [None]])
 def test_segments_to_keep_are_a_list_of_names(wrong):
-    with pytest.raises(InvalidTypeError, match="keep_segments must be a list of segments"):
-        BinningCalibrator(keep_segments=wrong).fit(SCORES, Y, segments=SEGMENTS)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="segment_rule must be an int"):
+        BinningCalibrator(segment_rule=wrong).fit(SCORES, Y, segments=SEGMENTS)
 
 
 def test_about_sixteen_rows_are_drawn_of_a_segment_that_is_just_large_enough():
     rng = np.random.default_rng(0)
     rows = read_rows(rng.uniform(size=4000), rng.integers(2, size=4000), segments=rng.integers(4, size=4000))
-    settings = BinningCalibrator(2, min_rows=400)
+    settings = BinningCalibrator(2, segment_rule=400)
     drawn = rows.collect().chosen(segment_draw(rows, settings, 0))
     assert stats.binomtest(int(drawn.sum()), 4000, 16 / 400).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("kind", [pytest.param(AnchoredCalibrator, marks=pytest.mark.broad), BinningCalibrator])
-@pytest.mark.parametrize("options", [{}, {"strategy": "uniform"}, {"n_bins": 3}, {"split": 0.2}])
+@pytest.mark.parametrize("options", [{}, {"partition": "uniform"}, {"n_bins": 3}, {"pilot": 0.2}])
 @pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
 def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):
-    settings = kind(min_rows=20, **options)
+    settings = kind(segment_rule=20, **options)
     rows = read_rows(SCORES[:500], Y[:500], segments=SEGMENTS[:500])
     drawn = np.flatnonzero(rows.collect().chosen(segment_draw(rows, settings, 0)))
     segments = SEGMENTS[:500].copy()
@@ -162,19 +162,17 @@ def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):
     near = settings.fit(SCORES[:500], Y[:500], segments=segments)
     assert "odd" in near.partition_.segments
     assert near.predict_rate_interval([0.5], segments=["odd"]).tolist() == [[0.0, 1.0]]
-    far = kind(min_rows=20, **options).fit(scored(table, score="p", label="y", segment="g", progress=False))
+    far = kind(segment_rule=20, **options).fit(scored(table, score="p", label="y", segment="g", progress=False))
     assert far.partition_ == near.partition_
     assert far.tally_ == near.tally_
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "options", [{}, {"strategy": "uniform"}, {"split": 0.2}, {"min_rows": None, "keep_segments": ["a", "b"]}]
-)
+@pytest.mark.parametrize("options", [{}, {"partition": "uniform"}, {"pilot": 0.2}, {"segment_rule": ["a", "b"]}])
 @pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
 def test_a_segment_with_fewer_rows_than_bins_has_as_many_bins_as_rows(kind, options):
     segments = np.repeat(["a", "b", "c"], [490, 8, 2])
-    fitted = kind(n_bins=10, **{"min_rows": 2, **options}).fit(SCORES[:500], Y[:500], segments=segments)
+    fitted = kind(n_bins=10, **{"segment_rule": 2, **options}).fit(SCORES[:500], Y[:500], segments=segments)
     bins = {name: part.n_regions for name, part in fitted.partition_.bins_by_segment.items()}
     assert bins["a"] == 10
     assert all(number <= 8 for name, number in bins.items() if name != "a")

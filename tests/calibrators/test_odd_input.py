@@ -22,7 +22,7 @@ LARGEST = np.finfo(np.float64).max
 ODD = {
     "constant": (np.full(N, 0.3), {"n_bins": 5}),
     "constant zero": (np.zeros(N), {"n_bins": 5}),
-    "constant, uniform": (np.full(N, 0.3), {"n_bins": 5, "strategy": "uniform"}),
+    "constant, uniform": (np.full(N, 0.3), {"n_bins": 5, "partition": "uniform"}),
     "two points": (np.where(Y, 0.9, 0.1), {"n_bins": 5}),
     "two points, default": (np.where(np.arange(N) % 2, 1.0, 0.0), {}),
     "ints": (np.arange(N) % 4, {"n_bins": 5}),
@@ -36,7 +36,7 @@ ODD = {
     "minus zero and zero": (np.where(np.arange(N) % 2, -0.0, 0.0), {"n_bins": 4}),
     "as many bins as rows": (S, {"n_bins": N}),
     "as many bins as rows, ties": (np.round(S, 1), {"n_bins": N}),
-    "as many bins as rows, uniform": (S, {"n_bins": N, "strategy": "uniform"}),
+    "as many bins as rows, uniform": (S, {"n_bins": N, "partition": "uniform"}),
     "float32": (S.astype(np.float32), {"n_bins": 6}),
     "float16": (S.astype(np.float16), {"n_bins": 6}),
     "ints up to 2**53": (np.arange(N) + 2**53 - N + 1, {"n_bins": 6}),
@@ -55,9 +55,12 @@ ODD = {
         np.repeat([np.nextafter(1.0, 0.0), 1.0, ONE_UP], 20),
         {"partition": Partition.atoms([1.0, ONE_UP])},
     ),
-    "ends of the range": (np.tile([0.0, 0.25, 0.5, 0.75, 1.0, 1.0], 10), {"n_bins": 4, "strategy": "uniform"}),
-    "tiny range": (np.linspace(0, 1e-300, N), {"n_bins": 4, "strategy": "uniform", "score_range": (0.0, 1e-300)}),
-    "wide range": (np.linspace(-8e307, 8e307, N), {"n_bins": 4, "strategy": "uniform", "score_range": (-8e307, 8e307)}),
+    "ends of the range": (np.tile([0.0, 0.25, 0.5, 0.75, 1.0, 1.0], 10), {"n_bins": 4, "partition": "uniform"}),
+    "tiny range": (np.linspace(0, 1e-300, N), {"n_bins": 4, "partition": "uniform", "score_range": (0.0, 1e-300)}),
+    "wide range": (
+        np.linspace(-8e307, 8e307, N),
+        {"n_bins": 4, "partition": "uniform", "score_range": (-8e307, 8e307)},
+    ),
     "decimals": ([Decimal(int(1000 * s)) / 1000 for s in S], {"n_bins": 6}),
     "fractions": ([Fraction(k, N) for k in range(N)], {"n_bins": 6}),
     "range object": (range(N), {"n_bins": 6}),
@@ -79,7 +82,7 @@ def test_odd_scores_work(scores, parameters):
 @pytest.mark.broad
 @pytest.mark.parametrize(("scores", "parameters"), ODD.values(), ids=ODD.keys())
 def test_odd_scores_work_by_default(scores, parameters):
-    model = fit(scores, Y, **{"split": "auto", "value": "jeffreys", **parameters})
+    model = fit(scores, Y, **{"pilot": "auto", "value": "jeffreys", **parameters})
     plain = np.asarray(scores, dtype=np.float64).ravel()
     said = model.guarantee_.statement
     assert model.tally_.n_rows + said.looked + said.cutting == plain.size
@@ -266,5 +269,5 @@ def test_scalar_parameters_of_numpy_kinds_work():
     model = fit(n_bins=np.int32(4), confidence_level=np.float32(0.5), n_jobs=np.int64(2))
     np.testing.assert_array_equal(model.predict(S), MODEL.predict(S))
     assert fit(n_bins=np.array(4)).predict(S).tolist() == MODEL.predict(S).tolist()
-    assert fit(split=np.float64(0.5), n_bins=4).tally_ == fit(split=0.5, n_bins=4).tally_
-    assert fit(split=np.int64(30), n_bins=4).tally_.n_rows == N - 30
+    assert fit(pilot=np.float64(0.5), n_bins=4).tally_ == fit(pilot=0.5, n_bins=4).tally_
+    assert fit(pilot=np.int64(30), n_bins=4).tally_.n_rows == N - 30

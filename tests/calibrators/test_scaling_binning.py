@@ -34,7 +34,7 @@ def drawn(split, seed):
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 def test_bins_of_any_base_carry_a_proved_promise(base, strategy):
     scores, y = data()
-    calibrator = ScalingBinningCalibrator(base, n_bins=5, strategy=strategy, random_state=3).fit(scores, y)
+    calibrator = ScalingBinningCalibrator(base, n_bins=5, partition=strategy, random_state=3).fit(scores, y)
     promise = calibrator.guarantee_
     assert promise.is_proved
     assert "the base map was fitted on a random part of the rows" in promise.assumptions[-1]
@@ -52,7 +52,7 @@ def test_bins_of_any_base_say_something_where_rows_are(base, strategy):
     scores = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 600)
     for seed in range(3):
         y = np.random.default_rng(seed).uniform(size=3000) < scores
-        calibrator = ScalingBinningCalibrator(base, n_bins=5, strategy=strategy, random_state=seed).fit(scores, y)
+        calibrator = ScalingBinningCalibrator(base, n_bins=5, partition=strategy, random_state=seed).fit(scores, y)
         promise = calibrator.guarantee_
         assert promise.is_proved
         assert promise.counts.sum() == calibrator.tally_.n_rows
@@ -64,7 +64,7 @@ def test_counted_rows_are_those_the_base_never_saw():
     seed = 5
     fits = drawn(1200, seed)
     assert np.count_nonzero(fits) == 1200
-    calibrator = ScalingBinningCalibrator(n_bins=6, split=1200, random_state=seed).fit(scores, y)
+    calibrator = ScalingBinningCalibrator(n_bins=6, pilot=1200, random_state=seed).fit(scores, y)
     base = PlattCalibrator().fit(scores[fits], y[fits])
     assert calibrator.base_.slope_ == base.slope_
     expected = BinningCalibrator(n_bins=6).fit(base.predict(scores[~fits]), y[~fits])
@@ -86,9 +86,9 @@ def test_increasing_base_with_quantile_bins_is_binning_of_the_score():
     [
         ({"base": "platt"}, TypeError, "base must be a calibrator of scores"),
         ({"base": PlattCalibrator}, TypeError, "base must be a calibrator of scores"),
-        ({"split": 0.0}, ValueError, "split must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
-        ({"split": 3000}, ValueError, "split must leave rows both to fit the base map and to count"),
-        ({"split": None}, TypeError, "split must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
+        ({"pilot": 0.0}, ValueError, "pilot must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
+        ({"pilot": 3000}, ValueError, "pilot must leave rows both to fit the base map and to count"),
+        ({"pilot": None}, TypeError, "pilot must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
         ({"n_bins": 0}, ValueError, "n_bins must be an int >= 1"),
         ({"random_state": "x"}, TypeError, "random_state must be"),
     ],

@@ -28,7 +28,7 @@ SEEN = (SCORES.min(), SCORES.max())
 def fits():
     return {
         "binning": BinningCalibrator().fit(SCORES, LABELS),
-        "split": BinningCalibrator(split=0.2).fit(SCORES, LABELS),
+        "split": BinningCalibrator(pilot=0.2).fit(SCORES, LABELS),
         "edges": BinningCalibrator(partition=Partition.from_edges([0.5])).fit(SCORES, LABELS),
         "segments": BinningCalibrator().fit(SCORES, LABELS, segments=np.zeros(2000, int)),
         "venn-binning": VennBinningCalibrator().fit(SCORES, LABELS),
@@ -68,7 +68,7 @@ def test_scores_up_to_half_the_width_beyond_are_not(name):
 @pytest.mark.parametrize("name", FITTED)
 def test_range_is_saved_and_old_files_have_none(name):
     calibrator = FITTED[name]
-    if name != "split":  # the rows that cut the bins are not counted
+    if name != "pilot":  # the rows that cut the bins are not counted
         assert calibrator.score_range_seen_ == SEEN
     saved = json.loads(json.dumps(calibrator.to_dict()))
     assert ScoreCalibrator.from_dict(saved).score_range_seen_ == calibrator.score_range_seen_
@@ -103,8 +103,8 @@ def test_range_is_the_same_wherever_the_rows_are(split, tmp_path):
 
     pq.write_table(pa.table({"p": SCORES, "y": LABELS}), tmp_path / "rows.parquet", row_group_size=300)
     data = scored(tmp_path / "rows.parquet", score="p", label="y")
-    ours = BinningCalibrator(split=split).fit(data)
-    assert ours.score_range_seen_ == BinningCalibrator(split=split).fit(SCORES, LABELS).score_range_seen_
+    ours = BinningCalibrator(pilot=split).fit(data)
+    assert ours.score_range_seen_ == BinningCalibrator(pilot=split).fit(SCORES, LABELS).score_range_seen_
 
 
 def test_adding_columns_does_not_warn():

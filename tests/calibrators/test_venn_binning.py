@@ -35,7 +35,7 @@ def test_log_loss_gives_laplaces_rule():
     np.testing.assert_allclose(calibrator.guarantee_.value, expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("options", [{}, {"strategy": "uniform"}, {"split": 0.3, "random_state": 1}])
+@pytest.mark.parametrize("options", [{}, {"partition": "uniform"}, {"pilot": 0.3, "random_state": 1}])
 @pytest.mark.parametrize("loss", ["log", "brier"])
 def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(loss, options):
     scores, y = data()
@@ -52,7 +52,7 @@ def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(
 
 @pytest.mark.broad
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores beyond those seen
-@pytest.mark.parametrize("options", [{}, {"strategy": "uniform", "score_range": (0, 2)}])
+@pytest.mark.parametrize("options", [{}, {"partition": "uniform", "score_range": (0, 2)}])
 def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(options):
     # every sample of three rows with three score values; with an edge value seen once in the bin to its right,
     # E[Y | p_Y] was off by up to .06
@@ -83,7 +83,7 @@ def test_an_edge_seen_once_says_nothing_of_its_own_rate():
 
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 def test_empty_bin_predicts_one_half():
-    calibrator = VennBinningCalibrator(n_bins=2, strategy="uniform").fit([0.1, 0.2, 0.3], [0, 1, 0])
+    calibrator = VennBinningCalibrator(n_bins=2, partition="uniform").fit([0.1, 0.2, 0.3], [0, 1, 0])
     assert calibrator.predict([0.9]) == 0.5
     np.testing.assert_array_equal(calibrator.predict_multiprobability([0.9]), [[0.0, 1.0]])
 

@@ -43,7 +43,7 @@ def test_function_partitions_are_equal_when_function_and_regions_are() -> None:
     assert Partition.from_function(sign, [False, True]) != Partition.from_function(sign, [True, False])
 
 
-@pytest.mark.parametrize("options", [{"split": None}, {}, {"split": 0.3, "random_state": 0}, {"strategy": "uniform"}])
+@pytest.mark.parametrize("options", [{"pilot": None}, {}, {"pilot": 0.3, "random_state": 0}, {"partition": "uniform"}])
 def test_each_segment_is_calibrated_on_its_own_rows_within_one_budget(options: dict) -> None:
     rng = np.random.default_rng(1)
     scores, segment = rng.uniform(size=3000), rng.choice(["north", "south"], size=3000)
@@ -54,8 +54,8 @@ def test_each_segment_is_calibrated_on_its_own_rows_within_one_budget(options: d
     south = calibrator.predict(scores, segments=np.full(3000, "south"))
     assert np.corrcoef(north, scores)[0, 1] > 0.9
     assert np.corrcoef(south, scores)[0, 1] < -0.9
-    if options == {"split": None}:
-        alone = BinningCalibrator(n_bins=4, split=None).fit(scores[segment == "north"], y[segment == "north"])
+    if options == {"pilot": None}:
+        alone = BinningCalibrator(n_bins=4, pilot=None).fit(scores[segment == "north"], y[segment == "north"])
         np.testing.assert_array_equal(alone.predict(scores), north)
         # one budget over eight regions is stricter than one over four
         assert (alone.guarantee_.radius < calibrator.guarantee_.radius[:4]).all()
@@ -117,7 +117,7 @@ def test_segments_find_the_regions_that_their_parts_find(make) -> None:
 def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(as_column) -> None:
     names = as_column(["a", "a\0"] * 50)
     scores, y = np.linspace(0, 1, 100), np.arange(100) % 2
-    calibrator = BinningCalibrator(n_bins=1, value="mean", min_rows=None).fit(scores, y, segments=names)
+    calibrator = BinningCalibrator(n_bins=1, value="mean", segment_rule=None).fit(scores, y, segments=names)
     assert list(calibrator.partition_.bins_by_segment) == ["a", "a\0"]
     assert calibrator.predict(scores[:2], segments=names[:2]).tolist() == [0.0, 1.0]
 
@@ -145,7 +145,7 @@ def test_inputs_without_rows_of_their_own_are_taken_as_the_function_takes_them()
 
 
 def test_missing_names_of_segments_are_told_from_names_of_another_kind() -> None:
-    fit = BinningCalibrator(n_bins=1, split=None).fit
+    fit = BinningCalibrator(n_bins=1, pilot=None).fit
     scores, y = np.linspace(0, 1, 4), [0, 1, 0, 1]
     with pytest.raises(ValueError, match=r"segments .*missing.* None"):
         fit(scores, y, segments=np.array(["a", None, "a", None], dtype=object))

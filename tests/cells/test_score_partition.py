@@ -142,13 +142,13 @@ def test_edge_ranks_are_those_of_the_theory(n: int, b: int) -> None:
     ],
 )
 def test_saved_ranks_are_whole_or_absent_and_never_beside_atoms(change) -> None:
-    saved = BinningCalibrator(4, split=None).fit(np.arange(20.0), np.arange(20) % 2).partition_.to_dict()
+    saved = BinningCalibrator(4, pilot=None).fit(np.arange(20.0), np.arange(20) % 2).partition_.to_dict()
     with pytest.raises(ValueError, match="first_rank, last_rank and n_rows must be given together, and without atoms"):
         Partition.from_dict({**saved, **change})
 
 
 def test_saved_ranks_that_no_rows_have_are_refused() -> None:
-    saved = BinningCalibrator(4, split=None).fit(np.arange(20.0), np.arange(20) % 2).partition_.to_dict()
+    saved = BinningCalibrator(4, pilot=None).fit(np.arange(20.0), np.arange(20) % 2).partition_.to_dict()
     last = saved["last_rank"]
     for wrong in ([last[0] + 1, *saved["first_rank"][1:]], [0, *saved["first_rank"][1:]]):
         with pytest.raises(ValueError, match="first_rank must be at most last_rank, and both lie between 1 and n_rows"):

@@ -28,7 +28,7 @@ def _rows(n=400):
 
 def _fitted(X, y, size=0.25, **more):
     model = CalibratedClassifier(
-        Recorder(), BinningCalibrator(2, strategy="uniform"), holdout="last", calibration_size=size
+        Recorder(), BinningCalibrator(2, partition="uniform"), holdout="last", calibration_size=size
     )
     return model.fit(X, y, **more)
 

@@ -145,7 +145,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "label column missing": (text(GOOD.replace("p,y", "p,yy", 1)), (), ("label column 'y'", "'yy'")),
     "segment column missing": (text(GOOD), ("--segment", "regoin"), ("segment column", "did you mean 'region'?")),
     "weight column missing": (text(GOOD), ("--weight", "ww"), ("weight column 'ww'", "'w'")),
-    "id column missing": (text(GOOD), ("--id", "key", "--split", "0.2"), ("id column 'key'",)),
+    "id column missing": (text(GOOD), ("--id", "key", "--pilot", "0.2"), ("id column 'key'",)),
     "column twice": (text(GOOD.replace("region", "p", 1)), (), ("score column 'p'", "2 columns")),
     "score and label the same": (text(GOOD), ("--label", "p"), ("--score", "--label", "different")),
     "wrong delimiter": (text(GOOD.replace(",", "~")), (), ("x.csv", "comma, semicolon, tab", "p~y")),
@@ -169,7 +169,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "infinite": (parquet({"p": [0.1, 0.2, float("inf")], "y": [0, 1, 0]}), (), ("column 'p'", "infinity", "row 3")),
     "negative weight": (text(changed(6, "0.5,1,n,-1.0")), ("--weight", "w"), ("column 'w'", ">= 0", "row 6")),
     "weight above the bound": (
-        text(changed(6, "0.5,1,n,9.0")), ("--weight", "w", "--weight-bound", "8", "--bins", "2", "--split", "none"), ("--weight-bound", "9.0 at row 6,")),
+        text(changed(6, "0.5,1,n,9.0")), ("--weight", "w", "--weight-bound", "8", "--bins", "2", "--pilot", "none"), ("--weight-bound", "9.0 at row 6,")),
     "scores outside the range": (
         text(changed(6, "1.5,1,n,1.0")), ("--method", "uniform"), ("column 'p'", "between 0 and 1", "row 6")),
     "scores outside the range, beta": (text(changed(6, "1.5,1,n,1.0")), ("--method", "beta"), ("probabilities in [0, 1]", "1.5")),
@@ -177,7 +177,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "mixed labels": (text(changed(7, "0.5,yes,n,1.0")), (), ("labels", "two classes", "'yes'")),
     "one label": (text(GOOD.replace(",1,", ",0,")), (), ("one class only", "--classes 0,1")),
     "labels with many values": (
-        parquet({"p": np.linspace(0, 1, 99), "y": np.linspace(0, 1, 99)}), ("--split", "none"), ("labels must hold two classes", "the scores and the labels swapped?")),
+        parquet({"p": np.linspace(0, 1, 99), "y": np.linspace(0, 1, 99)}), ("--pilot", "none"), ("labels must hold two classes", "the scores and the labels swapped?")),
     "text labels": (text(GOOD.replace(",1,", ",yes,").replace(",0,", ",no,")), (), ("--pos-label", "'no', 'yes'")),
     "positive label of another kind": (text(GOOD), ("--pos-label", "yes"), ("--pos-label", "whole numbers", "'yes'")),
     "positive label unknown": (text(GOOD), ("--pos-label", "3"), ("--pos-label", "[0, 1]", "3")),
@@ -187,7 +187,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "label of lists": (parquet({"p": [0.1, 0.2], "y": [[0], [1]]}), (), ("label column 'y'",)),
     "segment of lists": (
         parquet({"p": [0.1, 0.2], "y": [0, 1], "region": [[0], [1]]}), ("--segment", "region"), ("segment column 'region'",)),
-    "id of fractions": (text(GOOD), ("--id", "w", "--split", "0.2"), ("id column 'w'", "whole numbers, dates or text")),
+    "id of fractions": (text(GOOD), ("--id", "w", "--pilot", "0.2"), ("id column 'w'", "whole numbers, dates or text")),
     "truncated parquet": (truncated_parquet, (), ("x.parquet", "cut short or damaged")),
     "scrambled parquet": (scrambled_parquet, (), ("x.parquet", "cannot be read")),
     "truncated gzip": (truncated_gzip, (), ("x.csv.gz", "cut short")),
@@ -219,12 +219,12 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "json array": (text('[{"p": 0.5, "y": 1}]', "x.json"), (), ("x.json", "one JSON object on each line", "array")),
     "too few rows": (text("p,y\n0.1,0\n0.2,1\n"), ("--bins", "10"), ("--bins", "10")),
     "a segment with too few rows": (
-        text(GOOD + "0.5,1,alone,1.0\n"), ("--segment", "region", "--bins", "5", "--split", "none"), ("segment 'alone'",)),
+        text(GOOD + "0.5,1,alone,1.0\n"), ("--segment", "region", "--bins", "5", "--pilot", "none"), ("segment 'alone'",)),
     "no bins": (text(GOOD), ("--bins", "0"), ("--bins", "0")),
     "bins in words": (text(GOOD), ("--bins", "many"), ("--bins", "many")),
     "confidence of 90": (text(GOOD), ("--confidence", "90"), ("--confidence", "90")),
-    "split of everything": (text(GOOD), ("--split", "200"), ("--split", "200")),
-    "split that can not be read": (text(GOOD), ("--split", "a fifth"), ("--split", "a fifth")),
+    "split of everything": (text(GOOD), ("--pilot", "200"), ("--pilot", "200")),
+    "split that can not be read": (text(GOOD), ("--pilot", "a fifth"), ("--pilot", "a fifth")),
     "an option of another method": (text(GOOD), ("--method", "platt", "--bins", "5"), ("--bins", "platt")),
     "a confidence without a guarantee": (text(GOOD), ("--method", "beta", "--confidence", "0.99"), ("--confidence", "beta")),
     "a bound without weights": (text(GOOD), ("--weight-bound", "8"), ("--weight-bound", "--weight")),

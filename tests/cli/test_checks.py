@@ -202,7 +202,7 @@ class TestVerifyOfASplit:
     ) -> None:
         order = np.random.default_rng(2).permutation(table.num_rows)
         pq.write_table(table.take(order), folder / "shuffled.parquet")
-        split = ("--method", method, "--bins", "5", "--split", "0.3", "-o", "model.json")
+        split = ("--method", method, "--bins", "5", "--pilot", "0.3", "-o", "model.json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *split).code == 0
         answer = calibrant("verify", "model.json", "shuffled.parquet", "--json")
         assert answer.code == 3
@@ -229,7 +229,7 @@ class TestVerifyOfASplit:
     def test_a_split_of_which_nothing_is_known_is_not_checked(
         self, kind: Any, folder: Path, table: pa.Table, calibrant: Any
     ) -> None:
-        fitted = kind(n_bins=5, split=0.3, random_state=7).fit(table["p"].to_numpy(), table["y"].to_numpy())
+        fitted = kind(n_bins=5, pilot=0.3, random_state=7).fit(table["p"].to_numpy(), table["y"].to_numpy())
         save_model(fitted, folder / "plain.json")
         answer = calibrant("verify", "plain.json", "scores.csv", *COLUMNS, "--json")
         assert answer.code == 3
@@ -239,7 +239,7 @@ class TestVerifyOfASplit:
 
     @pytest.mark.parametrize("method", ["binning", "scaling-binning"])
     def test_a_split_drawn_by_an_earlier_rule_is_not_checked(self, method: str, folder: Path, calibrant: Any) -> None:
-        split = ("--method", method, "--bins", "5", "--split", "0.3", "-o", "model.json")
+        split = ("--method", method, "--bins", "5", "--pilot", "0.3", "-o", "model.json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *split).code == 0
         model = load_model(folder / "model.json")
         assert model.provenance["settings"]["draw"] == DRAW_RULE
@@ -257,7 +257,7 @@ class TestVerifyOfASplit:
     @pytest.mark.broad
     def test_settings_written_before_draws_had_a_rule_are_read(self, folder: Path, calibrant: Any) -> None:
         model = folder / "model.json"
-        own = ("--method", "binning", "--split", "none", "-o", "model.json")
+        own = ("--method", "binning", "--pilot", "none", "-o", "model.json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *own).code == 0
         saved = load_model(model)
         before = {name: value for name, value in saved.provenance["settings"].items() if name != "draw"}

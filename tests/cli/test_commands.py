@@ -115,7 +115,7 @@ class TestVerify:
     def test_any_order_will_do(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         order = np.random.default_rng(2).permutation(table.num_rows)
         pq.write_table(table.take(order), folder / "shuffled.parquet")
-        for name, options in {"own.json": ("--split", "none"), "named.json": ("--id", "id")}.items():
+        for name, options in {"own.json": ("--pilot", "none"), "named.json": ("--id", "id")}.items():
             assert calibrant("fit", "scores.csv", *COLUMNS, *options, "-o", name).code == 0
             assert calibrant("verify", name, "shuffled.parquet").code == 0
 
@@ -123,7 +123,7 @@ class TestVerify:
     def test_rows_drawn_by_place_need_their_order(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         order = np.random.default_rng(2).permutation(table.num_rows)
         pq.write_table(table.take(order), folder / "shuffled.parquet")
-        split = ("--bins", "5", "--split", "0.3", "--json")
+        split = ("--bins", "5", "--pilot", "0.3", "--json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *split, "-o", "place.json").code == 0
         answer = calibrant("verify", "place.json", "shuffled.parquet")
         assert answer.code == 3

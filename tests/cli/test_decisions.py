@@ -94,7 +94,7 @@ def test_a_file_that_selects_no_row_is_said_to(calibrant: Any) -> None:
         ((), "the target must be one of precision, recall, npv and specificity"),
         (("--precision", "2"), "--precision must be a number strictly between 0 and 1; got 2.0"),
         (("--precision", "0.9", "-o", "t.txt"), "-o must end in .json, or in .html for a report"),
-        (("--precision", "0.9", "--split", "none"), "--split must be a fraction"),
+        (("--precision", "0.9", "--pilot", "none"), "--pilot must be a fraction"),
         (
             ("--precision", "0.9", "--group", "g", "--method", "ranks"),
             "--group must go with --method look",
@@ -256,7 +256,7 @@ def test_quiet_prints_the_answer_alone(rows: dict[str, np.ndarray], folder: Path
 
 @pytest.mark.usefixtures("rows")
 def test_all_rows_of_a_fit_are_accounted_for(calibrant: Any) -> None:
-    command = ("fit", "rows.parquet", *COLUMNS, "--method", "binning", "--bins", "4", "--split", "none")
+    command = ("fit", "rows.parquet", *COLUMNS, "--method", "binning", "--bins", "4", "--pilot", "none")
     assert calibrant(*command, "--json").json["guarantee"]["rows"] == 2_997
     assert "3 rows of 3,000 are edges of bins, not counted." in calibrant(*command).out
 

@@ -59,13 +59,13 @@ class TestFit:
         ("options", "segmented"),
         [
             (("--segment", "region", "--bins", "4"), True),
-            (("--split", "0.3", "--bins", "5"), False),
-            (("--split", "0.3", "--id", "id", "--seed", "4", "--bins", "5", "--segment", "region"), True),
+            (("--pilot", "0.3", "--bins", "5"), False),
+            (("--pilot", "0.3", "--id", "id", "--seed", "4", "--bins", "5", "--segment", "region"), True),
             (("--method", "uniform", "--bins", "6", "--interval", "blaker", "--value", "midpoint"), False),
             (("--method", "uniform", "--range", "-1", "2", "--bins", "6"), False),
             (("--weight", "w", "--weight-bound", "2", "--bins", "4"), False),
             (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--interval", "betting"), False),
-            (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--split", "0.2"), False),
+            (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--pilot", "0.2"), False),
             (("--method", "scaling-binning", "--bins", "5", "--confidence", "0.8"), False),
         ],
     )

@@ -270,7 +270,7 @@ def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(folder:
         ("settings", lambda content: content["provenance"]["settings"].update(bins=99)),
         ("settings", lambda content: content["provenance"]["settings"].update(method="binning")),
         ("settings", lambda content: content["provenance"]["settings"].update(confidence=0.99)),
-        ("settings", lambda content: content["provenance"]["settings"].update(split=0.5)),
+        ("settings", lambda content: content["provenance"]["settings"].update(pilot=0.5)),
         ("settings", lambda content: content["provenance"]["settings"].update(weighted=True)),
         ("settings", lambda content: content["provenance"].update(settings=[])),
     ],

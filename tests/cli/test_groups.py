@@ -73,7 +73,7 @@ def test_verify_tells_other_groups(visits: pd.DataFrame, calibrant: Any) -> None
 def test_settings_of_groups_reach_the_calibrator(visits: pd.DataFrame, calibrant: Any) -> None:
     settings = ("--method", "uniform", "--bins", "4", "--max-group-size", "40", "--group-target", "groups")
     answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
-    given = {"strategy": "uniform", "max_group_size": 40, "group_target": "groups"}
+    given = {"partition": "uniform", "max_group_size": 40, "group_target": "groups"}
     expected = BinningCalibrator(4, **given).fit(visits["p"], visits["y"], groups=visits["patient"])
     assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
 
@@ -169,12 +169,14 @@ def test_kept_segments_are_named(visits: pd.DataFrame, calibrant: Any) -> None:
     visits.assign(region=region).to_csv("v.csv", index=False)
     options = ("fit", "v.csv", "--score", "p", "--label", "y", "--segment", "region", "--bins", "2")
     answer = calibrant(*options, "--keep-segment", "1", "--keep-segment", "2", "--json")
-    expected = AnchoredCalibrator(n_bins=2, keep_segments=[1, 2]).fit(
+    expected = AnchoredCalibrator(n_bins=2, segment_rule=[1, 2]).fit(
         visits["p"].to_numpy(), visits["y"].to_numpy(), segments=region
     )
     assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon)
     assert "--keep-segment must be one of the segments" in calibrant(*options, "--keep-segment", "north").err
-    assert "--keep-segment must name segments of the data" in calibrant(*options, "--keep-segment", "7").err
+    assert (
+        "--min-rows or --keep-segment must name segments of the data" in calibrant(*options, "--keep-segment", "7").err
+    )
 
 
 def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:

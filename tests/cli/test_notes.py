@@ -14,8 +14,8 @@ from calibrant.text.numbers import span
 
 COLUMNS = ("--score", "p", "--label", "y")
 WORDS = (*COLUMNS, "--pos-label", "Y")
-OWN = ("--method", "binning", "--split", "none")
-TIES = "have few rows; --split auto lets tied scores share a bin"
+OWN = ("--method", "binning", "--pilot", "none")
+TIES = "have few rows; --pilot auto lets tied scores share a bin"
 
 
 def joined(text: str) -> str:
@@ -60,7 +60,7 @@ class TestTies:
 
     @pytest.mark.broad
     def test_the_advice_is_followed_without_a_note(self, tied: Path, calibrant: Any) -> None:
-        answer = calibrant("fit", "tied.parquet", *WORDS, "--split", "auto", "--json")
+        answer = calibrant("fit", "tied.parquet", *WORDS, "--pilot", "auto", "--json")
         assert answer.json["guarantee"]["remarks"] == []
         assert calibrant("fit", "tied.parquet", *WORDS, "--json").json["guarantee"] == answer.json["guarantee"]
 
@@ -76,13 +76,13 @@ class TestOddSplits:
     @pytest.mark.parametrize(
         ("options", "told"),
         [
-            (("--split", "2"), "2 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
-            (("--split", "1", "--bins", "1"), "1 row drawn to cut the bins; a fraction such as 0.2 is usual"),
-            (("--split", "49", "--bins", "5"), "49 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
-            (("--split", "50", "--bins", "5"), ""),
-            (("--split", "0.3", "--bins", "5"), ""),
+            (("--pilot", "2"), "2 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
+            (("--pilot", "1", "--bins", "1"), "1 row drawn to cut the bins; a fraction such as 0.2 is usual"),
+            (("--pilot", "49", "--bins", "5"), "49 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
+            (("--pilot", "50", "--bins", "5"), ""),
+            (("--pilot", "0.3", "--bins", "5"), ""),
             (
-                ("--split", "20", "--method", "scaling-binning", "--bins", "3"),
+                ("--pilot", "20", "--method", "scaling-binning", "--bins", "3"),
                 "20 rows drawn to fit the curve; a fraction such as 0.5",
             ),
         ],
@@ -140,7 +140,7 @@ class TestRowsWithoutLimits:
         """A model with ten uniform bins, of which those above 0.5 hold no row; and rows in all of them."""
         rng = np.random.default_rng(0)
         scores = rng.uniform(0, 0.5, size=1000)
-        fitted = BinningCalibrator(10, strategy="uniform").fit(scores, rng.uniform(size=1000) < scores)
+        fitted = BinningCalibrator(10, partition="uniform").fit(scores, rng.uniform(size=1000) < scores)
         save_model(fitted, folder / "gap.json", columns={"score": "p"})
         (folder / "new.csv").write_text("p\n" + "0.2\n" * 5 + "0.71\n" * 12 + "nan\n")
         return folder
@@ -216,4 +216,4 @@ def test_models_say_the_same_when_they_are_read_again(tied: Path, calibrant: Any
     answer = calibrant("fit", "tied.parquet", *WORDS, *OWN, "-o", "model.json", "--json")
     remarks = load_model(tied / "model.json").calibrator.guarantee_.remarks
     assert len(remarks) == len(answer.json["guarantee"]["remarks"]) == 1
-    assert "split='auto'" in remarks[0]
+    assert "pilot='auto'" in remarks[0]

@@ -175,7 +175,7 @@ def drawn_original(tmp_path_factory: pytest.TempPathFactory, table: pa.Table, ca
         Path("scores.csv").write_text("p,y\n" + "".join(
             f"{row['p']},{row['y']}\n" for row in table.slice(0, 300).to_pylist()
         ))  # fmt: skip
-        split = ("--method", "binning", "--bins", "3", "--split", "0.3", "-o", "drawn.json")
+        split = ("--method", "binning", "--bins", "3", "--pilot", "0.3", "-o", "drawn.json")
         fitted = calibrant("fit", "scores.csv", *COLUMNS, *split)
     assert fitted.code == 0, fitted.err
     return folder
@@ -185,7 +185,7 @@ class TestOddProvenance:
     """Provenance is free text of whoever wrote the file: `verify` answers whatever it holds."""
 
     NAMES = ("rows", "fingerprint", "settings", "id_type", "files")
-    SETTINGS = ("method", "bins", "split", "seed", "draw", "score_range", "weighted")
+    SETTINGS = ("method", "bins", "pilot", "seed", "draw", "score_range", "weighted")
 
     def check(self, provenance: dict[str, Any], model: Path, calibrant: Any) -> None:
         saved = load_model(model)

@@ -69,14 +69,14 @@ def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: 
     ("arguments", "told"),
     [
         (
-            ("--split", "1.5"),
-            '--split must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 1.5',
+            ("--pilot", "1.5"),
+            '--pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 1.5',
         ),
         (
-            ("--split", "0"),
-            '--split must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 0',
+            ("--pilot", "0"),
+            '--pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 0',
         ),
-        (("--split", "0.2", "--interval", "umd"), "use --interval clopper-pearson"),
+        (("--pilot", "0.2", "--interval", "umd"), "use --interval clopper-pearson"),
     ],
 )
 def test_errors_of_fit(arguments: tuple[str, ...], told: str, folder: Path, calibrant: Any) -> None:

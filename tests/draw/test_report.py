@@ -221,7 +221,7 @@ def test_a_promise_that_leaves_regions_out_is_told_the_same_everywhere() -> None
     rng = np.random.default_rng(3)
     scores = np.round(rng.uniform(size=30_000), 5)  # ties make small regions of single values
     y = rng.uniform(size=30_000) < scores
-    fitted = BinningCalibrator(n_bins=10, split=None).fit(scores, y)
+    fitted = BinningCalibrator(n_bins=10, pilot=None).fit(scores, y)
     stated = fitted.guarantee_.stated
     assert not stated.kept.all()
     assert stated.epsilon < 0.1 < fitted.guarantee_.epsilon

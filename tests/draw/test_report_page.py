@@ -46,7 +46,7 @@ EVERY_KIND = {
     "weaker": {"calibrator": VennAbersCalibrator().fit(SCORES, Y)},
     "few rows": {"calibrator": BinningCalibrator(2).fit(SCORES[:12], Y[:12]), "warnings": ["the <rows> are few"]},
     "many bins": {"calibrator": BinningCalibrator(300).fit(SCORES, Y)},
-    "empty bins": {"calibrator": BinningCalibrator(9, strategy="uniform").fit(SCORES[:200] / 3, Y[:200])},
+    "empty bins": {"calibrator": BinningCalibrator(9, partition="uniform").fit(SCORES[:200] / 3, Y[:200])},
 }  # fmt: skip
 
 

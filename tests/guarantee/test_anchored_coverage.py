@@ -149,7 +149,7 @@ def test_promise_holds_within_segments_and_for_the_pooled_ones():
         rng = np.random.default_rng(seed)
         rows = rng.choice(mass.size, size=1_500, p=mass)
         y = (rng.uniform(size=rows.size) < rate[rows]).astype(int)
-        model = AnchoredCalibrator(n_bins=2, min_rows=250).fit(score[rows], y, segments=segment[rows])
+        model = AnchoredCalibrator(n_bins=2, segment_rule=250).fit(score[rows], y, segments=segment[rows])
         assert model.partition_.segments[-1] is OTHER
         where = model.partition_.membership(model.partition_.prepare(score, segment))
         predicted = model.predict(score, segments=segment)

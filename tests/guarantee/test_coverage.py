@@ -23,10 +23,10 @@ MASS = 0.9
 LEVEL = 1e-4
 
 DESIGNS = {
-    "own": {"strategy": "quantile", "split": None},
-    "auto": {"strategy": "quantile"},
-    "split": {"strategy": "quantile", "split": 0.25},
-    "uniform": {"strategy": "uniform"},
+    "own": {"partition": "quantile", "pilot": None},
+    "auto": {"partition": "quantile"},
+    "split": {"partition": "quantile", "pilot": 0.25},
+    "uniform": {"partition": "uniform"},
 }
 
 
@@ -101,7 +101,7 @@ def test_exact_intervals_spend_their_error_budget() -> None:
     # a promise kept always would be a wider interval than need be: on the smooth world the default must miss sometimes
     rng = np.random.default_rng(3)
     draws = 20_000  # so many are needed to refute the half below
-    bins = BinningCalibrator(n_bins=10, split=None).fit(*WORLDS[0].draw(rng, 10_000)).partition_
+    bins = BinningCalibrator(n_bins=10, pilot=None).fit(*WORLDS[0].draw(rng, 10_000)).partition_
     bins = Partition.from_edges(bins.edges)
     mass, rate = WORLDS[0].truth(bins)
     counts = rng.multinomial(10_000, mass, size=draws)
@@ -123,9 +123,9 @@ def test_default_is_at_most_half_as_wide_as_the_papers_method() -> None:
     ours, default, papers = [], [], []
     for _ in range(20):
         scores, y = WORLDS[0].draw(rng, 10_000)
-        ours.append(BinningCalibrator(n_bins=10, split=None, value="mean").fit(scores, y).guarantee_.epsilon)
+        ours.append(BinningCalibrator(n_bins=10, pilot=None, value="mean").fit(scores, y).guarantee_.epsilon)
         default.append(BinningCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon)
-        paper = BinningCalibrator(n_bins=10, split=0.2, interval="empirical-bernstein", random_state=rng)
+        paper = BinningCalibrator(n_bins=10, pilot=0.2, interval="empirical-bernstein", random_state=rng)
         papers.append(paper.fit(scores, y).guarantee_.epsilon)
     assert np.mean(ours) == pytest.approx(0.0410, abs=5e-4)
     assert np.mean(papers) == pytest.approx(0.0843, abs=2e-3)
@@ -136,7 +136,7 @@ def test_default_is_at_most_half_as_wide_as_the_papers_method() -> None:
 def test_nearly_empty_bin_does_not_spoil_the_statement() -> None:
     world = next(world for world in WORLDS if world.name == "near-empty")
     scores, y = world.draw(np.random.default_rng(5), 20_000)
-    guarantee = BinningCalibrator(n_bins=10, strategy="uniform").fit(scores, y).guarantee_
+    guarantee = BinningCalibrator(n_bins=10, partition="uniform").fit(scores, y).guarantee_
     assert guarantee.epsilon == 0.5  # half of the bins hold no row
     assert guarantee.epsilon_for(mass=0.99) < 0.03
     assert "at least 99% of the population" in guarantee.details

@@ -124,7 +124,7 @@ def test_shares_at_a_threshold_count_groups_up_to_the_cap():
     groups = np.repeat(np.arange(3000), sizes)
     scores = rng.uniform(size=groups.size)
     y = (rng.uniform(size=groups.size) < scores ** np.where(sizes > 4, 3.0, 0.5)[groups]).astype(int)
-    found = threshold(y, scores, precision=0.7, groups=groups, max_group_size=2, split=60)
+    found = threshold(y, scores, precision=0.7, groups=groups, max_group_size=2, pilot=60)
     largest, cut = found.max_group_size, found.threshold
 
     def capped(of, right):

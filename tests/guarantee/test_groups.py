@@ -99,7 +99,7 @@ def test_the_largest_size_seen_is_no_limit_and_is_never_taken_for_one():
     rng, missed, trapped, seeds = np.random.default_rng(4), 0, 0, 60
     for seed in range(seeds):
         groups, codes = _with_giants(rng, 300)
-        calibrator = BinningCalibrator(1, strategy="uniform", random_state=seed)
+        calibrator = BinningCalibrator(1, partition="uniform", random_state=seed)
         fitted = calibrator.fit(np.full(groups.size, 0.5), codes, groups=groups)
         found, largest = fitted.guarantee_, fitted.guarantee_.statement.groups.max_size
         truth = _rate_with_giants(largest)
@@ -222,7 +222,7 @@ def test_limits_are_nearly_those_of_the_normal_law_with_the_true_design_effect(i
     for seed in range(30):
         groups, codes = _beta_binomial(rng, 1000, 10, icc, 0.5)
         scores, first = rng.uniform(size=1000)[groups], np.arange(0, 10_000, 10)
-        bins = {"n_bins": 10, "strategy": "uniform", "random_state": seed}
+        bins = {"n_bins": 10, "partition": "uniform", "random_state": seed}
         fitted = BinningCalibrator(**bins, max_group_size=10).fit(scores, codes, groups=groups)
         widths.append(fitted.guarantee_.interval.radius.mean())
         alone = BinningCalibrator(**bins).fit(scores[first], codes[first])

@@ -119,7 +119,7 @@ def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -
 def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
     # 50 rare segments, of which some are never seen: the whole population was claimed
     rng, shares = np.random.default_rng(10), np.repeat([0.095, 0.001], [10, 50])
-    for options in ({"strategy": "uniform"}, {"min_rows": None}, {"split": 0.3}):
+    for options in ({"partition": "uniform"}, {"segment_rule": None}, {"pilot": 0.3}):
         false = 0
         for _ in range(20):
             segments = rng.choice(60, size=300, p=shares)
@@ -139,7 +139,7 @@ def test_mass_of_edge_values_seen_once_is_not_claimed() -> None:
     rng, values, false = np.random.default_rng(11), np.arange(300) / 300, 0
     for _ in range(40):
         scores = rng.choice(values, size=99)
-        fitted = BinningCalibrator(30, split=None, classes=(0, 1)).fit(scores, rng.integers(2, size=99))
+        fitted = BinningCalibrator(30, pilot=None, classes=(0, 1)).fit(scores, rng.integers(2, size=99))
         true = np.mean(fitted.partition_.membership(values) >= 0)
         assert true < 0.98
         false += fitted.guarantee_.restricted_to(1.0).mass > true
@@ -161,7 +161,7 @@ def test_merged_tallies_give_the_guarantee_of_all_the_data() -> None:
     rng = np.random.default_rng(4)
     scores = rng.uniform(size=4000)
     y = (rng.uniform(size=4000) < scores).astype(int)
-    first = BinningCalibrator(n_bins=5, split=None).fit(scores[:1000], y[:1000])
+    first = BinningCalibrator(n_bins=5, pilot=None).fit(scores[:1000], y[:1000])
     more = Tally.from_data(first.partition_, scores[1000:], y[1000:])
     merged = BinningCalibrator.from_tally(first.partition_, first.tally_ + more)
     again = BinningCalibrator(partition=first.partition_).fit(scores, y)

@@ -57,9 +57,9 @@ def test_a_caveat_withdraws_the_promise_and_keeps_the_numbers() -> None:
 def test_ties_that_make_small_regions_are_remarked_upon() -> None:
     rng = np.random.default_rng(3)
     scores = np.round(rng.uniform(size=2000), 3)
-    one = BinningCalibrator(n_bins=10, split=None).fit(scores, rng.uniform(size=2000) < scores).guarantee_
-    assert any("split='auto'" in remark for remark in one.remarks)
-    split = BinningCalibrator(n_bins=10, split=0.2, random_state=0).fit(scores, rng.uniform(size=2000) < scores)
+    one = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=2000) < scores).guarantee_
+    assert any("pilot='auto'" in remark for remark in one.remarks)
+    split = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(scores, rng.uniform(size=2000) < scores)
     assert not split.guarantee_.remarks
     assert split.guarantee_.epsilon < one.epsilon
 
@@ -67,9 +67,9 @@ def test_ties_that_make_small_regions_are_remarked_upon() -> None:
 def test_advice_for_tied_scores_is_to_let_them_share_a_bin() -> None:
     rng = np.random.default_rng(5)
     scores = np.round(rng.uniform(size=1000), 1)
-    tied = BinningCalibrator(n_bins=10, split=None).fit(scores, rng.uniform(size=1000) < scores)
-    assert "Scores are tied: use split='auto' or fewer bins" in str(tied.guarantee_)
-    shared = BinningCalibrator(n_bins=10, split=0.2, random_state=0).fit(scores, rng.uniform(size=1000) < scores)
+    tied = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=1000) < scores)
+    assert "Scores are tied: use pilot='auto' or fewer bins" in str(tied.guarantee_)
+    shared = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(scores, rng.uniform(size=1000) < scores)
     assert not shared.guarantee_.is_vacuous
 
 
@@ -84,7 +84,7 @@ def test_a_class_label_is_printed_as_it_is(label: str) -> None:
 
 def test_a_segment_name_is_printed_as_it_is() -> None:
     scores = np.linspace(0.0, 1.0, 8)
-    fitted = BinningCalibrator(n_bins=1, classes=(0, 1), min_rows=None).fit(
+    fitted = BinningCalibrator(n_bins=1, classes=(0, 1), segment_rule=None).fit(
         scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2
     )
     assert "This says almost nothing yet: region }: (-inf, inf) holds 2 rows." in str(fitted.guarantee_)
@@ -111,14 +111,14 @@ def test_details_are_the_sentence_its_scope_and_the_assumptions() -> None:
 def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
     rng = np.random.default_rng(5)
     scores = np.round(rng.uniform(size=1000), 1)
-    tied = BinningCalibrator(n_bins=10, split=None).fit(scores, rng.uniform(size=1000) < scores).guarantee_
+    tied = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=1000) < scores).guarantee_
 
     def option(setting: Setting) -> str:
         return f"--{setting.parameter} {setting.value}"
 
-    assert "use --split auto or fewer bins" in render(tied.details, option)
-    assert render(tied.advice, option) == "Scores are tied: use --split auto or fewer bins"
-    assert tied.advice == "Scores are tied: use split='auto' or fewer bins"
+    assert "use --pilot auto or fewer bins" in render(tied.details, option)
+    assert render(tied.advice, option) == "Scores are tied: use --pilot auto or fewer bins"
+    assert tied.advice == "Scores are tied: use pilot='auto' or fewer bins"
     assert pickle.loads(pickle.dumps(tied.advice)).parts == tied.advice.parts  # type: ignore[attr-defined]
 
 
@@ -134,12 +134,12 @@ def test_more_regions_than_bins_are_explained() -> None:
     rng = np.random.default_rng(7)
     scores = np.round(rng.uniform(size=4000), 2)
     y = rng.uniform(size=4000) < scores
-    tied = BinningCalibrator(n_bins=5, split=None).fit(scores, y)
+    tied = BinningCalibrator(n_bins=5, pilot=None).fit(scores, y)
     assert "The 9 regions are 5 bins and 4 single score values." in str(tied.guarantee_)
     groups = np.where(rng.uniform(size=4000) < 0.5, "a", "b")
-    grouped = BinningCalibrator(n_bins=5, strategy="uniform").fit(scores, y, segments=groups)
+    grouped = BinningCalibrator(n_bins=5, partition="uniform").fit(scores, y, segments=groups)
     assert "The 10 regions are bins within 2 segments." in str(grouped.guarantee_)
-    merged = BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(np.maximum(scores, 0.5), y).guarantee_
+    merged = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(np.maximum(scores, 0.5), y).guarantee_
     assert f"scores are tied: 5 bins asked for, {len(merged.regions)} bins made" in merged.remarks
 
 
@@ -194,7 +194,7 @@ def test_nothing_is_assumed_of_the_order_of_rows_unless_the_draw_depended_on_the
     assumed = "the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)"
     for scores in (np.linspace(0.0, 1.0, 400), np.tile([0.25, 0.75], 200)):
         for split, drawn in (("auto", True), (0.2, True), (None, False)):
-            fitted = BinningCalibrator(2, split=split).fit(scores, y)
+            fitted = BinningCalibrator(2, pilot=split).fit(scores, y)
             assert assumed not in fitted.guarantee_.assumptions
             state = fitted.to_dict()
             del state["state"]["keyed_draws"]

@@ -29,7 +29,7 @@ def test_segments_around_the_limit_with_unlike_rates():
         segments = rng.choice(MASS.size, size=LIMIT * MASS.size, p=MASS)
         scores, y = rng.uniform(size=segments.size), rng.uniform(size=segments.size) < RATE[segments]
         enough = np.flatnonzero(np.bincount(segments, minlength=MASS.size) >= LIMIT).tolist()
-        for way, options in (("drawn rows", {"min_rows": LIMIT}), ("all rows", {"keep_segments": enough})):
+        for way, options in (("drawn rows", {"segment_rule": LIMIT}), ("all rows", {"segment_rule": enough})):
             fitted = BinningCalibrator(1, **options).fit(scores, y, segments=segments)
             assert OTHER in fitted.partition_.segments
             assert fitted.partition_.n_regions > 100
@@ -46,7 +46,7 @@ def test_certified_masses_hold_where_segments_are_chosen():
         rng = np.random.default_rng(seed)
         segments = rng.choice(MASS.size, size=LIMIT * MASS.size, p=MASS)
         scores, y = rng.uniform(size=segments.size), rng.integers(2, size=segments.size)
-        fitted = BinningCalibrator(1, min_rows=LIMIT).fit(scores, y, segments=segments)
+        fitted = BinningCalibrator(1, segment_rule=LIMIT).fit(scores, y, segments=segments)
         kept = [name for name in fitted.partition_.segments if name is not OTHER]
         mass = np.append(MASS[kept], 1.0 - MASS[kept].sum())
         broken += bool((fitted.guarantee_.mass_limits.regions < mass).any())

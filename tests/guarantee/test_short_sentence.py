@@ -54,7 +54,7 @@ class Rows:
 
 KINDS: dict[str, Callable[[Rows], Any]] = {
     "bins": lambda rows: BinningCalibrator(4).fit(rows.scores, rows.y),
-    "fixed bins": lambda rows: BinningCalibrator(4, strategy="uniform").fit(rows.scores, rows.y),
+    "fixed bins": lambda rows: BinningCalibrator(4, partition="uniform").fit(rows.scores, rows.y),
     "curve": lambda rows: AnchoredCalibrator(n_bins=4).fit(rows.scores, rows.y),
     "segments": lambda rows: BinningCalibrator(3).fit(rows.scores, rows.y, segments=rows.segments),
     "curve in segments": lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, segments=rows.segments),

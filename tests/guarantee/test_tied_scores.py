@@ -132,7 +132,7 @@ def test_tied_scores_are_served_by_default() -> None:
     rng = np.random.default_rng(0)
     rates = rng.uniform(size=10_000)
     y = rng.uniform(size=10_000) < rates
-    untied = BinningCalibrator(10, split=None).fit(rates, y).guarantee_
+    untied = BinningCalibrator(10, pilot=None).fit(rates, y).guarantee_
     scores = {"2": rates.round(2), "4": rates.round(4), "6": rates.round(6), "forest": rng.binomial(100, rates) / 100}
     for name, tied in scores.items():
         found = BinningCalibrator(10).fit(tied, y).guarantee_
@@ -167,6 +167,6 @@ def test_an_absorbed_edge_is_saved_and_predicted_with_its_bin() -> None:
     again = BinningCalibrator.from_dict(fitted.to_dict())
     assert again.to_dict() == fitted.to_dict()
     np.testing.assert_array_equal(again.guarantee_.upper, fitted.guarantee_.upper)
-    apart = BinningCalibrator(4, split=None).fit(scores, y).guarantee_
+    apart = BinningCalibrator(4, pilot=None).fit(scores, y).guarantee_
     assert len(apart.regions) == 7
     assert fitted.guarantee_.epsilon < 0.5 * apart.epsilon

@@ -62,7 +62,7 @@ def test_limits_of_own_quantiles_are_over_all_runs_of_spacings_and_all_numbers_o
 def test_limits_of_own_quantiles_in_segments_share_alpha_in_quarters() -> None:
     rng = np.random.default_rng(1)
     segments = np.repeat(["a", "b"], [300, 700])
-    fitted = BinningCalibrator(2, split=None).fit(rng.uniform(size=1000), rng.integers(2, size=1000), segments=segments)
+    fitted = BinningCalibrator(2, pilot=None).fit(rng.uniform(size=1000), rng.integers(2, size=1000), segments=segments)
     share, sizes = TAU / 4 / 2, np.array([300, 700])
     counts = fitted.partition_.cut_counts().reshape(2, 2)
     n = sizes[:, None]
@@ -78,7 +78,7 @@ def test_segments_of_one_sample_with_own_and_with_other_edges_have_exact_masses(
     rng = np.random.default_rng(2)
     segments = np.repeat(["own", "tied"], 500)
     scores = np.concatenate([rng.uniform(size=500), rng.integers(20, size=500) / 20])
-    fitted = BinningCalibrator(2, min_rows=None).fit(scores, rng.integers(2, size=1000), segments=segments)
+    fitted = BinningCalibrator(2, segment_rule=None).fit(scores, rng.integers(2, size=1000), segments=segments)
     own, tied = fitted.partition_.bins_by_segment.values()
     assert (own.cuts_own_sample, tied.cuts_own_sample) == (True, False)
     within = stats.beta.isf(TAU / 8 / 2, fitted.tally_.counts[-2:] + 1, 500 - tied.aside - fitted.tally_.counts[-2:])
@@ -205,7 +205,7 @@ def test_limits_hold_for_all_regions_at_once_in_every_world(world, monkeypatch: 
 def test_segments_bound_the_mass_of_segment_and_bin_together() -> None:
     rng = np.random.default_rng(2)
     scores, segment = rng.uniform(size=2000), rng.choice(["a", "b"], p=[0.9, 0.1], size=2000)
-    fitted = BinningCalibrator(n_bins=4, min_rows=None).fit(scores, scores < 0.5, segments=segment)
+    fitted = BinningCalibrator(n_bins=4, segment_rule=None).fit(scores, scores < 0.5, segments=segment)
     limits = mass_limits(fitted.partition_, fitted.tally_, 0.1).regions
     true = np.repeat([0.9, 0.1], 4) / 4
     assert (limits >= true).all()

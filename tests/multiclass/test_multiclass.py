@@ -21,7 +21,7 @@ def test_top_label_is_binning_with_the_predicted_class_as_segment():
     scores, y = data()
     top = scores.argmax(axis=1)
     ours = TopLabelCalibrator(n_bins=4, method="binning").fit(scores, y)
-    plain = BinningCalibrator(n_bins=4, min_rows=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
+    plain = BinningCalibrator(n_bins=4, segment_rule=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
     np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
     np.testing.assert_array_equal(
         ours.predict_interval(scores), plain.predict_interval(scores.max(axis=1), segments=top)
@@ -38,13 +38,13 @@ def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_a
     beside = {"groups": rng.integers(0, 1000, y.size), "importance_weight": rng.uniform(0.2, 2.0, y.size)}
     for sizes in ({}, {"max_group_size": 8}):
         ours = TopLabelCalibrator(2, method="binning", weight_bound=2.0, **sizes).fit(scores, y, **beside)
-        plain = BinningCalibrator(2, weight_bound=2.0, keep_segments=[0, 1, 2], **sizes)
+        plain = BinningCalibrator(2, weight_bound=2.0, segment_rule=[0, 1, 2], **sizes)
         plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside)
         for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
             np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
             np.testing.assert_array_equal(limits.value, plain.guarantee_.value)
     ours = TopLabelCalibrator(2, weight_bound=2.0).fit(scores, y, **beside)
-    plain = AnchoredCalibrator(n_bins=2, weight_bound=2.0, keep_segments=[0, 1, 2])
+    plain = AnchoredCalibrator(n_bins=2, weight_bound=2.0, segment_rule=[0, 1, 2])
     plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside)
     for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
         np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
@@ -104,7 +104,9 @@ def test_default_is_a_curve_for_each_class():
     scores, y = data()
     top = scores.argmax(axis=1)
     ours = TopLabelCalibrator(n_bins=4).fit(scores, y)
-    plain = AnchoredCalibrator(n_bins=4, min_rows=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
+    plain = AnchoredCalibrator(n_bins=4, segment_rule=None).fit(
+        scores.max(axis=1), (top == y).astype(int), segments=top
+    )
     np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.3
     each = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)

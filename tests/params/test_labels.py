@@ -90,17 +90,17 @@ def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(tmp_path) -> None:
     names = ["a" if number % 2 else "a\0" for number in range(ROWS)]
     table = pa.table({"p": SCORES, "y": Y, "g": names})
     pq.write_table(table, tmp_path / "rows.parquet")
-    expected = BinningCalibrator(2, min_rows=None).fit(SCORES, Y, segments=names)
+    expected = BinningCalibrator(2, segment_rule=None).fit(SCORES, Y, segments=names)
     assert expected.partition_.segments == ("a", "a\0")
     mapping = {"p": SCORES, "y": Y, "g": names}
     for source in (table, tmp_path / "rows.parquet", table.to_pandas(), pl.from_arrow(table), mapping):
-        fitted = BinningCalibrator(2, min_rows=None).fit(
+        fitted = BinningCalibrator(2, segment_rule=None).fit(
             scored(source, score="p", label="y", segment="g", progress=False)
         )
         assert fitted.tally_ == expected.tally_
         assert BinningCalibrator.from_dict(fitted.to_dict()).partition_ == expected.partition_
     for series in (pl.Series(names), pa.array(names), table["g"].to_pandas(), np.array(names, dtype=object)):
-        assert BinningCalibrator(2, min_rows=None).fit(SCORES, Y, segments=series).tally_ == expected.tally_
+        assert BinningCalibrator(2, segment_rule=None).fit(SCORES, Y, segments=series).tally_ == expected.tally_
         np.testing.assert_array_equal(
             expected.predict(SCORES, segments=series), expected.predict(SCORES, segments=names)
         )

@@ -22,7 +22,7 @@ from calibrator_checks import CALIBRATORS, INPUT_PATHS, fitted
 
 X, Y = make_classification(n_samples=1200, n_features=5, flip_y=0.2, random_state=0)
 SCORES = LogisticRegression().fit(X[:600], Y[:600]).predict_proba(X)[:, 1]
-BINS = BinningCalibrator(n_bins=4, split=None)
+BINS = BinningCalibrator(n_bins=4, pilot=None)
 
 
 class Booster:
@@ -135,7 +135,7 @@ def test_one_split_is_a_hold_out_whose_guarantee_is_proved(cv) -> None:
 
 def test_groups_stay_together() -> None:
     groups = np.arange(1200) // 40
-    fixed = BinningCalibrator(4, strategy="uniform", max_group_size=40)  # counts all groups it is given
+    fixed = BinningCalibrator(4, partition="uniform", max_group_size=40)  # counts all groups it is given
     seen = []
 
     class Recorder(LogisticRegression):

@@ -47,7 +47,7 @@ def check_counts(make: Make, rows: pd.DataFrame) -> None:
     """Given edges, quantiles of the rows themselves, segments: integers identical to those in memory."""
     positive = "yes" if rows["y"].iloc[0] in ("yes", "no") else None
     scores, labels, groups = (rows[name].to_numpy() for name in ("p", "y", "g"))
-    for settings in ({"partition": EDGES}, {"n_bins": 10, "split": None}, {"n_bins": 10, "strategy": "uniform"}):
+    for settings in ({"partition": EDGES}, {"n_bins": 10, "pilot": None}, {"n_bins": 10, "partition": "uniform"}):
         calibrator = BinningCalibrator(**settings, pos_label=positive)
         expected = calibrator.fit(scores, labels)
         got = BinningCalibrator(**settings, pos_label=positive).fit(make(rows, PLAIN))
@@ -55,7 +55,7 @@ def check_counts(make: Make, rows: pd.DataFrame) -> None:
         assert got.tally_ == expected.tally_
         assert got.classes_.tolist() == expected.classes_.tolist()
     for kept in (None, sorted(set(groups))[:1]):
-        calibrator = BinningCalibrator(n_bins=5, split=None, keep_segments=kept, pos_label=positive)
+        calibrator = BinningCalibrator(n_bins=5, pilot=None, segment_rule=kept, pos_label=positive)
         expected = clone(calibrator).fit(scores, labels, segments=groups)
         got = calibrator.fit(make(rows, Columns("p", "y", "g")))
         assert got.partition_ == expected.partition_
@@ -68,7 +68,7 @@ def check_draws_and_weights(make: Make, rows: pd.DataFrame) -> None:
     table = scored(pa.Table.from_pandas(rows, preserve_index=False), **PARTS, progress=False)
     data = make(rows, columns)
     for split, min_rows in ((0.3, "auto"), ("auto", "auto"), (0.3, 500), ("auto", None)):
-        settings: dict[str, Any] = {"n_bins": 8, "split": split, "random_state": 5, "min_rows": min_rows}
+        settings: dict[str, Any] = {"n_bins": 8, "pilot": split, "random_state": 5, "segment_rule": min_rows}
         expected, got = (BinningCalibrator(**settings).fit(source) for source in (table, data))
         assert got.partition_ == expected.partition_
         assert got.tally_ == expected.tally_

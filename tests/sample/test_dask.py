@@ -128,7 +128,7 @@ def test_threads_do_without_a_cluster() -> None:
 
 def test_rows_drawn_by_position_are_the_same_each_time(split_into) -> None:
     rows = rows_of(3000, 5)
-    fits = [BinningCalibrator(5, split=0.3, random_state=1).fit(split_into(6)(rows, PLAIN)) for _ in range(2)]
+    fits = [BinningCalibrator(5, pilot=0.3, random_state=1).fit(split_into(6)(rows, PLAIN)) for _ in range(2)]
     assert fits[0].tally_ == fits[1].tally_
     assert 0 < fits[0].tally_.counts.sum() < 3000
 

@@ -67,8 +67,8 @@ CALIBRATORS = {
     "anchored": AnchoredCalibrator(),
     "anchored, isotonic": AnchoredCalibrator(curve="isotonic"),
     "bins": BinningCalibrator(7),
-    "bins of equal width": BinningCalibrator(7, strategy="uniform"),
-    "split": BinningCalibrator(7, split=600, random_state=4),
+    "bins of equal width": BinningCalibrator(7, partition="uniform"),
+    "split": BinningCalibrator(7, pilot=600, random_state=4),
     "given bins": BinningCalibrator(partition=Partition.from_edges([0.1, 0.3, 0.7])),
     "online": OnlineCalibrator(Partition.fixed_width(4)),
     "platt": PlattCalibrator(),
@@ -176,7 +176,7 @@ def test_errors_are_those_of_numpy_arrays(fault: str, strategy: str) -> None:
 
     def attempt(*rows):
         try:
-            return BinningCalibrator(5, strategy=strategy).fit(*rows).to_dict()
+            return BinningCalibrator(5, partition=strategy).fit(*rows).to_dict()
         except calibrant.errors.CalibrantError as error:
             return type(error), str(error)
 
@@ -185,7 +185,7 @@ def test_errors_are_those_of_numpy_arrays(fault: str, strategy: str) -> None:
 
 @pytest.mark.parametrize("bad", [np.array([0.5, np.nan]), np.array([0.5, 1.5]), np.zeros((2, 3))])
 def test_errors_of_predictions_are_those_of_numpy_arrays(bad) -> None:
-    fitted = BinningCalibrator(5, strategy="uniform").fit(SCORES, Y)
+    fitted = BinningCalibrator(5, partition="uniform").fit(SCORES, Y)
     with pytest.raises(calibrant.errors.InvalidValueError) as near:
         fitted.predict(bad)
     with pytest.raises(calibrant.errors.InvalidValueError) as far:
@@ -204,7 +204,7 @@ def test_tensors_give_the_frames_that_set_output_asks_for(kind) -> None:
 
 @pytest.mark.parametrize("names", [{}, {"segment": "region"}, {"id": "id"}, {"segment": "region", "id": "id"}], ids=str)
 @pytest.mark.parametrize(
-    "parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "strategy": "uniform"}, {"split": 600, "random_state": 4}], ids=str
+    "parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "partition": "uniform"}, {"pilot": 600, "random_state": 4}], ids=str
 )
 def test_scored_tensors_are_counted_as_a_table_of_the_same_rows(parameters, names) -> None:
     near = BinningCalibrator(**parameters).fit(scored(ARRAYS, score="p", label="y", **names))
@@ -216,13 +216,13 @@ def test_scored_tensors_are_counted_as_a_table_of_the_same_rows(parameters, name
 @pytest.mark.parametrize("decimals", [2, 9])
 def test_on_a_gpu_rows_are_drawn_and_counted_where_they_are(split, decimals, place, monkeypatch) -> None:
     scores = np.round(RNG.uniform(size=ROWS), decimals).astype(np.float32)
-    near = BinningCalibrator(5, split=split).fit(scores, Y)
+    near = BinningCalibrator(5, pilot=split).fit(scores, Y)
     if place == "gpu":
         monkeypatch.setattr(DeviceData, "batches", None)  # which copies all rows to the host
     there = {"p": torch.from_numpy(scores), "y": TENSORS["y"]}
     for far in (
-        BinningCalibrator(5, split=split).fit(there["p"], there["y"]),
-        BinningCalibrator(5, split=split).fit(scored(there, score="p", label="y")),
+        BinningCalibrator(5, pilot=split).fit(there["p"], there["y"]),
+        BinningCalibrator(5, pilot=split).fit(scored(there, score="p", label="y")),
     ):
         assert (far.partition_, far.tally_) == (near.partition_, near.tally_)
         assert far.guarantee_.sentence() == near.guarantee_.sentence()
@@ -268,7 +268,7 @@ def test_faulty_columns_are_reported_as_those_of_a_table() -> None:
             table = scored({**ARRAYS, name: wrong}, score="p", label="y")
             tensors = scored({**TENSORS, name: torch.from_numpy(wrong)}, score="p", label="y")
             with pytest.raises(calibrant.errors.InvalidValueError) as near:
-                BinningCalibrator(5, strategy=strategy).fit(table)
+                BinningCalibrator(5, partition=strategy).fit(table)
             with pytest.raises(calibrant.errors.InvalidValueError) as far:
-                BinningCalibrator(5, strategy=strategy).fit(tensors)
+                BinningCalibrator(5, partition=strategy).fit(tensors)
             assert str(far.value) == str(near.value)

@@ -82,19 +82,19 @@ def test_a_sum_of_labels_is_a_label(connection) -> None:
 
 @pytest.mark.parametrize("kind", ["INTEGER", "HUGEINT", "UBIGINT", "VARCHAR"])
 def test_the_type_of_an_id_does_not_change_a_draw(connection, kind) -> None:
-    fitted = BinningCalibrator(n_bins=5, split=0.5, random_state=0)
+    fitted = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0)
     whole = pa.Table.from_arrays([ROWS["p"], ROWS["y"], ROWS["key"].cast(pa.string())], ["p", "y", "key"])
     table = whole if kind == "VARCHAR" else ROWS
     expected = fitted.fit(scored(table, score="p", label="y", id="key")).tally_
     relation = connection.sql(f"SELECT p, y, key::{kind} AS key FROM held ORDER BY random()")
-    got = BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(relation, score="p", label="y", id="key"))
+    got = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(relation, score="p", label="y", id="key"))
     assert got.tally_ == expected
 
 
 def test_rows_that_change_their_order_are_not_split_without_an_id(connection) -> None:
     relation = connection.sql("SELECT * FROM held ORDER BY random()")
     with pytest.raises(ValueError, match=r"same rows each time they are read.*name an id column"):
-        BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(relation, score="p", label="y"))
+        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(relation, score="p", label="y"))
 
 
 def test_rows_that_change_their_order_all_count_by_default(connection) -> None:
@@ -103,11 +103,11 @@ def test_rows_that_change_their_order_all_count_by_default(connection) -> None:
     rows = ROWS["p"].to_numpy(), ROWS["y"].to_numpy()
     fitted = BinningCalibrator(n_bins=4).fit(data)
     assert fitted.guarantee_.statement.looked == 0
-    expected = BinningCalibrator(n_bins=4, split=None).fit(*rows, segments=ROWS["g"].to_numpy())
+    expected = BinningCalibrator(n_bins=4, pilot=None).fit(*rows, segments=ROWS["g"].to_numpy())
     assert fitted.tally_.n_rows == expected.tally_.n_rows
     assert fitted.predict([0.2], segments=["north"]) == pytest.approx(expected.predict([0.2], segments=["north"]))
     with pytest.raises(ValueError, match="same rows each time they are read"):
-        BinningCalibrator(n_bins=4, min_rows=100).fit(data)
+        BinningCalibrator(n_bins=4, segment_rule=100).fit(data)
 
 
 @pytest.mark.broad
@@ -178,7 +178,7 @@ def applied_as_arrow(fitted: BinningCalibrator, relation, **names: str) -> pa.Ta
     return fitted.apply(scored(relation.to_arrow_table(), **names)).read_all()
 
 
-@pytest.mark.parametrize("parameters", [{"n_bins": 40}, {"partition": EDGES}, {"n_bins": 5, "strategy": "uniform"}])
+@pytest.mark.parametrize("parameters", [{"n_bins": 40}, {"partition": EDGES}, {"n_bins": 5, "partition": "uniform"}])
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
 def test_sql_adds_what_arrow_adds(connection, parameters, kind) -> None:
     fitted = BinningCalibrator(**parameters).fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy())
@@ -213,7 +213,7 @@ ODD = "('nan'), ('inf'), ('-inf'), (NULL), ('-0.0'), ('5e-324'), ('1.0'), ('1.00
         (AnchoredCalibrator("isotonic"), 0.0),
         (IsotonicCalibrator(), 0.0),
         (VennAbersCalibrator(), 0.0),
-        (ScalingBinningCalibrator(VennAbersCalibrator(), strategy="uniform"), 0.0),
+        (ScalingBinningCalibrator(VennAbersCalibrator(), partition="uniform"), 0.0),
         (PlattCalibrator(), 1e-12),
         (TemperatureCalibrator(), 1e-12),
         (BetaCalibrator(), 1e-12),

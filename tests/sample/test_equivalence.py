@@ -150,7 +150,7 @@ def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(eng
 
 @pytest.mark.broad
 @pytest.mark.parametrize("engine", MANY_TIMES)
-@pytest.mark.parametrize("parameters", [{"n_bins": 9}, {"n_bins": 6, "split": 0.3, "random_state": 1}], ids=str)
+@pytest.mark.parametrize("parameters", [{"n_bins": 9}, {"n_bins": 6, "pilot": 0.3, "random_state": 1}], ids=str)
 def test_a_fit_by_segment_is_the_same_everywhere(engine, parameters, tmp_path) -> None:
     table = table_of(3_000, 4)
     plain = BinningCalibrator(**parameters).fit(scored(table, **NAMES))
@@ -169,7 +169,7 @@ def test_without_an_id_two_passes_draw_the_same_rows(engine, tmp_path) -> None:
     table = table_of(2_000, 4)
     source = ENGINES[engine](pieces_of(table, 30, 5), tmp_path)
     data = scored(source, score="p", label="y", progress=False)
-    fitted = BinningCalibrator(n_bins=5, split=0.25, random_state=3).fit(data)
+    fitted = BinningCalibrator(n_bins=5, pilot=0.25, random_state=3).fit(data)
     assert 1_400 < fitted.tally_.counts.sum() < 1_600
 
 

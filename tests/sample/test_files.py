@@ -57,7 +57,7 @@ def test_a_file_counts_and_splits_as_its_table(name, threads, tmp_path) -> None:
     data = scored(tmp_path / name, score="p", label="y", id="key", segment="g", n_jobs=threads, progress=False)
     assert scored(tmp_path / name, score="p", label="y", n_jobs=threads).tally(EDGES)[0] == EXPECTED
     fits = [
-        BinningCalibrator(n_bins=4, split=0.5, random_state=1).fit(source)
+        BinningCalibrator(n_bins=4, pilot=0.5, random_state=1).fit(source)
         for source in (data, scored(ROWS, score="p", label="y", id="key", segment="g"))
     ]
     assert fits[0].partition_ == fits[1].partition_

@@ -47,7 +47,7 @@ def data(columns: dict[str, np.ndarray] = DATA, **names: str):
 
 
 @pytest.mark.parametrize("segment", [None, "region"])
-@pytest.mark.parametrize("parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "strategy": "uniform"}], ids=str)
+@pytest.mark.parametrize("parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "partition": "uniform"}], ids=str)
 def test_bins_and_counts_are_those_of_the_rows_in_memory(parameters, segment) -> None:
     near = BinningCalibrator(**parameters).fit(
         DATA["p"], DATA["y"], segments=None if segment is None else DATA[segment]
@@ -82,7 +82,7 @@ def test_an_audit_refuses_scores_that_are_no_probabilities_and_says_where() -> N
         audit(data(columns))
 
 
-@pytest.mark.parametrize("parameters", [{"n_bins": 4}, {"n_bins": 4, "strategy": "uniform"}], ids=str)
+@pytest.mark.parametrize("parameters", [{"n_bins": 4}, {"n_bins": 4, "partition": "uniform"}], ids=str)
 def test_weighted_sums_are_those_of_the_rows_in_memory(parameters) -> None:
     parameters = {"interval": "empirical-bernstein", "weight_bound": 3.0, **parameters}
     near = ShiftCalibrator(**parameters).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
@@ -97,7 +97,7 @@ def learned(calibrator) -> dict:
 
 
 IN_MEMORY = {
-    "Venn bins, split": VennBinningCalibrator(5, split=0.3),
+    "Venn bins, split": VennBinningCalibrator(5, pilot=0.3),
     "stream with a start-up window": OnlineCalibrator(n_bins=4, warmup=500),
     "stream of bets": OnlineCalibrator(Partition.fixed_width(3), sequence="betting"),
 }
@@ -137,7 +137,7 @@ def test_a_stream_that_must_know_the_order_refuses_data_without_one() -> None:
 
 
 def test_rows_that_cut_the_bins_are_not_counted() -> None:
-    split = BinningCalibrator(n_bins=5, split=500, random_state=0)
+    split = BinningCalibrator(n_bins=5, pilot=500, random_state=0)
     fitted = split.fit(data(id="id"))
     assert 3_400 < fitted.tally_.n_rows < 3_600  # about 500 of 4,000 are drawn
     order = np.random.default_rng(1).permutation(ROWS)
@@ -148,7 +148,7 @@ def test_rows_that_cut_the_bins_are_not_counted() -> None:
 
 def test_whom_the_split_draws_does_not_depend_on_scores_or_labels() -> None:
     other = {**DATA, "p": 1.0 - DATA["p"], "y": 1 - DATA["y"]}
-    split = BinningCalibrator(n_bins=5, split=500, random_state=0)
+    split = BinningCalibrator(n_bins=5, pilot=500, random_state=0)
     assert split.fit(data(id="id")).tally_.n_rows == split.fit(data(other, id="id")).tally_.n_rows
 
 
@@ -165,7 +165,7 @@ class Restless(ArrowData):
 
 
 def test_a_split_of_rows_that_change_places_is_refused_unless_they_have_ids() -> None:
-    split = BinningCalibrator(n_bins=5, split=500, random_state=0)
+    split = BinningCalibrator(n_bins=5, pilot=500, random_state=0)
     schema = pa.table(DATA).schema
     with pytest.raises(InvalidValueError, match="name an id column"):
         split.fit(Restless([], schema, Columns("p", "y"), part_rows=[ROWS]))
@@ -174,7 +174,7 @@ def test_a_split_of_rows_that_change_places_is_refused_unless_they_have_ids() ->
 
 
 def test_columns_are_added_as_predicted_and_empty_where_the_score_is_refused() -> None:
-    fitted = BinningCalibrator(n_bins=4, strategy="uniform").fit(DATA["p"], DATA["y"], segments=DATA["region"])
+    fitted = BinningCalibrator(n_bins=4, partition="uniform").fit(DATA["p"], DATA["y"], segments=DATA["region"])
     scores = pa.array([0.1, None, float("nan"), float("inf"), 1.5, 0.9, 0.9, 0.9])
     regions = pa.array(["north", "north", "north", "north", "north", "east", None, "west"])
     table = pa.table({"p": scores, "region": regions})
@@ -233,7 +233,7 @@ def test_an_error_of_labels_counts_all_rows_where_some_were_drawn(split) -> None
     rng = np.random.default_rng(4)
     table = pa.table({"p": rng.random(3_000), "y": [*"aabc", *rng.choice(["a", "b"], 2_995), "c"]})
     told = r"\(label 'c': 2 rows, the first row index 3; .*the first row index 2; .*the first row index 0\)"
-    for calibrator in (BinningCalibrator(split=split), AnchoredCalibrator(split=split)):
+    for calibrator in (BinningCalibrator(pilot=split), AnchoredCalibrator(pilot=split)):
         with pytest.raises(ValueError, match=r"got 3: 'a', 'b', 'c' " + told):
             calibrator.fit(scored(table, score="p", label="y"))
 
@@ -244,4 +244,4 @@ def test_a_third_label_is_named_also_in_a_row_that_was_drawn() -> None:
     for row in range(12):  # some of them are drawn
         table = pa.table({"p": scores, "y": [*labels[:row], "maybe", *labels[row + 1 :]]})
         with pytest.raises(ValueError, match=rf"got 3: '0', '1', 'maybe' \(label 'maybe': 1 row, row index {row};"):
-            AnchoredCalibrator(split=0.2).fit(scored(table, score="p", label="y"))
+            AnchoredCalibrator(pilot=0.2).fit(scored(table, score="p", label="y"))

@@ -59,7 +59,7 @@ def test_keys_are_segments_as_if_they_were_columns(folder: Path) -> None:
 def partition_of(segments: np.ndarray) -> Any:
     """Four bins in each segment."""
     scores = np.linspace(0, 1, segments.size)
-    return BinningCalibrator(4, split=None).fit(scores, np.arange(segments.size) % 2, segments=segments).partition_
+    return BinningCalibrator(4, pilot=None).fit(scores, np.arange(segments.size) % 2, segments=segments).partition_
 
 
 def test_the_time_of_check_is_a_key(folder: Path) -> None:

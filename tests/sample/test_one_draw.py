@@ -70,7 +70,7 @@ SPLITS = (0.2, 400)
 
 
 def split_fit(split, *data) -> BinningCalibrator:
-    return BinningCalibrator(5, split=split).fit(*data)
+    return BinningCalibrator(5, pilot=split).fit(*data)
 
 
 @pytest.mark.parametrize("split", [SPLITS[0], pytest.param(SPLITS[1], marks=pytest.mark.broad)])
@@ -149,7 +149,7 @@ def test_the_smallest_hashes_add() -> None:
 def test_the_default_seed_is_fixed_none_draws_afresh_and_a_generator_gives_the_seed() -> None:
     assert (
         split_fit(0.2, SCORES, LABELS).tally_
-        == BinningCalibrator(5, split=0.2, random_state=0).fit(SCORES, LABELS).tally_
+        == BinningCalibrator(5, pilot=0.2, random_state=0).fit(SCORES, LABELS).tally_
     )
     assert seed_of(None) != seed_of(None)
     assert seed_of(np.random.default_rng(4)) == seed_of(np.random.default_rng(4))
@@ -159,7 +159,7 @@ def test_the_default_seed_is_fixed_none_draws_afresh_and_a_generator_gives_the_s
 def test_bins_that_no_row_or_every_row_cuts_are_refused() -> None:
     for split in (ROWS, 10 * ROWS, 1e-9):
         for data in ((SCORES, LABELS), (scored(TABLE, **NAMES),)):
-            with pytest.raises(ValueError, match="split must leave rows both to cut and to count; got"):
+            with pytest.raises(ValueError, match="pilot must leave rows both to cut and to count; got"):
                 split_fit(split, *data)
 
 

@@ -43,7 +43,7 @@ def test_the_unit_of_a_time_that_is_an_id_does_not_change_a_draw(unit) -> None:
         when=pl.col("when").dt.cast_time_unit("ns").dt.truncate("1ms") + pl.duration(days="key")
     )
     fitted = [
-        BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(frame, score="p", label="y", id="when"))
+        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(frame, score="p", label="y", id="when"))
         for frame in (truncated, truncated.lazy().with_columns(pl.col("when").dt.cast_time_unit(unit)))
     ]
     assert fitted[0].tally_ == fitted[1].tally_
@@ -57,8 +57,8 @@ def test_rows_that_change_their_order_are_not_split_without_an_id() -> None:
 
     lazy = ROWS.lazy().map_batches(shuffled)
     with pytest.raises(ValueError, match=r"same rows each time they are read.*name an id column"):
-        BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(lazy, score="p", label="y"))
-    by_id = BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(lazy, score="p", label="y", id="key"))
+        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(lazy, score="p", label="y"))
+    by_id = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(lazy, score="p", label="y", id="key"))
     assert 900 < by_id.tally_.counts.sum() < 1_100
 
 

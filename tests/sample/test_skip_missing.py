@@ -64,7 +64,7 @@ def sources(folder):
 
 @pytest.mark.broad
 @pytest.mark.parametrize("segment", [None, "g"])
-@pytest.mark.parametrize("settings", [{"n_bins": 5, "split": None}, {"n_bins": 5, "strategy": "uniform"}])
+@pytest.mark.parametrize("settings", [{"n_bins": 5, "pilot": None}, {"n_bins": 5, "partition": "uniform"}])
 def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(segment, settings, tmp_path) -> None:
     expected = BinningCalibrator(**settings).fit(scored(KEPT, **NAMES, segment=segment))
     for name, source in sources(tmp_path).items():
@@ -86,7 +86,7 @@ def test_a_dask_frame_skips_the_same_rows() -> None:
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(TABLE.to_pandas(), npartitions=3)
     data = scored(frame, **NAMES, segment="g", skip_missing=True)
-    calibrator = BinningCalibrator(5, split=None)
+    calibrator = BinningCalibrator(5, pilot=None)
     assert calibrator.fit(data).tally_ == calibrator.fit(scored(KEPT, **NAMES, segment="g")).tally_
     assert data.skipped_rows() == SKIPPED
 
@@ -94,7 +94,7 @@ def test_a_dask_frame_skips_the_same_rows() -> None:
 @pytest.mark.broad
 @pytest.mark.parametrize("split", [0.3, 500, "auto"])
 def test_a_split_by_id_draws_the_same_rows_of_those_that_are_kept(split, tmp_path) -> None:
-    calibrator = BinningCalibrator(n_bins=5, split=split, random_state=2)
+    calibrator = BinningCalibrator(n_bins=5, pilot=split, random_state=2)
     expected = calibrator.fit(scored(KEPT, **NAMES, id="key")).tally_
     found = sources(tmp_path)
     for name in ("table", "parquet", "csv", "duckdb", "polars"):

@@ -71,8 +71,8 @@ def test_calibration_error_on_the_target_population_agrees_with_the_papers_formu
 
 def test_weights_of_one_give_the_rates_of_plain_binning():
     _, scores, y, _ = data()
-    plain = BinningCalibrator(n_bins=6, split=None, value="mean").fit(scores, y)
-    shifted = ShiftCalibrator(n_bins=6, split=None, weight_bound=1.0).fit(scores, y, importance_weight=np.ones(len(y)))
+    plain = BinningCalibrator(n_bins=6, pilot=None, value="mean").fit(scores, y)
+    shifted = ShiftCalibrator(n_bins=6, pilot=None, weight_bound=1.0).fit(scores, y, importance_weight=np.ones(len(y)))
     assert shifted.partition_ == plain.partition_
     np.testing.assert_allclose(shifted.guarantee_.value, plain.guarantee_.value, rtol=0, atol=1e-15)
 
@@ -84,8 +84,8 @@ def test_segments_and_split_count_the_rows_that_plain_binning_counts():
     shifted = ShiftCalibrator(n_bins=3, weight_bound=BOUND).fit(scores, y, importance_weight=w, segments=group)
     np.testing.assert_array_equal(shifted.tally_.counts, plain.tally_.counts)
     assert shifted.predict(scores[:9], segments=group[:9]).shape == (9,)
-    plain = BinningCalibrator(n_bins=3, split=0.25, random_state=5).fit(scores, y)
-    shifted = ShiftCalibrator(n_bins=3, split=0.25, random_state=5, weight_bound=BOUND)
+    plain = BinningCalibrator(n_bins=3, pilot=0.25, random_state=5).fit(scores, y)
+    shifted = ShiftCalibrator(n_bins=3, pilot=0.25, random_state=5, weight_bound=BOUND)
     shifted.fit(scores, y, importance_weight=w)
     np.testing.assert_array_equal(shifted.tally_.counts, plain.tally_.counts)
     np.testing.assert_array_equal(shifted.tally_.positives, plain.tally_.positives)
@@ -255,7 +255,7 @@ def test_classifier_takes_any_ratio_and_refuses_target_rows_where_they_would_be_
 def test_rows_are_counted_once_and_only_results_are_kept():
     _, scores, y, w = data()
     with mock.patch.object(Tally, "of_codes", wraps=Tally.of_codes) as count:
-        for options in ({"n_bins": 4}, {"n_bins": 4, "split": 0.3}, {"partition": BINS}):
+        for options in ({"n_bins": 4}, {"n_bins": 4, "pilot": 0.3}, {"partition": BINS}):
             calibrator = ShiftCalibrator(weight_bound=BOUND, **options).fit(scores, y, importance_weight=w)
             assert count.call_count == 1
             count.reset_mock()
@@ -266,7 +266,7 @@ def test_rows_are_counted_once_and_only_results_are_kept():
 def test_quantile_bins_sum_the_weights_of_their_cells():
     _, scores, y, w = data()
     scores = np.round(scores, 1)  # with ties
-    fitted = ShiftCalibrator(n_bins=4, split=None, interval="hoeffding", weight_bound=BOUND).fit(
+    fitted = ShiftCalibrator(n_bins=4, pilot=None, interval="hoeffding", weight_bound=BOUND).fit(
         scores, y, importance_weight=w
     )
     again = Tally.from_data(fitted.partition_, scores, y, importance_weight=w)

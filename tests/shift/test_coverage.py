@@ -45,7 +45,7 @@ def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", [{}, {"split": 0.25}])
+@pytest.mark.parametrize("design", [{}, {"pilot": 0.25}])
 def test_bins_cut_from_the_very_rows_keep_the_promise(design):
     rng = np.random.default_rng(1)
     epsilons = []

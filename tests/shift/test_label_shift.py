@@ -341,7 +341,7 @@ def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, prio
         if sum(counts) <= n:
             samples.append([*counts, n - sum(counts)])
             rows = {"scores": np.repeat([0.2, 0.7, 0.2, 0.7], samples[-1]), "y": np.repeat([0, 0, 1, 1], samples[-1])}
-            model = LabelShiftCalibrator(2, strategy="uniform", confidence_level=0.6, classes=(0, 1), **options)
+            model = LabelShiftCalibrator(2, partition="uniform", confidence_level=0.6, classes=(0, 1), **options)
             found = model.fit(**rows).guarantee_
             limits.append([found.lower, found.upper])
     samples, limits = np.array(samples), np.array(limits)

@@ -178,7 +178,7 @@ def test_a_weight_above_the_bound_is_noticed_in_every_row(interval):
 @pytest.mark.parametrize("split", [0.3, None])  # rows that are drawn to cut bins, and rows at edges
 def test_a_weight_above_the_bound_is_noticed_in_rows_that_count_in_no_bin(split):
     scores, y, _ = survey(np.random.default_rng(7), 40)
-    fit = ShiftCalibrator(n_bins=4, weight_bound=1.5, interval="empirical-bernstein", split=split, random_state=0).fit
+    fit = ShiftCalibrator(n_bins=4, weight_bound=1.5, interval="empirical-bernstein", pilot=split, random_state=0).fit
     for row in range(40):
         table = pa.table({"p": scores, "y": y, "w": np.where(np.arange(40) == row, 2.0, 1.0)})
         with pytest.raises(InvalidValueError, match="weight_bound"):

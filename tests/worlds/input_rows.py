@@ -16,10 +16,10 @@ P = np.column_stack([1 - S, S])
 X = np.column_stack([S, S**2, np.ones(N)])
 NAMES = np.where(Y == 1, "yes", "no")
 GROUPS = np.where(np.arange(N) % 2 == 0, "a", "b")
-OWN = {"split": None, "value": "mean"}
+OWN = {"pilot": None, "value": "mean"}
 """Regions and values that are known without a draw."""
 MODEL = BinningCalibrator(n_bins=4, **OWN).fit(S, Y)
-UNIFORM = BinningCalibrator(n_bins=4, strategy="uniform").fit(S, Y)
+UNIFORM = BinningCalibrator(n_bins=4, partition="uniform").fit(S, Y)
 GROUPED = BinningCalibrator(n_bins=4, **OWN).fit(S, Y, segments=GROUPS)
 HALVES = Partition.fixed_width(2)
 TREES = [DecisionTreeClassifier(max_leaf_nodes=2).fit(X[:, :1], cut < S) for cut in (0.3, 0.6)]

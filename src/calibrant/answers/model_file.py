@@ -58,7 +58,7 @@ class Model:
     >>> import io
     >>> from calibrant import BinningCalibrator
     >>> from calibrant import load_model, save_model
-    >>> calibrator = BinningCalibrator(2, strategy="uniform").fit([0.1, 0.2, 0.7, 0.9], [0, 0, 1, 1])
+    >>> calibrator = BinningCalibrator(2, partition="uniform").fit([0.1, 0.2, 0.7, 0.9], [0, 0, 1, 1])
     >>> file = io.BytesIO()
     >>> save_model(calibrator, file, columns={"score": "p", "label": "paid"}, provenance={"rows": 4})
     >>> model = load_model(io.BytesIO(file.getvalue()))
@@ -335,12 +335,13 @@ def _check_regions(calibrator: Any) -> None:
 
 def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -> Any:
     # imports the whole package, which the checks before do not need
+    from calibrant.calibrators.former_files import current_form
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
     try:
         schema = state.get("schema") if isinstance(state, dict) else None
         calibrator = _others().get(str(schema), ScoreCalibrator).from_dict(state)
-        check_complete(state, calibrator.to_dict())
+        check_complete(current_form(state), calibrator.to_dict())
         derived = _promise(calibrator)
         earlier = earlier_epsilon(file_format, state)
     except Exception as error:  # an error that the checks did not foresee is reported too

@@ -56,12 +56,12 @@ class Plan:
         A fit gives at most this: in every bin at once, the true rate is within epsilon of the predicted probability.
     rows_per_bin : int
         Rows in the smallest bin.
-    confidence_level, n_bins, interval, split :
+    confidence_level, n_bins, interval, pilot :
         As given.
     base_rate : float or None
         Overall rate of positives, as given; None for the worst case.
     probability : float
-        The probability that a fit gives at most `epsilon`: 1 without a base rate, a split and groups, else as given.
+        The probability that a fit gives at most `epsilon`: 1 without a base rate, pilot rows and groups, else as given.
     group_size, icc : int and float, or None
         Rows of each group, and the correlation of labels within a group, as given; None for independent rows.
     calibrator : str
@@ -75,7 +75,7 @@ class Plan:
     n_bins: int
     interval: str
     base_rate: float | None
-    split: float | int | str | None
+    pilot: float | int | str | None
     probability: float
     group_size: int | None = None
     icc: float | None = None
@@ -126,7 +126,7 @@ def plan(
     n_bins: int = 10,
     base_rate: float | None = None,
     interval: str = "clopper-pearson",
-    split: float | int | str | None = "auto",
+    pilot: float | int | str | None = "auto",
     probability: float = 0.9,
     group_size: int | None = None,
     icc: float | None = None,
@@ -134,7 +134,7 @@ def plan(
     """Return how many labels a `BinningCalibrator` needs for a target epsilon, or the epsilon that it reaches.
 
     Claimed, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores without ties: a fit of
-    `n` rows has at most the planned epsilon. Without `base_rate` and a number as `split` this is sure. With them, it
+    `n` rows has at most the planned epsilon. Without `base_rate` and a number as `pilot` this is sure. With them, it
     holds with at least the stated `probability`, because the number of positives, or of rows in a bin, is random.
     Assumed then: rows are independent draws, and the base rate is as given. Other calibrators are not covered; the
     epsilon of `AnchoredCalibrator` is usually larger.
@@ -156,13 +156,13 @@ def plan(
         negatives for positives.
     interval : str, default="clopper-pearson"
         As in `BinningCalibrator`.
-    split : "auto", None, float or int, default="auto"
+    pilot : "auto", None, float or int, default="auto"
         As in `BinningCalibrator`. "auto" sets aside the rows that are looked at for ties. A fraction or number of rows
         is only used to cut bins. The size of the smallest bin is then random. By `thm:data_dep_partition`, for
         continuous scores, if at least 5.18 B ln(2B / t) rows cut the bins, then with probability 1 - t it holds at
         least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and None the counts are known exactly.
     probability : float, default=0.9
-        How likely the plan must be to succeed, with `base_rate` or `split`. The numbers that are random share the rest
+        How likely the plan must be to succeed, with `base_rate` or `pilot`. The numbers that are random share the rest
         equally: of positives, of rows in a bin, of rows that a fraction draws.
     group_size : int, optional
         Rows of each group, where rows belong together; see `BinningCalibrator.fit`. `n` is a multiple of it.
@@ -180,7 +180,7 @@ def plan(
 
     The largest epsilon is not monotone in the number of rows of a bin, because counts are whole numbers. So every size
     that a bin can have, and every count of positives that a bound does not rule out, is tried. Where that would be more
-    than 4,000 counts, or where a split leaves the sizes open, the bound itself is used. It only falls as a bin grows.
+    than 4,000 counts, or where pilot rows leave the sizes open, the bound itself is used. It only falls as a bin grows.
     For the limits of Clopper and Pearson, and Blaker's inside them, it follows from Zubkov and Serov (2013):
     P(X <= k) <= Phi(-sqrt(2 N kl((k + 1) / N, q))). So the radius is at most 1 / N plus the largest q - p with
     kl(p, q) <= z^2 / (2N).
@@ -209,19 +209,19 @@ def plan(
     n_bins = check_bins(n_bins)
     base_rate = Optional(OPEN_UNIT).check("base_rate", base_rate)
     Choice(_INTERVALS).check("interval", interval)
-    split = Optional(FRACTION_OR_COUNT | Only("auto")).check("split", split)
+    pilot = Optional(FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
     probability = OPEN_UNIT.check("probability", probability)
     if (group_size is None) != (icc is None):
         raise InvalidTypeError("icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc))
-    settings = (confidence_level, n_bins, interval, base_rate, split)
+    settings = (confidence_level, n_bins, interval, base_rate, pilot)
     question, size = _Question(*settings, probability), 1
     if group_size is not None and icc is not None:
         size, correlation = Integer(1).check("group_size", group_size), _CORRELATION.check("icc", icc)
         question = _GroupQuestion(*settings, probability, size, correlation)
-        if split is None or interval != _INTERVALS[0]:
-            name, got = ("split", "None") if split is None else ("interval", repr(interval))
+        if pilot is None or interval != _INTERVALS[0]:
+            name, got = ("pilot", "None") if pilot is None else ("interval", repr(interval))
             raise InvalidValueError(name, "be left as it is with groups", got=got)
-    elif base_rate is None and split in (None, "auto"):
+    elif base_rate is None and pilot in (None, "auto"):
         question = replace(question, probability=1.0)  # nothing is random
     if epsilon is not None:
         target = OPEN_UNIT.check("epsilon", epsilon)
@@ -239,7 +239,7 @@ class _Question:
     n_bins: int
     interval: str
     base_rate: float | None
-    split: float | int | str | None
+    pilot: float | int | str | None
     probability: float
 
     def answer(self, n: int) -> Plan:
@@ -262,27 +262,27 @@ class _Question:
     def _alpha(self) -> float:
         """What the limits on rates may miss."""
         alpha = budgets(error_budget(self.confidence_level))[0]
-        return alpha * (1.0 - ABSORBED_SHARE) if self.split == "auto" and self.n_bins > 1 else alpha
+        return alpha * (1.0 - ABSORBED_SHARE) if self.pilot == "auto" and self.n_bins > 1 else alpha
 
     @property
     def _share(self) -> float:
         """What each random number may go wrong with: of positives, of rows in a bin, of rows that cut the bins."""
-        drawn = 0 if self.split in (None, "auto") else 1 + isinstance(self.split, float)
+        drawn = 0 if self.pilot in (None, "auto") else 1 + isinstance(self.pilot, float)
         events = (self.base_rate is not None) + drawn
         return error_budget(self.probability) / max(events, 1)
 
     def _sizes(self, n: int) -> "_Sizes":
-        if self.split is None or isinstance(self.split, str):
+        if self.pilot is None or isinstance(self.pilot, str):
             if n < self.n_bins:
                 raise InvalidValueError("n", ("be at least ", Setting("n_bins", self.n_bins)), got=str(n))
-            if self.split == "auto":
+            if self.pilot == "auto":
                 n -= look_size(n, self.n_bins)
             ranks = np.concatenate([[0], edge_ranks(n, self.n_bins), [n + 1]])
             sizes = np.unique(np.diff(ranks) - 1).tolist()
             return _Sizes(sizes[0], sizes, n)
-        fewest = most = int(self.split)
-        if isinstance(self.split, float):  # each row is drawn with this probability
-            fewest, most = (int(binom.ppf(tail, n, self.split)) for tail in (self._share / 2, 1 - self._share / 2))
+        fewest = most = int(self.pilot)
+        if isinstance(self.pilot, float):  # each row is drawn with this probability
+            fewest, most = (int(binom.ppf(tail, n, self.pilot)) for tail in (self._share / 2, 1 - self._share / 2))
         log_term = math.log(2 * self.n_bins / self._share)
         needed = math.ceil(self.n_bins * log_term / (math.log(2) - 0.5))
         counting = n - most
@@ -371,10 +371,10 @@ class _GroupQuestion(_Question):
         bins = self.n_bins
         if n_groups <= bins:
             return 1.0, 0.0
-        if isinstance(self.split, str):
+        if isinstance(self.pilot, str):
             aside = groups_set_aside(n_groups, bins)
         else:
-            aside = round(self.split * n_groups) if isinstance(self.split, float) else int(self.split or 0)
+            aside = round(self.pilot * n_groups) if isinstance(self.pilot, float) else int(self.pilot or 0)
         counted = n_groups - aside
         if counted <= 0 or (aside <= 0 and bins > 1):
             return 1.0, 0.0

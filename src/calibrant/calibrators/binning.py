@@ -37,41 +37,41 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         Number of bins; in each segment, where segments are given. "auto" is the whole part of the cube root of the
         number of rows: within a bin the score's own spread shrinks like 1 / n_bins, and the interval grows like
         sqrt(n_bins / n); the cube root balances them.
-    strategy : {"quantile", "uniform"}, default="quantile"
-        "quantile" cuts bins of equal mass, takes any finite scores, and is open-ended. "uniform" cuts bins of equal
-        width over `score_range` and raises an error for scores outside it.
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
-    interval : str, default="clopper-pearson"
+    interval : str, default="auto"
         The name of a method in `calibrant.intervals`, such as "blaker", "kl" or "empirical-bernstein" (the paper's).
+        "auto" is "clopper-pearson", and "betting" for rows with `importance_weight` or `groups`; `guarantee_.method`
+        names what was used.
     value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
         What is predicted in a bin of N rows, k of them positive. "jeffreys": (k + 1/2) / (N + 1), never exactly 0 or 1.
         "mean": the rate of positives, k / N (the paper's h_n, unbiased). "midpoint": the middle of the interval, which
         gives the smallest epsilon. "monotone": "jeffreys", but neighbouring bins whose values would fall share one
         value, within each segment. That keeps the order of the scores. Its price: epsilon is measured from the shared
         value, so it grows by as much as that lies away from a bin's own.
-    split : "auto", None, float or int, default="auto"
-        For quantile bins: where the edges come from. "auto" looks at a few rows, drawn at random, which are not
-        counted. If no two of them have the same score, the edges are order statistics of the other rows, and each
-        is counted too. If some do, these rows and some more only cut the edges. With segments, each segment has its
-        look. With `sample_weight` there is no look, and the edges are order statistics of all rows. None takes order
-        statistics of all rows in any case; a tied one becomes a region of its own, so use it for scores without ties
-        (see `Partition.uniform_mass`). A fraction, or a number, of rows drawn at random only cut the edges. With
-        `groups`, "auto", a fraction or a number draws whole groups, which only cut the edges.
+    partition : {"quantile", "uniform"} or Partition, default="quantile"
+        "quantile" cuts bins of equal mass, takes any finite scores, and is open-ended. "uniform" cuts bins of equal
+        width over `score_range` and raises an error for scores outside it. Or a partition fixed beforehand, in place
+        of `n_bins`.
+    pilot : "auto", None, float or int, default="auto"
+        For quantile bins: the pilot rows, which are not counted, and where the edges come from. "auto" looks at a few
+        rows, drawn at random. If no two of them have the same score, the edges are order statistics of the other rows,
+        and each is counted too. If some do, these rows and some more only cut the edges. With segments, each segment
+        has its pilot rows. With `sample_weight` there are none, and the edges are order statistics of all rows. None
+        takes order statistics of all rows in any case; a tied one becomes a region of its own, so use it for scores
+        without ties (see `Partition.uniform_mass`). A fraction, or a number, of rows drawn at random only cut the
+        edges. With `groups`, "auto", a fraction or a number draws whole groups, which only cut the edges.
     score_range : (float, float), default=None
         Range of fixed-width bins; None is (0, 1).
-    partition : Partition, default=None
-        A partition fixed beforehand, in place of `n_bins` and `strategy`.
     weight_bound : float or None, default=None
         For `importance_weight`: a number that no weight can exceed. None takes the largest weight seen, and then
         nothing is proved.
-    min_rows : int, "auto" or None, default="auto"
-        With segments: those with fewer rows, and those not seen in `fit`, share the regions of one segment, "other".
-        They are chosen by rows that are drawn at random and not counted, so that their number is about this one. "auto"
-        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None if ``split`` is not "auto",
-        bins have equal width, or rows have a `sample_weight` or `groups`.
-    keep_segments : list, default=None
-        Segments that have regions of their own, in place of a choice by `min_rows`; all others share those of "other".
+    segment_rule : "auto", None, int or list, default="auto"
+        With segments: which have regions of their own. All others, and those not seen in `fit`, share the regions of
+        one segment, "other". A number of rows: segments with at least about as many. They are chosen by pilot rows,
+        drawn at random and not counted. "auto" is 300, or 100 for each bin that is asked for, and a thousandth of all
+        rows; it is as None if `pilot` is not "auto", bins have equal width, or rows have a `sample_weight` or `groups`.
+        None: every segment. A list: the segments that it names.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -85,7 +85,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random group, where every group
         counts the same, whatever its number of rows.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the look and of the split, and of the order of weighted rows. The same rows in the same order give the
+        Seed of the pilot rows and of the order of weighted rows. The same rows in the same order give the
         same draw wherever they are; None draws afresh.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
@@ -113,7 +113,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     it: nothing is said of masses. "jeffreys" counts the rows of a bin as (sum of w)^2 / (sum of w^2) rows.
 
     The intervals are `thm:emp_bernstein`'s setting with exact binomial limits in place of empirical Bernstein; the
-    largest half-width over bins is epsilon. The edges without a split follow Gupta and Ramdas (2021).
+    largest half-width over bins is epsilon. The edges cut from all rows follow Gupta and Ramdas (2021).
 
     References
     ----------
@@ -170,7 +170,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
                 rule = "be given with a tally of groups, because the counted groups do not bound the size of new ones"
                 raise InvalidValueError("max_group_size", rule, got="None")
             design = GroupDesign(calibrator.max_group_size or 1, calibrator.group_target)
-        proof = Proof(partition, tally, calibrator.interval, calibrator.confidence_level, design)
+        proof = Proof(partition, tally, calibrator._exact_interval, calibrator.confidence_level, design)
         calibrator._conclude(proof, name_classes(classes, calibrator.pos_label))
         return calibrator
 

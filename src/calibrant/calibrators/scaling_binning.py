@@ -11,7 +11,12 @@ from sklearn.base import clone
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
-from calibrant.calibrators.regions.parameters import VALUE, BinParameters, WeightAndGroupParameters
+from calibrant.calibrators.regions.parameters import (
+    BinParameters,
+    LabelParameters,
+    ValueParameters,
+    WeightAndGroupParameters,
+)
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
@@ -33,7 +38,9 @@ _ASSUMED = "the base map was fitted on a random part of the rows, which counts i
 
 
 @dataclass(eq=False, repr=False)
-class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCalibrator):
+class ScalingBinningCalibrator(
+    LabelParameters, ValueParameters, BinParameters, WeightAndGroupParameters, RegionCalibrator
+):
     """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least
@@ -51,10 +58,10 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         the order of scores, which a temperature leaves alone.
     n_bins : int or "auto", default="auto"
         Number of bins; "auto" is the whole part of the cube root of the number of rows that are counted.
-    split : float or int, default=0.5
+    pilot : float or int, default=0.5
         Fraction or number of rows, drawn at random, that fit the base map only.
-    strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equal mass of the base map's output, or of equal width over (0, 1).
+    partition : {"quantile", "uniform"} or Partition, default="quantile"
+        Bins of equal mass of the base map's output, of equal width over (0, 1), or bins fixed beforehand.
     confidence_level, interval, value, weight_bound, max_group_size, group_target
         As in `BinningCalibrator`.
     pos_label : object, default=None
@@ -62,7 +69,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
     classes : pair of labels, default=None
         Both labels, needed where the data may have only one of them.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the split. None draws afresh each time.
+        Draws the pilot rows. None draws afresh each time.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -83,7 +90,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
     -----
     The value of a bin comes from its own labels (see `value`), not from the mean of the base map over it as in Kumar,
     Liang and Ma (2019). A strictly increasing base map leaves the order of scores alone, so bins of equal
-    mass are then those of the score itself: the base decides where `strategy="uniform"` puts its bins, and which
+    mass are then those of the score itself: the base decides where `partition="uniform"` puts its bins, and which
     scores are worth telling apart (isotonic), but a strictly increasing one with quantile bins gives what
     `BinningCalibrator` gives on half of the rows.
 
@@ -109,15 +116,13 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
 
     _rules: ClassVar[RuleTable] = {
         "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
-        "split": FRACTION_OR_COUNT,
-        "value": VALUE,
+        "pilot": FRACTION_OR_COUNT,
     }
 
     base: ScoreCalibrator | None = None
     _: KW_ONLY
     n_bins: int | str = "auto"
-    split: float = 0.5
-    value: str = "jeffreys"
+    pilot: float = 0.5
 
     def fit(
         self,
@@ -142,7 +147,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         importance_weight : array-like of shape (n,), optional
             As in `BinningCalibrator.fit`, for the map and for the bins; set `weight_bound` too.
         groups : array-like of shape (n,), optional
-            As in `BinningCalibrator.fit`. `split` then draws whole groups.
+            As in `BinningCalibrator.fit`. `pilot` then draws whole groups.
 
         Returns
         -------
@@ -150,13 +155,13 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         """
         self._check_parameters()
         if sample_weight is not None:
-            rule = ("be None with ", Setting("split"))
+            rule = ("be None with ", Setting("pilot"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
         rows = self._read(scores, y, importance_weight=importance_weight, groups=groups).collect()
-        fits = rows.chosen(rows.draw(self.split, self.random_state))
+        fits = rows.chosen(rows.draw(self.pilot, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
-            got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
-            raise InvalidValueError("split", "leave rows both to fit the base map and to count", got=got)
+            got = f"{self.pilot!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
+            raise InvalidValueError("pilot", "leave rows both to fit the base map and to count", got=got)
         to_fit, to_count = rows.take(fits), rows.take(~fits)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
         if rows.weights is not None:
@@ -174,7 +179,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
 
     def _binning(self) -> BinningCalibrator:
         """Bins of the base map's output, where classes are coded as 0 and 1."""
-        left_out = ("base", "split", "pos_label", "classes", "random_state")
+        left_out = ("base", "pilot", "pos_label", "classes", "random_state")
         own = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
         return BinningCalibrator(**own, classes=(0, 1))
 

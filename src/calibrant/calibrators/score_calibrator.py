@@ -14,6 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.former_files import current_form
 from calibrant.calibrators.tables.table import StepFunction, Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
@@ -31,8 +32,7 @@ from calibrant.text.sentences import shown
 
 _SCHEMA = "calibrant.calibrator/1"
 _MADE_BY_OTHERS = {"HoldOutCalibrator": "calibrant.calibrators.hold_out"}  # not public, but saved and read
-_NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
-_EARLIER: dict[str, Any] = {"min_rows": None}  # what calibrators did that were saved before a parameter was there
+_NOT_SAVED = ("classes", "n_jobs", "random_state", "ratio")
 
 
 class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
@@ -69,7 +69,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     def _read(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Sample:
         """Check what `fit` was given."""
-        partition, threads = getattr(self, "partition", None), thread_count(getattr(self, "n_jobs", None))
+        partition = getattr(self, "_given_partition", None)
+        threads = thread_count(getattr(self, "n_jobs", None))
         return read_rows(
             scores, y, classes=self.classes, pos_label=self.pos_label, partition=partition, threads=threads, **beside
         )
@@ -180,6 +181,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote; of `ScoreCalibrator`, a calibrator of any type of this package."""
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", "positive_index", "state"))
+        state = current_form(state)
         kind = cls if state["type"] == _type_name(cls) else _own_type(state["type"])
         if kind is None or not issubclass(kind, cls) or getattr(kind._state, "__isabstractmethod__", False):
             known = "a known calibrator" if cls is ScoreCalibrator else repr(cls.__name__)
@@ -235,8 +237,11 @@ def _type_name(kind: type[ScoreCalibrator]) -> str:
 
 def _description(calibrator: ScoreCalibrator) -> dict[str, Any]:
     """The type and the parameters, as plain JSON values."""
-    parameters = {k: v for k, v in calibrator.get_params(deep=False).items() if k not in _NOT_SAVED}
-    return {"type": _type_name(type(calibrator)), "parameters": {k: _plain(k, v) for k, v in parameters.items()}}
+    given = calibrator.get_params(deep=False)
+    saved = {k: v for k, v in given.items() if k not in _NOT_SAVED}
+    if saved.get("partition") != "uniform":  # what is usual is not written, and regions that were given are learned
+        saved.pop("partition", None)
+    return {"type": _type_name(type(calibrator)), "parameters": {k: _plain(k, v) for k, v in saved.items()}}
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -257,8 +262,7 @@ def _made(kind: type[ScoreCalibrator], parameters: Any) -> ScoreCalibrator:
     known = [name for name in signature(kind).parameters if name not in _NOT_SAVED]
     if unknown := [name for name in parameters if name not in known]:
         raise InvalidValueError(f"parameters of a {kind.__name__}", f"be among {known}", got=shown(unknown[0]))
-    earlier = {name: value for name, value in _EARLIER.items() if name in known}
-    return kind(**{**earlier, **{name: _revived(value) for name, value in parameters.items()}})
+    return kind(**{name: _revived(value) for name, value in parameters.items()})
 
 
 def _revived(value: Any) -> Any:

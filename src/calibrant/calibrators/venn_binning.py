@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.parameters import SCORE_RANGE_OR_NONE, BinParameters
+from calibrant.calibrators.regions.parameters import SCORE_RANGE_OR_NONE, BinParameters, LabelParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSS, merged
 from calibrant.cells.bins import Bins
@@ -26,7 +26,7 @@ _VENN = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class VennBinningCalibrator(BinParameters, RegionCalibrator):
+class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
     """The Venn predictor whose taxonomy is bins of the score: p_y = (k + y) / (N + 1) in a bin of N rows, k positive.
 
     Claimed, for every distribution:
@@ -43,7 +43,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
 
     Parameters
     ----------
-    n_bins, strategy, confidence_level, interval, split, score_range, random_state, n_jobs
+    n_bins, confidence_level, interval, partition, pilot, score_range, random_state, n_jobs
         As in `BinningCalibrator`.
     loss : {"log", "brier"}, default="log"
         How `predict` merges p0 and p1. For log loss the result is Laplace's rule of succession, (k + 1) / (N + 2).
@@ -79,7 +79,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
     >>> from calibrant.calibrators import VennBinningCalibrator
     >>> scores = [0.1] * 8 + [0.9] * 8
     >>> y = [0] * 7 + [1] + [1] * 6 + [0] * 2
-    >>> calibrator = VennBinningCalibrator(2, strategy="uniform").fit(scores, y)
+    >>> calibrator = VennBinningCalibrator(2, partition="uniform").fit(scores, y)
     >>> calibrator.predict_multiprobability([0.1, 0.9]).round(3)
     array([[0.111, 0.222],
            [0.667, 0.778]])

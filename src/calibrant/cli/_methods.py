@@ -24,14 +24,14 @@ _OF_GROUPS = ("max_group_size", "group_target")
 _OF_SEGMENTS = ("min_rows", "keep_segments")
 _OF_BINS = ("bins", "interval", "confidence", "seed")
 _METHODS = {
-    "anchored": _Method("AnchoredCalibrator", {}, (*_OF_BINS, "split", *_OF_SEGMENTS, *_OF_GROUPS)),
+    "anchored": _Method("AnchoredCalibrator", {}, (*_OF_BINS, "pilot", *_OF_SEGMENTS, *_OF_GROUPS)),
     "binning": _Method(
-        "BinningCalibrator", {"strategy": "quantile"}, (*_OF_BINS, "split", "value", *_OF_SEGMENTS, *_OF_GROUPS)
+        "BinningCalibrator", {"partition": "quantile"}, (*_OF_BINS, "pilot", "value", *_OF_SEGMENTS, *_OF_GROUPS)
     ),
     "uniform": _Method(
-        "BinningCalibrator", {"strategy": "uniform"}, (*_OF_BINS, "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS)
+        "BinningCalibrator", {"partition": "uniform"}, (*_OF_BINS, "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS)
     ),
-    "scaling-binning": _Method("ScalingBinningCalibrator", {}, (*_OF_BINS, "split", "value", *_OF_GROUPS)),
+    "scaling-binning": _Method("ScalingBinningCalibrator", {}, (*_OF_BINS, "pilot", "value", *_OF_GROUPS)),
     "platt": _Method("PlattCalibrator"),
     "temperature": _Method("TemperatureCalibrator"),
     "beta": _Method("BetaCalibrator"),
@@ -43,7 +43,14 @@ _IN_SEGMENTS = ("anchored", "binning", "uniform")
 _GROUPED = (*_IN_SEGMENTS, "scaling-binning", "venn-abers")
 _WEIGHTED = (*_IN_SEGMENTS, "scaling-binning", "platt", "temperature", "beta", "isotonic")
 _BY_LABEL = ("binning", "uniform")
-_PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "random_state"}  # others have one name
+PARAMETERS = {
+    "bins": "n_bins",
+    "confidence": "confidence_level",
+    "keep_segments": "segment_rule",
+    "min_rows": "segment_rule",
+    "seed": "random_state",
+}
+"""The parameter that a setting is, where it has another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class Settings:
     bins: int | str = "auto"
     confidence: float = 0.9
     interval: str | None = None
-    split: float | str | None = None
+    pilot: float | str | None = None
     value: str | None = None
     score_range: tuple[float, float] | None = None
     min_rows: int | str | None = None
@@ -91,7 +98,7 @@ class Settings:
         every.remove("seed")  # it decides nothing where nothing is drawn
         for name in sorted(every.difference(_METHODS[self.method].takes)):
             if getattr(self, name) != getattr(default, name):
-                option = in_options(Setting(_PARAMETERS.get(name, name)))
+                option = in_options(Setting(name if name in _OF_SEGMENTS else PARAMETERS.get(name, name)))
                 rule = f"be left out with --method {self.method}, which has no such option"
                 raise RefusedError(option, rule)
 
@@ -166,9 +173,8 @@ class Settings:
             takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
             takes = (*(part for part in takes if part not in _OF_GROUPS), "target_prior", "sampling_rates")
-        given = {_PARAMETERS.get(part, part): getattr(self, part) for part in takes}
-        chosen = {parameter: value for parameter, value in given.items() if value is not None}
-        chosen = {parameter: None if value == "none" else value for parameter, value in chosen.items()}
+        given = [(PARAMETERS.get(part, part), getattr(self, part)) for part in takes]
+        chosen = {parameter: None if value == "none" else value for parameter, value in given if value is not None}
         kind = calibrant.LabelShiftCalibrator if self.by_label else getattr(calibrant.calibrators, name)
         return kind(**{**fixed, **chosen, **(labels or {})})
 

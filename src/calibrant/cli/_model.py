@@ -58,10 +58,16 @@ def read_threshold(path: str) -> Any:
     return found
 
 
+_RENAMED: dict[str, str] = {"split": "pilot"}
+"""From the name of a setting in older files to its name now."""
+
+
 def settings_of(model: "Model") -> Mapping[str, Any]:
     """The settings that `fit` has saved; empty for a model that was saved in another way."""
     settings = model.provenance.get("settings")
-    return settings if isinstance(settings, Mapping) else {}
+    if not isinstance(settings, Mapping):
+        return {}
+    return {_RENAMED.get(str(name), str(name)): value for name, value in settings.items()}
 
 
 def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:

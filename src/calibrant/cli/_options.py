@@ -116,7 +116,7 @@ coverage = click.option("--coverage", type=float, default=0.95, show_default=Tru
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random draws.")
 most_rows = click.option("--most-rows", type=click.IntRange(min=100), default=1_000_000, show_default=True, metavar="N",
                          help="Take a random sample where there are more rows.")  # fmt: skip
-split = click.option("--split", type=share, metavar="SHARE", help="Fraction or number of rows that only cut bins; "
+pilot = click.option("--pilot", type=share, metavar="SHARE", help="Fraction or number of rows that only cut bins; "
                      "none: every row cuts and counts. Default: auto, by a look for tied scores.")  # fmt: skip
 min_rows = click.option("--min-rows", type=number_of_rows, metavar="N", help="With --segment: segments with fewer rows "
                         "share the bins of one, \"other\"; none: every segment has its own. Default: auto, about "

@@ -70,7 +70,7 @@ def _words_for(calibrator: "ScoreCalibrator") -> PlainText:
     from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
 
     def for_other_method(setting: Setting) -> str:
-        """Its own split fits the curve and cuts no bin, so that a split is advice for the other method."""
-        return f"{'--method binning ' if setting.parameter == 'split' else ''}{in_options(setting)}"
+        """Its own pilot rows fit the curve and cut no bin, so that pilot rows are advice for the other method."""
+        return f"{'--method binning ' if setting.parameter == 'pilot' else ''}{in_options(setting)}"
 
     return for_other_method if isinstance(calibrator, ScalingBinningCalibrator) else in_options

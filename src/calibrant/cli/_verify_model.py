@@ -5,7 +5,7 @@ from typing import Any
 
 from calibrant.cli._comparison import Check, close, difference, fault_of, undecided
 from calibrant.cli._errors import RefusedError, message_of
-from calibrant.cli._methods import METHODS, Settings
+from calibrant.cli._methods import METHODS, PARAMETERS, Settings
 from calibrant.cli._model import settings_of
 from calibrant.cli._promise import promise_json
 from calibrant.text.numbers import counted, upper
@@ -14,7 +14,6 @@ from calibrant.text.sentences import shown
 PROOF = ("regions", "counts", "positives", "epsilon", "limits", "score range", "sentence", "settings")
 """What a certificate consists of."""
 _SAID = ("remarks", "proved", "confidence_level", "interval", "theorem", "assumptions")
-_PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level"}  # of settings with another name
 _OF_ROWS = ("method", "seed", "skip_missing", "holdout", "time", "calibration_size", "weighted")
 """Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify` does."""
 
@@ -206,10 +205,10 @@ def _as_made(told: Any, made: Any, model: Any, data: Any) -> Check:
     if type(made) is not type(calibrator):
         here = type(calibrator).__name__
         return Check("settings", False, f"they make a {type(made).__name__}; the certificate is of a {here}")
-    stated = {_PARAMETERS.get(name, name) for name in told} - set(_OF_ROWS)
+    stated = {PARAMETERS.get(name, name) for name in told} - set(_OF_ROWS)
     parameters, saved = made.get_params(deep=False), calibrator.get_params(deep=False)
-    fixed = {"strategy"} if told.get("method") in ("binning", "uniform") else set()
-    for name in sorted((stated | fixed) & set(parameters) - {"random_state", "classes", "pos_label", "partition"}):
+    fixed = {"partition"} if told.get("method") in ("binning", "uniform") else set()
+    for name in sorted((stated | fixed) & set(parameters) - {"random_state", "classes", "pos_label"}):
         if not close(_plain(parameters[name]), _plain(saved[name])):
             text = f"{name} is {shown(parameters[name])} by them; the certificate is of {shown(saved[name])}"
             return Check("settings", False, text)

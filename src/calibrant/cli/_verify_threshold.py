@@ -12,7 +12,7 @@ from calibrant.text.sentences import shown
 
 THRESHOLD_PROOF = ("thresholds", "counts", "limits", "sentence", "settings")
 """What a certificate of thresholds consists of."""
-SETTINGS = ("method", "start", "split", "max_group_size", "weight_bound")
+SETTINGS = ("method", "start", "pilot", "max_group_size", "weight_bound")
 """Settings of `calibrant threshold` that are not in its result."""
 _CHOSEN = ("segment", "target", "level", "threshold", "reason", "labels_needed")
 _OF_ALL = ("seed", "n_rows", "n_drawn", "max_group_size", "above_cap", "positive_label")
@@ -129,7 +129,7 @@ def _same_settings(model: Any, data: Any, again: Any) -> Check:
             return Check("settings", False, f"there is no column that {name} is about")
     if strange := sorted(set(settings) - set(rules)):
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
-    of_draw = () if again.n_drawn > 0 or data.columns.weight is not None else ("split",)
+    of_draw = () if again.n_drawn > 0 or data.columns.weight is not None else ("pilot",)
     return Check("settings", True, f"they find the same thresholds{undecided(settings, data, of_draw)}")
 
 
@@ -140,7 +140,7 @@ def _rules() -> dict[str, Any]:
     return {
         "method": Choice(("auto", "ranks", "look")),
         "start": Optional(Number()),
-        "split": FRACTION_OR_COUNT | Only("auto"),
+        "pilot": FRACTION_OR_COUNT | Only("auto"),
         "max_group_size": Optional(Integer(1)),
         "weight_bound": Optional(Number(low=0.0)),
         "classes": Optional(Names("two labels")),

@@ -10,7 +10,7 @@ _OPTIONS = {  # of the same name
     "at_least", "base_rate", "classes", "clip", "cost_false_alarm", "cost_miss", "coverage", "dialect", "epsilon",
     "format", "group", "group_size", "group_target", "holdout", "icc", "id", "interval", "label", "max_group_size",
     "method", "min_rows", "npv", "outputs", "overwrite", "pos_label", "precision", "prefix", "probability", "recall",
-    "sampling_rates", "score", "segment", "simultaneous", "skip_missing", "specificity", "split", "start", "table",
+    "sampling_rates", "score", "segment", "simultaneous", "skip_missing", "pilot", "specificity", "start", "table",
     "target", "time", "tolerance", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
@@ -26,7 +26,9 @@ _OTHERS = {
     "random_state": "--seed",
     "score_range": "--range",
     "target_prior": "--prior",
+    "partition": "the bins",
     "scores": "the scores",
+    "segment_rule": "--min-rows or --keep-segment",
     "segments": "the segments",
     "sequential": "--order",
     "unlabelled_scores": "--unlabelled",

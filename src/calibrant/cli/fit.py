@@ -42,7 +42,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @click.option("--interval", type=click.Choice(option.INTERVALS), help="Confidence interval. Default: clopper-pearson.")
 @click.option("--value", type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
               help="What is predicted in a bin. Default: jeffreys.")  # fmt: skip
-@option.split
+@option.pilot
 @option.min_rows
 @option.keep_segment
 @click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
@@ -172,7 +172,7 @@ def _fit(settings: Settings, options: dict[str, Any]) -> _Fitted:
         n_skipped=facts.skipped,
         signs=signs,
         on_rows=(*recent, *told),
-        advice=(*_on_split(settings, calibrator), *_on_scores(settings, reach), *first, *dated),
+        advice=(*_on_pilot(settings, calibrator), *_on_scores(settings, reach), *first, *dated),
     )
 
 
@@ -307,13 +307,13 @@ def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _on_split(settings: Settings, calibrator: Any) -> list[str]:
+def _on_pilot(settings: Settings, calibrator: Any) -> list[str]:
     """A note on a small number of rows that may have been meant as a fraction."""
-    split = settings.split
-    if not isinstance(split, int) or split >= _FEW_ROWS * calibrator.partition_.n_regions:
+    pilot = settings.pilot
+    if not isinstance(pilot, int) or pilot >= _FEW_ROWS * calibrator.partition_.n_regions:
         return []
     purpose, usual = ("to fit the curve", 0.5) if settings.method == "scaling-binning" else ("to cut the bins", 0.2)
-    return [f"{rows(split)} drawn {purpose}; a fraction such as {usual} is usual"]
+    return [f"{rows(pilot)} drawn {purpose}; a fraction such as {usual} is usual"]
 
 
 def _on_scores(settings: Settings, reach: Any) -> list[str]:

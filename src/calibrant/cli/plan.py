@@ -18,11 +18,11 @@ from calibrant.text.sentences import render
 @option.confidence(0.9)
 @click.option("--base-rate", type=float, metavar="RATE", help="Share of positives, if known. Default: the worst case.")
 @click.option("--probability", type=float, default=0.9, show_default=True, metavar="P",
-              help="How likely the plan must be to succeed, with --base-rate or --split.")  # fmt: skip
+              help="How likely the plan must be to succeed, with --base-rate or --pilot.")  # fmt: skip
 @click.option(
     "--interval", type=click.Choice(option.PLAN_INTERVALS), default=option.PLAN_INTERVALS[0], show_default=True
 )
-@option.split
+@option.pilot
 @click.option("--group-size", type=int, metavar="N", help="Rows of each group, where rows belong together.")
 @click.option("--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1.")
 @option.common
@@ -45,7 +45,7 @@ def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: 
     from calibrant import plan
 
     del options["quiet"]
-    options["split"] = {None: "auto", "none": None}.get(options["split"], options["split"])
+    options["pilot"] = {None: "auto", "none": None}.get(options["pilot"], options["pilot"])
     found = plan(confidence_level=confidence, **options)
     said = render(found.sentence(), in_options)
     if as_json:

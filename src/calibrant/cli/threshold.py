@@ -38,7 +38,7 @@ _targets = option.together(
               "ranks, and look with --group or above a million rows.")  # fmt: skip
 @click.option("--start", type=float, metavar="SCORE", help="For --precision or --npv: a threshold fixed before the "
               "rows were looked at; no rows are drawn.")  # fmt: skip
-@click.option("--split", type=option.share, default="auto", show_default=True, metavar="SHARE",
+@click.option("--pilot", type=option.share, default="auto", show_default=True, metavar="SHARE",
               help="For a look: fraction or number of rows to draw.")  # fmt: skip
 @click.option("--unlabelled", metavar="FILE", type=InputPath(), help="File with the same column of scores, of further "
               "rows without labels: the share that is selected is counted there.")  # fmt: skip
@@ -137,7 +137,7 @@ def _threshold(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
         start=options["start"],
         max_group_size=options["max_group_size"],
         weight_bound=options["weight_bound"],
-        split=options["split"],
+        pilot=options["pilot"],
         unlabelled_scores=_unlabelled(options),
         random_state=options["seed"],
         **labels,

@@ -13,6 +13,7 @@ from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.partition import Partition
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.draw.axes import has_marks_at_upper_left, highest_rate, logit_limits, score_limits, set_limits
 from calibrant.draw.diagram import (
@@ -112,9 +113,9 @@ class ReliabilityDisplay(Display):
         scores: ArrayLike | Mapping[str, ArrayLike],
         *,
         n_bins: int | str = "auto",
-        strategy: str = "quantile",
+        partition: str | Partition = "quantile",
         confidence_level: float = 0.9,
-        interval: str = "clopper-pearson",
+        interval: str = "auto",
         importance_weight: ArrayLike | None = None,
         weight_bound: float | None = None,
         groups: ArrayLike | None = None,
@@ -130,7 +131,7 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        y, n_bins, strategy, confidence_level, interval, pos_label
+        y, n_bins, partition, confidence_level, interval, pos_label
             As in `calibrant.metrics.reliability_table`.
         scores : array-like of shape (n,), or mapping of names to such arrays
             Scores; of several models for one diagram. Their intervals then hold for all bins of all models at once.
@@ -152,7 +153,7 @@ class ReliabilityDisplay(Display):
         """
         settings: dict[str, Any] = {
             "n_bins": n_bins,
-            "strategy": strategy,
+            "partition": partition,
             "interval": interval,
             "importance_weight": importance_weight,
             "weight_bound": weight_bound,

@@ -352,7 +352,7 @@ class Guarantee:
 
         >>> from calibrant import BinningCalibrator
         >>> scores = [number / 400 for number in range(400)]
-        >>> found = BinningCalibrator(2, split=None).fit(scores, [score > 0.5 for score in scores]).guarantee_.to_dict()
+        >>> found = BinningCalibrator(2, pilot=None).fit(scores, [score > 0.5 for score in scores]).guarantee_.to_dict()
         >>> found["positive_label"], found["rows"], round(found["epsilon"], 3)
         (True, 399, 0.016)
         >>> found["regions"][0]["region"], found["regions"][0]["rows"]

@@ -170,7 +170,7 @@ def advice(guarantee: "Guarantee") -> Text:
     """What to do about a region with too few rows."""
     statement = guarantee.statement
     if statement.has_ties:
-        return ("Scores are tied: use ", Setting("split", "auto"), " or fewer bins")
+        return ("Scores are tied: use ", Setting("pilot", "auto"), " or fewer bins")
     more = "more rows" if statement.groups is None else "more groups"
     if len(guarantee.regions) == max(1, statement.n_segments):
         return f"Use {more}" if statement.n_segments < 2 else f"Use fewer segments or {more}"
@@ -259,9 +259,9 @@ def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
         are = "is a region of its own" if statement.n_atoms == 1 else "are regions of their own"
         few = counted(small, "region")
         has = "has" if small == 1 else "have"
-        split = Setting("split", "auto")
+        pilot = Setting("pilot", "auto")
         stated.append(
-            (f"scores are tied: {single} {are}, and {few} {has} few rows; ", split, " lets tied scores share a bin")
+            (f"scores are tied: {single} {are}, and {few} {has} few rows; ", pilot, " lets tied scores share a bin")
         )
     if statement.groups is not None and statement.groups.n_apart:
         stated.append(cap_matters(statement.groups))

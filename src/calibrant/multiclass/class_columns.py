@@ -46,7 +46,7 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
     _: KW_ONLY
     method: str = "anchored"
     confidence_level: float = 0.9
-    interval: str = "clopper-pearson"
+    interval: str = "auto"
     value: str = "jeffreys"
     classes: "ArrayLike | None" = None
 

@@ -30,7 +30,7 @@ class _ClassBins(FitParameters):
     """How bins are cut in each predicted class: no more of them than rows."""
 
     def __init__(self, settings: ColumnsCalibrator) -> None:
-        super().__init__(min_rows=None, interval=settings.interval, weight_bound=settings.weight_bound)
+        super().__init__(segment_rule=None, interval=settings.interval, weight_bound=settings.weight_bound)
         self.max_group_size, self.group_target = settings.max_group_size, settings.group_target
         self._automatic = automatic_regions if settings.method == "anchored" else automatic_bins
         self._wanted = settings.n_bins

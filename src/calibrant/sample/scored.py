@@ -77,7 +77,7 @@ def scored(
     >>> from calibrant import BinningCalibrator, scored
     >>> table = pa.table({"p": [0.1, 0.2, 0.8, 0.9] * 500, "y": [0, 0, 1, 1] * 500})
     >>> data = scored(table, score="p", label="y")
-    >>> BinningCalibrator(n_bins=2, strategy="uniform").fit(data).tally_
+    >>> BinningCalibrator(n_bins=2, partition="uniform").fit(data).tally_
     Tally(counts=[1000, 1000], positives=[0, 1000])
     """
     if Flag().check("skip_missing", skip_missing) and label is None:

@@ -64,7 +64,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        As for `BinningCalibrator`; so are `strategy`, `confidence_level`, `split`, `score_range`, `partition`,
+        As for `BinningCalibrator`; so are `confidence_level`, `partition`, `pilot`, `segment_rule`, `score_range`,
         `pos_label`, `classes` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
     interval : str, default="betting"
         "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need sums only, so they can be
@@ -82,8 +82,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     ratio : DensityRatio or None, default=None
         Estimates weights from unlabelled rows, as in ``ULSIF()``; see `calibrant.ratios`.
     random_state : int, Generator, RandomState or None, default=0
-        Shuffles the rows that "betting" bets on, and draws the split. Choose it before looking at results. None draws
-        afresh each time.
+        Shuffles the rows that "betting" bets on, and draws the pilot rows. Choose it before looking at results. None
+        draws afresh each time.
 
     Attributes
     ----------

@@ -213,7 +213,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self, partition: Partition, tally: Tally, priors: tuple[Prior, Prior] | None, classes: Classes, facts: RowFacts
     ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
-        method = get_method(self.interval)
+        method = get_method(self._exact_interval)
         limits = region_limits(partition, tally, method, error_budget(self._plain_level()))
         said, level = Statement.about(partition, theorem=method.theorem, **self._asked()), self.confidence_level
         label = classes.positive

@@ -8,7 +8,6 @@ from uuid import uuid4
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IntArray
-from calibrant.calibrators.regions.parameters import PARTITION
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
@@ -17,7 +16,7 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.sequences.sequence import Sequence
 from calibrant.limits.sequences.sequence_methods import SEQUENCES, get_sequence
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Choice, Flag, RuleTable, check_state
+from calibrant.params.rules import Choice, Flag, Instance, Optional, RuleTable, check_state
 from calibrant.params.saved_state import read_count, read_flag, read_limits, read_numbers
 from calibrant.text.sentences import shown
 
@@ -29,7 +28,7 @@ class StreamParameters:
     """The parameters of a calibrator that a stream begins with and keeps."""
 
     _rules: ClassVar[RuleTable] = {
-        "partition": PARTITION,
+        "partition": Optional(Instance(Partition, "a Partition")),
         "sequence": Choice(SEQUENCES),
         "running": Flag(),
     }

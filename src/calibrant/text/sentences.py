@@ -11,7 +11,7 @@ class _NotGiven:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A parameter, or a value for it, inside a sentence: `split=0.2` in Python, `--split 0.2` on the command line.
+    """A parameter, or a value for it, inside a sentence: `pilot=0.2` in Python, `--pilot 0.2` on the command line.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class TextTable(NamedTuple):
 def in_python(setting: Setting) -> str:
     """A setting as Python users write it.
 
-    >>> in_python(Setting("split", 0.2)), in_python(Setting("split"))
-    ('split=0.2', 'split')
+    >>> in_python(Setting("pilot", 0.2)), in_python(Setting("pilot"))
+    ('pilot=0.2', 'pilot')
     """
     if setting.python is not None:
         return setting.python
@@ -73,11 +73,11 @@ class Words(str):
 def words(text: Text) -> str:
     """A text as a str that `render` can still say in other words.
 
-    >>> advice = words(("use ", Setting("split", 0.2)))
+    >>> advice = words(("use ", Setting("pilot", 0.2)))
     >>> advice
-    'use split=0.2'
+    'use pilot=0.2'
     >>> render(advice, lambda setting: f"--{setting.parameter} {setting.value}")
-    'use --split 0.2'
+    'use --pilot 0.2'
     """
     return text if isinstance(text, str) else Words(*text)
 
@@ -85,8 +85,8 @@ def words(text: Text) -> str:
 def render(text: Text, setting: PlainText = in_python) -> str:
     """A text in the words of its reader.
 
-    >>> render(("use ", Setting("split", 0.2), " or fewer bins"))
-    'use split=0.2 or fewer bins'
+    >>> render(("use ", Setting("pilot", 0.2), " or fewer bins"))
+    'use pilot=0.2 or fewer bins'
     """
     if isinstance(text, Words):
         text = text.parts
@@ -98,8 +98,8 @@ def render(text: Text, setting: PlainText = in_python) -> str:
 def joined(*parts: Text) -> Text:
     """One text made of several.
 
-    >>> render(joined("drop ", (Setting("split"), " here")))
-    'drop split here'
+    >>> render(joined("drop ", (Setting("pilot"), " here")))
+    'drop pilot here'
     """
     unpacked = (part.parts if isinstance(part, Words) else part for part in parts)
     return tuple(piece for part in unpacked for piece in ((part,) if isinstance(part, str) else part))

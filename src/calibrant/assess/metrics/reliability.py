@@ -87,16 +87,15 @@ def reliability_table(
     scores: ArrayLike,
     *,
     n_bins: int | str = "auto",
-    strategy: str = "quantile",
+    partition: str | Partition = "quantile",
     confidence_level: float = 0.9,
-    interval: str = "clopper-pearson",
+    interval: str = "auto",
     importance_weight: ArrayLike | None = None,
     weight_bound: float | None = None,
     groups: ArrayLike | None = None,
     max_group_size: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
-    partition: Partition | None = None,
 ) -> ReliabilityTable:
     """Compare scores with labels, bin by bin, with intervals that hold for all bins at once.
 
@@ -110,16 +109,16 @@ def reliability_table(
         Labels of two classes.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores of these rows.
-    n_bins, strategy, confidence_level, interval, pos_label, classes
+    n_bins, confidence_level, interval, pos_label, classes
         As in `BinningCalibrator`.
+    partition : {"quantile", "uniform"} or Partition, default="quantile"
+        As in `BinningCalibrator`. A Partition has bins of the score, for example those of a fitted calibrator.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
         How much each row counts, and a number that no weight can exceed, as in `BinningCalibrator`. Mean scores, rates
         and limits are then those of the weighted population. Without a bound the limits are not proved.
     groups, max_group_size : array-like of shape (n,), int, optional
         Which rows belong together, and as how many rows a group counts in a bin at most, as in `BinningCalibrator`. The
         limits are then for rows of new groups, and mean scores and rates count groups in the same way.
-    partition : Partition, default=None
-        Bins that were fixed before, for example those of a fitted calibrator. Replaces `n_bins` and `strategy`.
 
     Returns
     -------
@@ -148,7 +147,6 @@ def reliability_table(
     """
     calibrator = BinningCalibrator(
         n_bins,
-        strategy=strategy,
         confidence_level=confidence_level,
         interval=interval,
         pos_label=pos_label,

@@ -135,7 +135,7 @@ class Search:
         targets: dict[str, float],
         alpha: float,
         n_rows: int,
-        split: Any,
+        pilot: Any,
         seed: int,
         max_group_size: int | None,
         unlabelled: FloatArray | None = None,
@@ -149,7 +149,7 @@ class Search:
         self.max_group_size = max_group_size
         self.above_cap = 0.0  # share of the counted rows, where rows have groups
         self.broken: list[tuple[str, float, float]] = []  # targets that the same rows miss if all of them count
-        self._split = split
+        self._pilot = pilot
         self.seed = seed
 
     @property
@@ -170,7 +170,7 @@ class Search:
 
     def _look(self) -> tuple[MemoryRows, Sample]:
         """Rows drawn at random, with their labels, and the others."""
-        size = self._split
+        size = self._pilot
         units = self.data.n_groups() if self.grouped else self.n_rows
         if isinstance(size, str):
             size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
@@ -182,8 +182,8 @@ class Search:
         drawn = self.data.collect(draw=draw)
         self.n_drawn = len(drawn)
         if not 0 < self.n_drawn < self.n_rows:
-            got = f"{self._split!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
-            raise InvalidValueError("split", "leave rows both to look at and to count", got=got)
+            got = f"{self._pilot!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
+            raise InvalidValueError("pilot", "leave rows both to look at and to count", got=got)
         return drawn, others
 
     def by_ranks(self, start: float | None) -> tuple[Cut, ...]:

@@ -40,7 +40,7 @@ def threshold(
     max_group_size: int | None = None,
     method: str = "auto",
     start: float | None = None,
-    split: float | str = "auto",
+    pilot: float | str = "auto",
     unlabelled_scores: ArrayLike | None = None,
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
@@ -87,7 +87,7 @@ def threshold(
     start : float, optional
         For precision or npv: a threshold that was fixed before the rows were looked at. The tests begin there and go on
         over every score, and no row is drawn.
-    split : float, int or "auto", default="auto"
+    pilot : float, int or "auto", default="auto"
         For a look, the share or the number of rows to draw; "auto" is 15 % of them, and at most a million.
     unlabelled_scores : array-like of shape (m,), optional
         Scores of further rows of the same population, without labels. The share of rows that is selected is then
@@ -147,7 +147,7 @@ def threshold(
     targets = _checked_targets(precision=precision, recall=recall, npv=npv, specificity=specificity)
     alpha = error_budget(confidence_level)
     Choice(METHODS).check("method", method)
-    (FRACTION_OR_COUNT | Only("auto")).check("split", split)
+    (FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
     seed = seed_number(random_state)
     _check_start(start, targets, method)
     cap = Optional(Integer(1)).check("max_group_size", max_group_size)
@@ -166,7 +166,7 @@ def threshold(
         data = data.collect()
     if unlabelled is not None and (grouped or data.columns.segment is not None):
         raise _with_others("the data")
-    search = Search(data, targets, alpha, n_rows, split, seed, cap, unlabelled)
+    search = Search(data, targets, alpha, n_rows, pilot, seed, cap, unlabelled)
     begin = float(start) if start is not None and n_rows > 0 else None
     cuts = _found_cuts(search, method, begin)
     _warn_of_cap(search, max_group_size)

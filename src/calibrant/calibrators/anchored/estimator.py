@@ -77,23 +77,18 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         of rows: the curve varies within a region, so that regions can be larger than bins.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
-    interval : str, default="clopper-pearson"
+    interval : str, default="auto"
         Interval of the rates; as in `BinningCalibrator`.
-    split : "auto", None, float or int, default="auto"
-        As in `BinningCalibrator`: how rows are drawn that only cut the regions.
-    strategy, score_range
+    partition : {"quantile", "uniform"} or Partition, default="quantile"
+        As in `BinningCalibrator`. A Partition has bins of the score, without segments.
+    pilot : "auto", None, float or int, default="auto"
+        As in `BinningCalibrator`: the pilot rows, which cut the regions and choose a first curve, and are not counted.
+    score_range
         As in `BinningCalibrator`.
-    partition : Partition, default=None
-        Bins of the score fixed beforehand, in place of `n_bins`; without segments.
     weight_bound : float or None, default=None
         As in `BinningCalibrator`, for `importance_weight`.
-    min_rows : int, "auto" or None, default="auto"
-        With segments: those with fewer rows, and those not seen in `fit`, share the regions of one segment, "other".
-        They are chosen by rows that are drawn at random and not counted, so that their number is about this one. "auto"
-        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None if ``split`` is not "auto",
-        bins have equal width, or rows have a `sample_weight` or `groups`.
-    keep_segments : list, default=None
-        Segments that have regions of their own, in place of a choice by `min_rows`; all others share those of "other".
+    segment_rule : "auto", None, int or list, default="auto"
+        As in `BinningCalibrator`: which segments have regions of their own.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -101,7 +96,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     max_group_size, group_target
         With `groups`, as in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the split, and of what is drawn with weights.
+        Seed of the pilot rows, and of what is drawn with weights.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -165,8 +160,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     """
 
     def _read(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Sample:
-        if self.partition is not None and self.partition.has_segments:
-            raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(self.partition))
+        given = self._given_partition
+        if given is not None and given.has_segments:
+            raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(given))
         # rows are counted over other regions, too, so that none is fixed beforehand
         named: dict[str, Any] = {"classes": self.classes, "pos_label": self.pos_label, **beside}
         return read_rows(scores, y, threads=self._threads, **named)
@@ -188,7 +184,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             proof = replace(proof, weighted=weighted)
             data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
             to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
-        aside = _drawn(regions, drawn) if proof.is_plain and self.interval == EXACT else []
+        aside = _drawn(regions, drawn) if proof.is_plain and self._exact_interval == EXACT else []
         knots = [look_knots(scores) for scores in aside]
         grid = Grid.count(rows, regions, sizes, knots)
         with np.errstate(all="ignore"):

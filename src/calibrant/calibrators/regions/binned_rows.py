@@ -53,14 +53,15 @@ class Binned(NamedTuple):
 def cut_and_count(data: Sample, settings: CutParameters, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     data = one_row_each(data, settings.random_state)
-    if settings.partition is not None:
-        tallied = data.tally_and_reach(settings.partition, weighted=weighted)
-        return Binned(settings.partition, *tallied, data, data.facts(drawn=False), data)
+    given = settings._given_partition
+    if given is not None:
+        tallied = data.tally_and_reach(given, weighted=weighted)
+        return Binned(given, *tallied, data, data.facts(drawn=False), data)
     seed = seed_of(settings.random_state)
     try:
         return _cut(data, settings, weighted, seed, can_draw=True)
     except MovedRowsError:  # rows without an order may come in another order
-        must_draw = settings.split != "auto" or isinstance(settings.min_rows, int)
+        must_draw = settings.pilot != "auto" or settings._fewest_rows is not None
         if data.has_order or data.columns.id is not None or must_draw:
             raise
         return _cut(data, settings, weighted, seed, can_draw=False)
@@ -70,13 +71,13 @@ def _cut(data: Sample, settings: CutParameters, weighted: bool, seed: int, *, ca
     segments = chosen_segments(data, settings, seed, can_draw)
     whole = data.pooled(segments.kept)
     cutting = _Cutting(whole, settings, weighted, seed, segments)
-    if settings.strategy == "uniform":
+    if settings._is_uniform:
         chosen = data.split_by(segment_draw(data, settings, seed)).others if segments.drawn else data
         binned = cutting.fixed_width(chosen.pooled(segments.kept))
-    elif settings.split is None or isinstance(settings.split, str):
-        binned = cutting.own_quantiles(can_look=can_draw and settings.split == "auto")
+    elif settings.pilot is None or isinstance(settings.pilot, str):
+        binned = cutting.own_quantiles(can_look=can_draw and settings.pilot == "auto")
     else:
-        binned = cutting.split_quantiles(settings.split)
+        binned = cutting.pilot_quantiles(settings.pilot)
     drawn_by = binned.facts.drawn_by or (data.facts(drawn=True).drawn_by if segments.drawn else None)
     return binned._replace(facts=replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled), whole=whole)
 
@@ -125,7 +126,7 @@ class _Cutting:
         drawn = aside.parts.drawn
         cells = self._finest_cells(sizes, bins, aside)
         tally, classes, reach = others.tally_and_reach(cells, weighted=self.weighted)
-        absorbs = self.settings.split is not None and not self.weighted
+        absorbs = self.settings.pilot is not None and not self.weighted
         n_edges = {name: bins[name] - 1 for name in sizes}
         partition = cells.cut_by_cells(tally.counts, n_edges if absorbs else None)
         reach = sum(map(Reach.of, drawn.values()), reach)
@@ -180,13 +181,13 @@ class _Cutting:
                 cells[name] = ScorePartition.from_tied_scores(scores, bins[name], aside=random_rows)
         return joined_bins(cells)
 
-    def split_quantiles(self, split: float) -> Binned:
+    def pilot_quantiles(self, pilot: float) -> Binned:
         """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
-        parts = self.data.split(split, self.seed)
+        parts = self.data.split(pilot, self.seed)
         n_rows, n_drawn = sum(parts.sizes.values()), sum(map(len, parts.drawn.values()))
         if not 0 < n_drawn < n_rows:
-            got = f"{split!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}"
-            raise InvalidValueError("split", "leave rows both to cut and to count", got=got)
+            got = f"{pilot!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}"
+            raise InvalidValueError("pilot", "leave rows both to cut and to count", got=got)
         few = self.settings.n_bins == "auto" or self.segments.kept is not None
 
         def cut(name: Hashable) -> ScorePartition:

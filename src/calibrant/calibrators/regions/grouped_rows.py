@@ -68,14 +68,15 @@ def cut_and_count_groups(data: Sample, settings: FitParameters) -> Binned:
         data = data.collect()
         checked_bound(weights_of(data), settings.weight_bound)
     seed = seed_of(settings.random_state)
-    if isinstance(settings.min_rows, int):
-        advice = ("name the segments with ", Setting("keep_segments"))
-        raise InvalidValueError("min_rows", "be left as it is with groups", repr(settings.min_rows), advice)
+    if settings._fewest_rows is not None:
+        advice = "name the segments, or leave it as it is"
+        raise InvalidValueError("segment_rule", "be no number with groups", repr(settings.segment_rule), advice)
     segments = chosen_segments(data, settings, seed, can_draw=False)
     data = data.pooled(segments.kept)
     n_groups, sizes = data.n_groups(), data.sizes()
-    fixed = settings.partition is not None or settings.strategy == "uniform"
-    known = settings.partition is not None or settings.keep_segments is not None or list(sizes) == [None]
+    is_given = settings._given_partition is not None
+    fixed = is_given or settings._is_uniform
+    known = is_given or settings._own_segments is not None or list(sizes) == [None]
     aside = _aside(settings, n_groups, fixed, known)
     draw = data.draw(aside, seed) if aside else None
     parts = Split({}, sizes, data) if draw is None else data.split_by(draw)
@@ -96,8 +97,8 @@ def cut_and_count_groups(data: Sample, settings: FitParameters) -> Binned:
         tally = replace(tally, groups=table.without_sizes())
     unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
     unproved = () if known else _regions_without(partition, unseen)
-    given, aside = settings.partition is not None, n_groups - table.n_groups
-    design = GroupDesign(largest, settings.group_target, aside, unproved, fixed=given)
+    aside = n_groups - table.n_groups
+    design = GroupDesign(largest, settings.group_target, aside, unproved, fixed=is_given)
     if isinstance(data, MemoryRows) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, settings))
     facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
@@ -130,19 +131,20 @@ def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = Tr
     `fixed` says that the bins were fixed beforehand, `known` that the segments were. A tenth of the groups are set
     aside at least where these fix the cap on sizes, whatever is asked for.
     """
-    split, learned = settings.split, _learns_cap(settings)
-    if not fixed and split is None:
-        rule = ("be ", Setting("split", "auto"), ", or a fraction or number of groups, where rows have groups")
-        raise InvalidValueError("split", rule, got="None")
-    if not fixed and isinstance(split, float):
-        return max(split, _SHARE) if learned else split
+    pilot = settings.pilot
+    learned = _learns_cap(settings)
+    if not fixed and pilot is None:
+        rule = ("be ", Setting("pilot", "auto"), ", or a fraction or number of groups, where rows have groups")
+        raise InvalidValueError("pilot", rule, got="None")
+    if not fixed and isinstance(pilot, float):
+        return max(pilot, _SHARE) if learned else pilot
     if fixed and known and settings.max_group_size is not None:
         return 0
     if n_groups < 2:
         raise _too_few(n_groups)
     if fixed:
         return groups_set_aside(n_groups, 1)
-    asked = groups_that_cut(n_groups, settings._bins_for(n_groups)) if isinstance(split, str) else int(split or 1)
+    asked = groups_that_cut(n_groups, settings._bins_for(n_groups)) if isinstance(pilot, str) else int(pilot or 1)
     least = groups_set_aside(n_groups, 1) if learned else 1
     return min(max(asked, least), n_groups - 1)
 
@@ -178,15 +180,15 @@ def _partition(
     settings: CutParameters, sizes: Mapping[Hashable, int], n_groups: int, drawn: Mapping[Hashable, Any]
 ) -> Partition:
     """The regions: as given, of equal width, or between quantiles of the drawn rows."""
-    if settings.partition is not None:
-        return settings.partition
+    if settings._given_partition is not None:
+        return settings._given_partition
     n_drawn = sum(map(len, drawn.values()))
 
     def cut(name: Hashable) -> ScorePartition:
         # by the rows set aside: given how many rows of a segment are counted, groups are not independent
         share = len(drawn[name]) / n_drawn if n_drawn else 1.0 / len(sizes)
         n_bins = settings._bins_for(n_groups * share)
-        if settings.strategy == "uniform":
+        if settings._is_uniform:
             return settings._fixed_width(n_bins)
         scores = drawn[name]
         if not len(scores):

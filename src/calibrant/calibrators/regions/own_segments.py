@@ -33,11 +33,11 @@ def chosen_segments(data: Sample, settings: CutParameters, seed: int, can_draw: 
     """
     if data.columns.segment is None:
         return ChosenSegments()
-    if settings.keep_segments is not None:
-        return _given_segments(data, settings.keep_segments)
-    if settings.min_rows is None:
+    if settings._own_segments is not None:
+        return _given_segments(data, settings._own_segments)
+    if settings.segment_rule is None:
         return ChosenSegments()
-    if settings.min_rows == "auto" and not _draws_by_default(data, settings, can_draw):
+    if settings.segment_rule == "auto" and not _draws_by_default(data, settings, can_draw):
         return ChosenSegments()
     return _drawn_segments(data, settings, seed)
 
@@ -48,7 +48,7 @@ def _given_segments(data: Sample, names: Iterable[Hashable]) -> ChosenSegments:
     refused = [name for name in kept if name not in sizes or name == OTHER.value]
     if refused:
         rule = f"name segments of the data, none of them {OTHER.value!r}"
-        raise InvalidValueError("keep_segments", rule, got=shown(refused[0]))
+        raise InvalidValueError("segment_rule", rule, got=shown(refused[0]))
     return ChosenSegments(kept, {}, tuple(name for name in sizes if name not in kept))
 
 
@@ -57,7 +57,7 @@ def _draws_by_default(data: Sample, settings: CutParameters, can_draw: bool) -> 
     repeats = isinstance(data, MemoryRows) and data.repeats is not None
     if repeats or data.columns.group is not None:
         return False
-    return settings.split == "auto" and settings.strategy == "quantile" and can_draw
+    return settings.pilot == "auto" and settings.partition == "quantile" and can_draw
 
 
 def _drawn_segments(data: Sample, settings: CutParameters, seed: int) -> ChosenSegments:
@@ -86,7 +86,7 @@ def fewest_rows(n_rows: int, n_bins: int | str) -> int:
 
 
 def _fewest(settings: CutParameters, n_rows: int) -> int:
-    return fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows or 1)
+    return settings._fewest_rows or fewest_rows(n_rows, settings.n_bins)
 
 
 def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Hashable]:
@@ -106,8 +106,8 @@ def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Has
 
 def segment_draw(data: Sample, settings: CutParameters, seed: int) -> Draw:
     """The rows that choose segments: those that cut bins, or about 16 of a segment that is just large enough."""
-    if settings.split is not None and not isinstance(settings.split, str):
-        return data.draw(settings.split, seed)
+    if settings.pilot is not None and not isinstance(settings.pilot, str):
+        return data.draw(settings.pilot, seed)
     n_rows = sum(data.sizes().values())
     return Draw.of_share(
         data.draw_key(seed), min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1))

@@ -15,34 +15,76 @@ from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params import rules
 from calibrant.text.sentences import Setting
 
-STRATEGIES = ("quantile", "uniform")
 EXACT = "clopper-pearson"
-"""The default interval. Rows with weights or groups have the interval of "betting" instead."""
+"""What "auto" stands for, unless rows have weights or groups: those have the interval of "betting"."""
 
 N_BINS = rules.Integer(1) | rules.Only("auto")
-INTERVAL = rules.Choice(METHODS)
+INTERVAL = rules.Only("auto") | rules.Choice(METHODS)
 VALUE = rules.Choice(VALUES)
 SCORE_RANGE_OR_NONE = rules.Optional(rules.SCORE_RANGE)
-PARTITION = rules.Optional(rules.Instance(Partition, "a Partition"))
+PARTITION = rules.Choice(("quantile", "uniform")) | rules.Instance(Partition, "a Partition")
+PILOT = rules.Optional(rules.FRACTION_OR_COUNT | rules.Only("auto"))
+_SEGMENTS = rules.Names('a list of segments, such as ["north", "south"]')
+SEGMENT_RULE = rules.Optional(rules.Integer(1) | rules.Only("auto") | _SEGMENTS)
 
 
 @dataclass(eq=False, repr=False)
 class BinParameters(rules.CheckedParameters):
-    """The parameters of every calibrator that cuts bins of a score."""
+    """How bins of a score are cut, and how sure their intervals are."""
 
     _rules: ClassVar[rules.RuleTable] = {
         "n_bins": N_BINS,
-        "strategy": rules.Choice(STRATEGIES),
         "interval": INTERVAL,
-        "split": rules.Optional(rules.FRACTION_OR_COUNT | rules.Only("auto")),
+        "partition": PARTITION,
+        "pilot": PILOT,
     }
 
     n_bins: int | str = "auto"
     _: KW_ONLY
-    strategy: str = "quantile"
     confidence_level: float = 0.9
-    interval: str = EXACT
-    split: float | str | None = "auto"
+    interval: str = "auto"
+    partition: str | Partition = "quantile"
+    pilot: float | str | None = "auto"
+
+    @property
+    def _given_partition(self) -> Partition | None:
+        """The regions, if they were fixed beforehand."""
+        return self.partition if isinstance(self.partition, Partition) else None
+
+    @property
+    def _is_uniform(self) -> bool:
+        """Whether bins have equal width."""
+        return isinstance(self.partition, str) and self.partition == "uniform"
+
+    @property
+    def _exact_interval(self) -> str:
+        """The interval of rows without weights and groups."""
+        return EXACT if self.interval == "auto" else self.interval
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SegmentParameters(rules.CheckedParameters):
+    """Which segments have regions of their own."""
+
+    _rules: ClassVar[rules.RuleTable] = {"segment_rule": SEGMENT_RULE}
+
+    segment_rule: int | str | Sequence[Hashable] | None = "auto"
+
+    @property
+    def _own_segments(self) -> Sequence[Hashable] | None:
+        """The segments that were named."""
+        return self.segment_rule if isinstance(self.segment_rule, list | tuple) else None
+
+    @property
+    def _fewest_rows(self) -> int | None:
+        """The number of rows from which on a segment has regions of its own, if it was given."""
+        return self.segment_rule if isinstance(self.segment_rule, int) else None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LabelParameters(rules.CheckedParameters):
+    """What every calibrator with regions is told of its labels and its work."""
+
     pos_label: Hashable = None
     classes: "ArrayLike | None" = None
     random_state: "Seed" = 0
@@ -50,20 +92,22 @@ class BinParameters(rules.CheckedParameters):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CutParameters(BinParameters):
-    """The same, and the parameters of calibrators that take segments, or regions fixed beforehand."""
+class ValueParameters(rules.CheckedParameters):
+    """What is predicted in a region, by calibrators that predict one value in each."""
 
-    _rules: ClassVar[rules.RuleTable] = {
-        "score_range": SCORE_RANGE_OR_NONE,
-        "partition": PARTITION,
-        "min_rows": rules.Optional(rules.Integer(1) | rules.Only("auto")),
-        "keep_segments": rules.Optional(rules.Names('a list of segments, such as ["north", "south"]')),
-    }
+    _rules: ClassVar[rules.RuleTable] = {"value": VALUE}
 
+    value: str = "jeffreys"
+
+
+@dataclass(eq=False, repr=False)
+class CutParameters(LabelParameters, SegmentParameters, BinParameters):
+    """The parameters of calibrators that take segments, or regions fixed beforehand."""
+
+    _rules: ClassVar[rules.RuleTable] = {"score_range": SCORE_RANGE_OR_NONE}
+
+    _: KW_ONLY
     score_range: tuple[float, float] | None = None
-    partition: Partition | None = None
-    min_rows: int | str | None = "auto"
-    keep_segments: Sequence[Hashable] | None = None
 
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
@@ -79,30 +123,27 @@ class CutParameters(BinParameters):
 
     def _asked(self) -> dict[str, Any]:
         """What a statement says of how the bins were cut: whether from other rows, and how many were asked for."""
-        n_bins = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
-        return {"split": self.split not in (None, "auto"), "n_bins": n_bins}
+        n_bins = None if self.n_bins == "auto" or self._given_partition is not None else int(self.n_bins)
+        return {"split": self.pilot not in (None, "auto"), "n_bins": n_bins}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        fixed = self.strategy == "uniform" or self.partition is not None
-        if self.split not in (None, "auto") and fixed:
-            raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(self.split))
-        counts_all = self.split is None and self.strategy == "quantile"
-        if isinstance(self.min_rows, int) and (counts_all or self.partition is not None):
-            given = ('be None or "auto" where ', Setting("split", None), " or the bins are given")
-            raise InvalidValueError("min_rows", given, repr(self.min_rows), "rows that choose segments are not counted")
-        if self.strategy == "quantile" and self.score_range is not None:
-            any_score = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
+        given = self._given_partition is not None
+        if self.pilot not in (None, "auto") and (given or self._is_uniform):
+            raise InvalidValueError("pilot", "be None for bins that are fixed beforehand", got=repr(self.pilot))
+        counts_all = self.pilot is None and not self._is_uniform
+        if self._fewest_rows is not None and (counts_all or given):
+            rule = ('be None or "auto" where ', Setting("pilot", None), " or the bins are given")
+            advice = "rows that choose segments are not counted"
+            raise InvalidValueError("segment_rule", rule, repr(self.segment_rule), advice)
+        if not self._is_uniform and self.score_range is not None:
+            any_score = ("be None for ", Setting("partition", "quantile"), ", which takes any score")
             raise InvalidValueError("score_range", any_score, got=repr(self.score_range))
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class RegionParameters(CutParameters):
+@dataclass(eq=False, repr=False)
+class RegionParameters(CutParameters, ValueParameters):
     """The same, and the parameter of calibrators that predict one value in each region."""
-
-    _rules: ClassVar[rules.RuleTable] = {"value": VALUE}
-
-    value: str = "jeffreys"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -127,8 +168,8 @@ class FitParameters(CutParameters, WeightAndGroupParameters):
 
 def check_interval(interval: str, beside: str, advice: str | None = None) -> None:
     """Raise an error for an interval that rows with weights or groups do not have."""
-    if interval != EXACT:
-        left = f"be left as it is with {beside}, whose interval is that of betting"
+    if interval != "auto":
+        left = f'be "auto" with {beside}, whose interval is that of betting'
         raise InvalidValueError("interval", left, repr(interval), advice)
 
 

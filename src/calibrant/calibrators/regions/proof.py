@@ -171,7 +171,7 @@ class Proof:
     def of(cls, binned: Binned, settings: FitParameters, confidence_level: float | None = None) -> Self:
         """What rows prove whose regions are cut and counted; at the level of the settings, or at another."""
         level = settings.confidence_level if confidence_level is None else confidence_level
-        proof = cls(binned.partition, binned.tally, settings.interval, level, binned.design)
+        proof = cls(binned.partition, binned.tally, settings._exact_interval, level, binned.design)
         if binned.tally.weights is None:
             return proof
         return replace(proof, design=None, weighted=WeightedLimits.of(binned, settings, proof.for_rates))
@@ -198,7 +198,7 @@ class Proof:
             if max(design.unproved, default=0) >= tally.n_regions:
                 got = repr(list(design.unproved))
                 raise InvalidValueError("unproved", f"be regions below {tally.n_regions}", got=got)
-        return cls(partition, tally, settings.interval, settings.confidence_level, design, weighted)
+        return cls(partition, tally, settings._exact_interval, settings.confidence_level, design, weighted)
 
     @property
     def is_plain(self) -> bool:
@@ -261,5 +261,5 @@ class Proof:
             groups = _facts(self.design, n_groups, GroupSums.of(self.tally, self.design), limits)
         if groups is None:
             return statement
-        cut = settings.strategy == "quantile" and not groups.fixed and groups.aside > 0
+        cut = not settings._is_uniform and not groups.fixed and groups.aside > 0
         return replace(statement, theorem=OF_GROUPS, edges=Edges.OTHER_ROWS if cut else statement.edges, groups=groups)

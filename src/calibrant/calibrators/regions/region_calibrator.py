@@ -216,7 +216,7 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
             Their labels, of two classes.
         segments : array-like of shape (n,), optional
             The segment of each row. Each segment gets regions of its own, within one error budget, unless it has few
-            rows, see `min_rows`. If a curve is fitted, a segment of 500 rows or more has a curve of its own.
+            rows, see `segment_rule`. If a curve is fitted, a segment of 500 rows or more has a curve of its own.
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
         importance_weight : array-like of shape (n,), optional

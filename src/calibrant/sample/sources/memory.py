@@ -224,7 +224,7 @@ class MemoryRows(Sample):
     def sample(self, draw: Draw) -> Taken:
         """The drawn rows, without their labels."""
         if self.repeats is not None:
-            rule = ("be None if ", Setting("split"), " is used")
+            rule = ("be None if ", Setting("pilot"), " is used")
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
         limit = draw.limits.get(None, draw.limit)
         by_position = self.groups is None and (self.segment is None or not draw.limits) and limit < 2**64
