@@ -58,9 +58,9 @@ class Sqlite:
     def query(self, text):
         return self.connection.execute(text).fetchall()
 
-    def evaluate(self, calibrator, rows):
+    def evaluate(self, calibrator, rows, **options):
         self.load(rows)
-        return as_columns(self.query(statement(calibrator, "sqlite", rows) + " ORDER BY id"))
+        return as_columns(self.query(statement(calibrator, "sqlite", rows, **options) + " ORDER BY id"))
 
 
 class DuckDB:
@@ -75,12 +75,12 @@ class DuckDB:
         with self.connection.cursor() as cursor:  # a connection takes no second query before the first is read
             return cursor.execute(text).fetchall()
 
-    def evaluate(self, calibrator, rows):
+    def evaluate(self, calibrator, rows, **options):
         with self.connection.cursor() as cursor:
             cursor.register("arrow_rows", rows)
             cursor.execute("CREATE OR REPLACE TABLE scores AS SELECT * FROM arrow_rows").fetchall()
         with self.connection.cursor() as cursor:
-            found = cursor.sql(statement(calibrator, "duckdb", rows) + " ORDER BY id").to_arrow_table()
+            found = cursor.sql(statement(calibrator, "duckdb", rows, **options) + " ORDER BY id").to_arrow_table()
         assert [found.schema.field(name).type for name in OUTPUTS[:3]] == [pa.float64()] * 3
         return {name: found[name].to_pylist() for name in OUTPUTS}
 
@@ -106,9 +106,9 @@ class Postgres:
         with self.connection.cursor(binary=True) as cursor:
             return cursor.execute(text).fetchall()
 
-    def evaluate(self, calibrator, rows):
+    def evaluate(self, calibrator, rows, **options):
         self.load(rows)
-        records = self.query(statement(calibrator, "postgres", rows) + " ORDER BY id")
+        records = self.query(statement(calibrator, "postgres", rows, **options) + " ORDER BY id")
         assert isinstance(records[0][-1], str | None)
         return as_columns(records)
 
@@ -123,13 +123,13 @@ class Spark:
     def query(self, text):
         return [tuple(row) for row in self.session.sql(text).collect()]
 
-    def evaluate(self, calibrator, rows):
+    def evaluate(self, calibrator, rows, **options):
         import pyarrow.parquet
 
         path = self.folder / "scores.parquet"
         pyarrow.parquet.write_table(rows, path)
         self.session.read.parquet(str(path)).createOrReplaceTempView("scores")
-        found = self.session.sql(statement(calibrator, "spark", rows) + " ORDER BY id").toArrow()
+        found = self.session.sql(statement(calibrator, "spark", rows, **options) + " ORDER BY id").toArrow()
         assert [found.schema.field(name).type for name in OUTPUTS[:3]] == [pa.float64()] * 3
         return {name: found[name].to_pylist() for name in OUTPUTS}
 

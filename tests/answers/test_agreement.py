@@ -19,9 +19,9 @@ def askable(engine, rows):
     return rows
 
 
-def assert_agrees(engine, calibrator, rows):
+def assert_agrees(engine, calibrator, rows, **options):
     rows = askable(engine, rows)
-    found, right = engine.evaluate(calibrator, rows), expected(calibrator, rows)
+    found, right = engine.evaluate(calibrator, rows, **options), expected(calibrator, rows)
     for name in OUTPUTS:
         assert found[name] == right[name], name
     assert any(value is not None for value in right["calibrated"])
@@ -43,6 +43,18 @@ def test_edges_atoms_and_refused_scores(engine, world):
     if calibrator.partition_.has_segments:
         scores = scores[:40]
     assert_agrees(engine, calibrator, in_rows(calibrator, scores))
+
+
+@pytest.mark.parametrize(
+    "world",
+    [pytest.param(one, marks=() if one in FEW else pytest.mark.broad) for one in WORLDS],
+    ids=lambda world: world.__name__,
+)
+def test_a_join_with_pieces_gives_the_same(database, world):
+    calibrator = world()
+    scores = [*NOWHERE, *ANYWHERE, *edge_scores(calibrator).tolist()]
+    rows = in_rows(calibrator, scores[:40] if calibrator.partition_.has_segments else scores)
+    assert_agrees(database, calibrator, rows, search="join")
 
 
 @pytest.mark.broad

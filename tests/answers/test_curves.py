@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from answers import worlds
-from calibrant import BetaCalibrator, IsotonicCalibrator, PlattCalibrator, TemperatureCalibrator
+from calibrant import AnchoredCalibrator, BetaCalibrator, IsotonicCalibrator, PlattCalibrator, TemperatureCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.export import to_onnx, to_python, to_sql
+from calibrant.export import export_table, to_onnx, to_python, to_sql
 from calibrant.sample.sql.dialects import DIALECTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
@@ -36,6 +36,15 @@ def by_sql(engine, calibrator, scores):
     return [value for _, value in found]
 
 
+def by_join(engine, calibrator, scores):
+    spelling = DIALECTS[engine.name]
+    rows = " UNION ALL ".join(f"SELECT {i} AS id, {spelling.number(s)} AS score" for i, s in enumerate(scores))
+    text = to_sql(calibrator, dialect=engine.name, outputs=["calibrated"], table="given", search="join")
+    _, found = text.split("WITH ", 1)
+    found = engine.query(f"WITH {spelling.name('given')} AS ({rows}), {found} ORDER BY id")
+    return [value for *_, value in found]
+
+
 def by_onnx(calibrator, scores):
     import onnxruntime
 
@@ -59,6 +68,15 @@ def test_engine_gives_twelve_digits(engine, name):
     np.testing.assert_allclose(np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0)
 
 
+@pytest.mark.parametrize("name", CURVES)
+def test_a_join_gives_twelve_digits(database, name):
+    """A curve with a formula has one piece."""
+    calibrator = fitted(name)
+    scores = SCORES if name in ("beta", "temperature") else [*SCORES, *OTHERS]
+    found = by_join(database, calibrator, scores)
+    np.testing.assert_allclose(np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0)
+
+
 def isotonic_world(n_scores):
     """A curve with many corners, and scores on corners, between them, and beyond."""
     generator = np.random.default_rng(5)
@@ -75,6 +93,41 @@ def test_isotonic_curves_agree_bit_for_bit(engine):
     evaluate = {"onnx": by_onnx, "python": by_python}.get(engine.name)
     found = by_sql(engine, calibrator, scores) if evaluate is None else evaluate(calibrator, scores)
     np.testing.assert_array_equal(np.array(found, dtype=float), calibrator.predict(scores))
+
+
+def test_isotonic_curves_agree_bit_for_bit_by_a_join(database):
+    calibrator, scores = isotonic_world(300)
+    found = by_join(database, calibrator, scores)
+    np.testing.assert_array_equal(np.array(found, dtype=float), calibrator.predict(scores))
+
+
+def curve_of_many_pieces():
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=20_000)
+    return AnchoredCalibrator("beta").fit(scores, rng.uniform(size=20_000) < scores**2)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_sql_of_a_curve_is_short_enough_to_review(dialect):
+    """One line for each piece of a curve; a curve with a formula is a few lines."""
+    calibrator = curve_of_many_pieces()
+    n_pieces = export_table(calibrator).steps[0].regions.size
+    assert n_pieces > 50
+    short = to_sql(calibrator, dialect=dialect, table="scores", search="join")
+    assert len(short.splitlines()) < n_pieces + 25
+    for name in ("platt", "temperature", "beta"):
+        assert len(to_sql(fitted(name), dialect=dialect, table="scores").splitlines()) < 15
+
+
+def test_a_join_needs_a_table():
+    with pytest.raises(InvalidValueError) as refused:
+        to_sql(fitted("isotonic"), dialect="duckdb", search="join")
+    assert refused.value.parameter == "search"
+
+
+def test_the_pieces_have_a_name_that_the_table_does_not_have():
+    text = to_sql(fitted("isotonic"), dialect="duckdb", table="main.Calibrant_Pieces", search="join")
+    assert 'WITH "calibrant_pieces_" (' in text
 
 
 def test_isotonic_curves_agree_bit_for_bit_at_many_scores():

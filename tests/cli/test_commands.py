@@ -192,6 +192,7 @@ class TestExport:
         ("options", "word"),
         [
             (("--to", "sql"), "--dialect"),
+            (("--to", "sql", "--dialect", "duckdb", "--search", "join"), "--table"),
             (("--to", "onnx"), "-o"),
             (("--to", "python", "--table", "t"), "--to sql"),
             (("--to", "sql", "--dialect", "oracle"), "--dialect"),

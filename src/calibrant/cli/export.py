@@ -17,6 +17,12 @@ from calibrant.sample.sql.dialects import DIALECTS
 @click.option("--to", "target", type=click.Choice(("sql", "python", "onnx")), required=True, help="What to write.")
 @click.option("--dialect", type=click.Choice(list(DIALECTS)), help="SQL: the dialect.")
 @click.option("--table", metavar="NAME", help="SQL: write a whole SELECT from this table. Default: expressions only.")
+@click.option(
+    "--search",
+    type=click.Choice(("case", "join")),
+    default="case",
+    help="SQL: nested comparisons, or a join with a table of pieces, which is shorter; needs --table.",
+)
 @option.model_score
 @option.model_segment
 @click.option("--outputs", metavar="A,B", help="Of calibrated, lower, upper, set, region. Default: all but region.")
@@ -33,6 +39,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Examples
     --------
     calibrant export model.json --to sql --dialect postgres --table scores
+    calibrant export model.json --to sql --dialect postgres --table scores --search join    # shorter, for a review
     calibrant export model.json --to python -o calibrate.py
     calibrant export model.json --to onnx -o model.onnx
     calibrant export threshold.json --to sql --dialect duckdb --table scores    # from calibrant threshold -o
@@ -59,6 +66,8 @@ def _check_options(ctx: click.Context, options: dict[str, Any], output: str | No
         raise click.UsageError(f"--to sql needs --dialect: one of {', '.join(DIALECTS)}", ctx)
     if target != "sql" and any(options[name] for name in ("dialect", "table", "score", "segment")):
         raise click.UsageError("--dialect, --table, --score and --segment are for --to sql", ctx)
+    if options["search"] == "join" and options["table"] is None:
+        raise click.UsageError("--search join needs --table", ctx)
     if target == "onnx" and output is None:
         raise click.UsageError("--to onnx needs -o model.onnx", ctx)
 
@@ -107,4 +116,5 @@ def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
         return bytes(to_onnx(model.calibrator, **chosen).SerializeToString())
     columns: dict[str, Any] = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
     columns["score"] = columns["score"] or "score"
-    return to_sql(model.calibrator, dialect=options["dialect"], table=options["table"], **columns, **chosen)
+    columns["table"] = options["table"]
+    return to_sql(model.calibrator, dialect=options["dialect"], search=options["search"], **columns, **chosen)

@@ -37,6 +37,8 @@ class Dialect:
         The natural logarithm.
     most_nested : int or None
         The most cuts for a nested CASE; more are searched in an array.
+    rows_in_from, rows_as_structs : bool
+        How rows are written in a statement: VALUES alone, within FROM, or as an array of structs.
     """
 
     double: str
@@ -51,6 +53,8 @@ class Dialect:
     extremes: tuple[str, str] = ("LEAST", "GREATEST")
     logarithm: str = "LN"
     most_nested: int | None = None
+    rows_in_from: bool = False
+    rows_as_structs: bool = False
 
     def name(self, name: str) -> str:
         """A quoted name of a column or table."""
@@ -177,6 +181,7 @@ DIALECTS: dict[str, Dialect] = {
         _fraction("DOUBLE"),
         "CAST('{}inf' AS DOUBLE)",
         binary_text="COLLATE({}, '')",
+        rows_in_from=True,
     ),
     "bigquery": Dialect(
         "FLOAT64",
@@ -185,6 +190,7 @@ DIALECTS: dict[str, Dialect] = {
         _fraction("FLOAT64"),
         "CAST('{}inf' AS FLOAT64)",
         binary_text="COLLATE({}, '')",
+        rows_as_structs=True,
     ),
     "spark": Dialect(
         "DOUBLE",
