@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from calibrant.calibrators.platt import PlattCalibrator as PlattCalibrator
     from calibrant.calibrators.score_calibrator import ScoreCalibrator as ScoreCalibrator
+    from calibrant.calibrators.subgroups.estimator import SubgroupCalibrator as SubgroupCalibrator
     from calibrant.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
     from calibrant.calibrators.venn_abers import VennAbersCalibrator as VennAbersCalibrator
     from calibrant.cells.partition import Partition as Partition
@@ -103,6 +104,7 @@ _NAMES = {
     "calibrators.isotonic": ("IsotonicCalibrator",),
     "calibrators.platt": ("PlattCalibrator",),
     "calibrators.score_calibrator": ("ScoreCalibrator",),
+    "calibrators.subgroups.estimator": ("SubgroupCalibrator",),
     "calibrators.temperature": ("TemperatureCalibrator",),
     "calibrators.venn_abers": ("VennAbersCalibrator",),
     "cells.partition": ("Partition",),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibrant import Report, audit
+from calibrant import Report, SubgroupCalibrator, audit, save_model, scored
 from calibrant.draw.report.subgroup_rows import forest
 
 
@@ -89,3 +89,14 @@ def test_a_forest_shows_findings_first_then_all_rows_then_the_farthest_and_count
     assert len(shown.rows) + shown.n_left_out == found.by_attributes.n_subgroups
     assert all(row.finding is None for row in shown.rows[n_found:])
     assert f"{shown.n_left_out} more subgroups" in Report(found).html
+
+
+def test_verify_fits_a_calibrator_of_subgroups_again(calibrant: Callable, off: Path, tmp_path: Path):
+    frame = pd.read_csv(off)
+    fitted = SubgroupCalibrator(["old", "sex"]).fit(scored(frame, score="p", label="y"))
+    model = tmp_path / "model.json"
+    save_model(fitted, model, columns={"score": "p", "label": "y"})
+    assert calibrant("verify", model, off).code == 0
+    changed = tmp_path / "changed.csv"
+    frame.assign(y=frame["y"].where(frame.index != 7, 1 - frame["y"])).to_csv(changed, index=False)
+    assert calibrant("verify", model, changed).code == 1

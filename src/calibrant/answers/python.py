@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calibrant.answers.python_trees import trees_source
 from calibrant.answers.table import Exportable, export_table
 from calibrant.calibrators.tables.table import Label, Segment, Table
 from calibrant.cells.bins import OTHER, Rest
@@ -68,7 +69,8 @@ def to_python(
     Parameters
     ----------
     calibrator : calibrator of scores, Threshold or MonotoneBand
-        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`. Or a
+        `SubgroupCalibrator`: the function then takes a score and a dict of attributes.
     name : str, default="calibrate"
         Name of the function. It takes one score, and the segment where the calibrator was fitted with segments, and
         returns a dict.
@@ -93,6 +95,9 @@ def to_python(
         raise InvalidValueError("name", "be a name of a function, without a leading underscore", got=shown(name))
     if name in _USED:
         raise InvalidValueError("name", "differ from the names that the function itself uses", got=repr(name))
+    calibrator = getattr(calibrator, "calibrator", calibrator)  # of a model
+    if hasattr(calibrator, "_trees"):
+        return _of_trees(calibrator, name, outputs)
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
     by_segment = {_key(s.segment): (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps}
@@ -120,6 +125,15 @@ def to_python(
         for key, value in constants.items()
     )
     return f"{header}from bisect import bisect_right\n{imports}\n{body}\n\n\n{function}"
+
+
+def _of_trees(calibrator: Any, name: str, outputs: object) -> str:
+    """The module of a calibrator with trees over a score and attributes."""
+    if outputs is not None:
+        raise InvalidValueError("outputs", "be None for a calibrator with trees, which has one", got=shown(outputs))
+    trees = calibrator._trees()
+    base = None if trees.base is None else to_python(trees.base, name="base_calibrate")
+    return trees_source(trees, name, base)
 
 
 def _key(segment: Segment | Rest | None) -> Segment | None:

@@ -7,6 +7,7 @@ from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+from calibrant.calibrators.subgroups.estimator import SubgroupCalibrator
 from calibrant.calibrators.temperature import TemperatureCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.calibrators.venn_binning import VennBinningCalibrator
@@ -19,6 +20,7 @@ __all__ = [
     "IsotonicCalibrator",
     "PlattCalibrator",
     "ScalingBinningCalibrator",
+    "SubgroupCalibrator",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
     "VennBinningCalibrator",

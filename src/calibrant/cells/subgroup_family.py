@@ -110,6 +110,12 @@ class SubgroupFamily:
         n_rows = len(parts[0].cell)
         return replace(self, crossings=parts, n_rows=n_rows, counts=np.concatenate(counts).astype(np.int64))
 
+    def of_other_rows(self, codes: Sequence[IndexArray]) -> Self:
+        """The same subgroups, with other rows, whose levels are given by `codes`."""
+        parts = tuple(_assigned(part, codes) for part in self.crossings)
+        counts = [np.bincount(part.cell, minlength=part.size + 1)[: part.size] for part in parts]
+        return replace(self, crossings=parts, n_rows=len(codes[0]), counts=np.concatenate(counts).astype(np.int64))
+
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each subgroup."""
         found = [
@@ -207,3 +213,23 @@ def _marks(n_rows: int) -> tuple[FloatArray, FloatArray]:
     low = bits & np.uint64(2**24 - 1)
     high = bits >> np.uint64(40)
     return low.astype(np.float64), high.astype(np.float64)
+
+
+def _assigned(part: Crossing, codes: Sequence[IndexArray]) -> Crossing:
+    """The subgroup of each of other rows; a row without a level, or with a level never seen here, is in none."""
+    n_rows = len(codes[0])
+    if not part.attributes:
+        return replace(part, cell=np.zeros(n_rows, dtype=np.uint8))
+    known = np.zeros(part.size, dtype=np.intp)
+    found = np.zeros(n_rows, dtype=np.intp)
+    outside = np.zeros(n_rows, dtype=bool)
+    for place, attribute in enumerate(part.attributes):
+        width = int(part.levels[:, place].max()) + 1
+        own = codes[attribute]
+        outside |= (own < 0) | (own >= width)
+        known = known * width + part.levels[:, place]
+        found = found * width + np.clip(own, 0, width - 1)
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known[order], found), part.size - 1)
+    cell = np.where(outside | (known[order][at] != found), part.size, order[at])
+    return replace(part, cell=cell)

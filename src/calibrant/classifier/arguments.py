@@ -64,6 +64,8 @@ def read_task(X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: Fi
         raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
     if groups is not None and "groups" in settings.calibrator_takes:
         to_calibrator["groups"] = groups
+    if "attributes" in settings.calibrator_takes and "attributes" not in to_calibrator and hasattr(X, "columns"):
+        to_calibrator["attributes"] = X
     if weight is not None:
         to_calibrator["sample_weight"] = _calibration_weight(weight, len(labels), settings)
     classes = _two_classes(labels, settings.estimator)

@@ -269,6 +269,8 @@ class CalibratedClassifier(
             validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             options["segments"] = segments
+        if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
+            options["attributes"] = X
         classes = self.classes_ if self.positive_class_ == self.classes_[1] else self.classes_[::-1]
         if hasattr(self, "estimators_"):
             scores = mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)

@@ -27,6 +27,8 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
     from calibrant.params.labels import UnexpectedLabelsError
 
     calibrator, settings = model.calibrator, settings_of(model)
+    if not hasattr(calibrator, "partition_"):
+        return _without_regions(model, data)
     by_command = bool(settings)
     labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
     if (why := _why_not(model, data)) is not None:
@@ -52,6 +54,38 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
             _same_settings(model, data),
         ]
     return None, [*_other_regions(model, data, again, labels), _same_settings(model, data)]
+
+
+def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
+    """The same for a calibrator whose statement is about subgroups, not regions of a score."""
+    from calibrant.errors import InvalidTypeError, InvalidValueError
+
+    calibrator = model.calibrator
+    labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
+    try:
+        again = _fitted_again(calibrator, data, labels, settings_of(model).get("seed"))
+    except (InvalidValueError, InvalidTypeError) as error:
+        return None, [*unchecked("regions", message_of(error)), _same_settings(model, data)]
+    said, found = promise_json(calibrator), promise_json(again)
+    names = [region["region"] for region in said["regions"]]
+    same = names == [region["region"] for region in found["regions"]]
+    of_all = counted(len(names), "subgroup")
+    regions = Check("regions", same, f"{of_all}, as saved" if same else "the data make other subgroups")
+    if not same:
+        return None, [regions, *unchecked("counts"), _same_settings(model, data)]
+    counts = [
+        Check(name, said_rows == found_rows, f"the same in all {of_all}" if said_rows == found_rows else "others")
+        for name, said_rows, found_rows in (
+            (name, _column(said, key), _column(found, key)) for name, key in (("counts", "rows"), ("positives",) * 2)
+        )
+    ]
+    learned = [*_same_guarantee(model, again), _same_range(calibrator, again), _same_sentence(model, again)]
+    return again, [regions, *counts, *learned, _same_settings(model, data)]
+
+
+def _column(promise: dict[str, Any], name: str) -> list[Any]:
+    """An entry of every region."""
+    return [region[name] for region in promise["regions"]]
 
 
 def _why_not(model: Any, data: Any) -> str | None:

@@ -20,6 +20,7 @@ from calibrant import (
     Partition,
     PlattCalibrator,
     ShiftCalibrator,
+    SubgroupCalibrator,
     TemperatureCalibrator,
     VennAbersCalibrator,
     save_model,
@@ -69,6 +70,14 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
         "shift-estimated": (ShiftCalibrator(2, ratio=ULSIF()).fit(scores, y, X=x, X_target=x[x[:, 0] > 0.4]), {}),
         "label-shift": (LabelShiftCalibrator(2, target_prior=0.3).fit(scores, y), {}),
         "label-shift-estimated": (LabelShiftCalibrator(2).fit(scores, y, target_scores=scores[scores > 0.3]), {}),
+        "subgroups": (
+            SubgroupCalibrator(base=PlattCalibrator(), min_share=0.2).fit(
+                np.tile(scores, 5),
+                np.tile(y, 5),
+                attributes={"region": np.tile(region, 5), "score": np.tile(scores, 5)},
+            ),
+            {"attributes": {"region": SEGMENTS, "score": PROBE}},
+        ),
         "online": (OnlineCalibrator(fixed).fit(scores, y), {}),
         "online-stitched": (OnlineCalibrator(fixed, sequence="stitched", running=True).fit(scores, y), {}),
         "online-betting": (OnlineCalibrator(Partition.from_edges([0.5]), sequence="betting").fit(scores, y), {}),

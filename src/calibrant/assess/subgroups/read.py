@@ -1,4 +1,4 @@
-"""Attributes beside scores and labels, wherever these are."""
+"""What is asked of subgroups, and of which rows."""
 
 from typing import Any
 
@@ -8,12 +8,9 @@ from calibrant.assess.metrics.bin_sums import read_forecasts, read_scored
 from calibrant.assess.subgroups.audit_subgroups import Question, audit_subgroups
 from calibrant.assess.subgroups.result import TARGETS, SubgroupAudit
 from calibrant.cells.subgroup_family import MOST_ORDERS
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.attributes import AttributeColumn, read_attributes
+from calibrant.errors import InvalidValueError
 from calibrant.params.rules import Choice, Integer, Number
-from calibrant.sample.columns import column_of
-from calibrant.sample.sample import Sample
-from calibrant.text.sentences import shown
+from calibrant.sample.attribute_columns import attribute_columns
 
 _SHARE = Number("a share above 0 and below 1", 0.0, 1.0, open_low=True, open_high=True)
 
@@ -34,22 +31,8 @@ def read_and_audit_subgroups(
     """Read rows and their attributes, and audit subgroups; `read` says how rows are read, `limits` bounds units."""
     rows = read_forecasts(y, **read, weight_bound=limits["weight_bound"])
     whole = read_scored(y, **read) if rows.weights is not None else rows
-    columns = _attribute_columns(y, attributes, len(whole))
+    columns = attribute_columns(y, attributes, len(whole))
     if whole.weights is not None:
         positive = np.asarray(whole.weights > 0.0)
         columns = [column.take(positive) for column in columns]
     return audit_subgroups(rows, columns, question, **limits)
-
-
-def _attribute_columns(data: Any, attributes: Any, n_rows: int) -> list[AttributeColumn]:
-    """The attributes of rows: columns of their own, or named columns of the data."""
-    if isinstance(attributes, str):
-        advice = "give a list of names, or a frame"
-        raise InvalidTypeError("attributes", "not be a single text", got=shown(attributes), advice=advice)
-    is_named = isinstance(attributes, list | tuple) and all(isinstance(name, str) for name in attributes)
-    if not is_named:
-        return read_attributes(attributes, n_rows)
-    if not isinstance(data, Sample):
-        rule = 'be a frame, or a mapping from names to columns, such as {"sex": sex}'
-        raise InvalidTypeError("attributes", rule, got=shown(attributes))
-    return read_attributes({name: column_of(data, name, "attribute") for name in attributes}, n_rows)

@@ -1,0 +1,247 @@
+"""A small gradient-boosted correction of the logit: trees of five leaves, as plain numbers.
+
+Written here rather than taken from a library: a model file must hold the trees as numbers that anyone can read, the
+same rows must give the same trees on every machine, and the answer must not depend on what is installed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant.calibrators.subgroups.features import Feature
+from calibrant.errors import InvalidValueError
+from calibrant.params.rules import check_state
+from calibrant.params.saved_state import read_numbers
+
+_MOST_TREES = 100
+_LEAVES = 5
+_RATE = 0.1
+_RIDGE = 1.0
+_LEAST_ROWS = 20
+_LEAST_GAIN = 1e-6
+_MOST_LOGIT = 700.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSplit:
+    """Rows of one leaf, divided by the bins of one feature: those of other bins get a leaf of their own.
+
+    Attributes
+    ----------
+    leaf : int
+        The leaf that is divided; rows of the bins `stay` keep its number, and the others get the next free one.
+    feature : int
+        Which feature decides.
+    stay : tuple of int
+        Bins of the feature.
+    """
+
+    leaf: int
+    feature: int
+    stay: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Splits one after the other, and what is added to the logit in each leaf."""
+
+    splits: tuple[LeafSplit, ...]
+    values: tuple[float, ...]
+
+    def leaves(self, bins: Sequence[IndexArray]) -> IndexArray:
+        """The leaf of each row, from the bins of all features."""
+        leaf = np.zeros(len(bins[0]), dtype=np.intp)
+        for number, split in enumerate(self.splits, start=1):
+            of_feature = bins[split.feature]
+            stays = np.zeros(int(of_feature.max(initial=0)) + 1, dtype=bool)
+            stays[[one for one in split.stay if one < stays.size]] = True
+            leaf[(leaf == split.leaf) & ~stays[of_feature]] = number
+        return leaf
+
+    def added(self, bins: Sequence[IndexArray]) -> FloatArray:
+        """What is added to the logit of each row."""
+        return np.array(self.values)[self.leaves(bins)]
+
+
+@dataclass(frozen=True, slots=True)
+class BoostedLogit:
+    """A correction of the logit: the sum of trees over the bins of features.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+        What it looks at: the score first.
+    trees : tuple of Tree
+        What is added.
+    """
+
+    features: tuple[Feature, ...]
+    trees: tuple[Tree, ...] = field(default=())
+
+    @classmethod
+    def fit(
+        cls,
+        features: Sequence[Feature],
+        bins: Sequence[IndexArray],
+        logits: FloatArray,
+        labels: FloatArray,
+        held_out: BoolArray,
+    ) -> Self:
+        """Fit a correction. How many trees is chosen by the rows `held_out`; then all rows are used.
+
+        Newton's steps for the log loss, a tenth of each. A tree divides its leaves greedily, up to five of them, where
+        the quadratic approximation of the loss falls most. Bins of an attribute without an order are put in the order
+        of their mean gradients, in which the best division of two parts is known to lie (Fisher 1958).
+        """
+        chosen = _Boosting(features, [one[~held_out] for one in bins], logits[~held_out], labels[~held_out])
+        test_bins = [one[held_out] for one in bins]
+        test_logits = logits[held_out].copy()
+        losses = [_log_loss(test_logits, labels[held_out])]
+        for tree in chosen.trees(_MOST_TREES):
+            test_logits += tree.added(test_bins)
+            losses.append(_log_loss(test_logits, labels[held_out]))
+        n_trees = int(np.argmin(losses))
+        whole = _Boosting(features, bins, logits, labels)
+        return cls(tuple(features), tuple(whole.trees(n_trees)))
+
+    def corrected(self, bins: Sequence[IndexArray], logits: FloatArray) -> FloatArray:
+        """The corrected probabilities."""
+        total = logits.copy()
+        for tree in self.trees:
+            total += tree.added(bins)
+        return expit(total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        trees = [
+            {
+                "splits": [[split.leaf, split.feature, list(split.stay)] for split in tree.splits],
+                "values": list(tree.values),
+            }
+            for tree in self.trees
+        ]
+        return {"features": [feature.to_dict() for feature in self.features], "trees": trees}
+
+    @classmethod
+    def from_dict(cls, state: Any) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, ("features", "trees"))
+        features = tuple(Feature.from_dict(one) for one in state["features"])
+        return cls(features, tuple(_read_tree(one, features) for one in state["trees"]))
+
+
+def _read_tree(state: Any, features: Sequence[Feature]) -> Tree:
+    check_state(state, ("splits", "values"))
+    splits = []
+    for number, one in enumerate(state["splits"], start=1):
+        leaf, feature, stay = one
+        known = type(leaf) is int and type(feature) is int and 0 <= leaf < number and 0 <= feature < len(features)
+        if not known or not all(type(entry) is int and 0 <= entry < features[feature].n_bins for entry in stay):
+            raise InvalidValueError("splits", "name known leaves, features and bins", got=repr(one)[:40])
+        splits.append(LeafSplit(leaf, feature, tuple(stay)))
+    values = read_numbers(state["values"], "values", size=len(splits) + 1)
+    return Tree(tuple(splits), tuple(values.tolist()))
+
+
+def expit(logits: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-z)), without overflow."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -_MOST_LOGIT, _MOST_LOGIT))))
+
+
+def _log_loss(logits: FloatArray, labels: FloatArray) -> float:
+    if not logits.size:
+        return 0.0
+    return float(np.mean(np.logaddexp(0.0, logits) - labels * logits))
+
+
+@dataclass(eq=False)
+class _Boosting:
+    """The state of a fit: rows by bins, and the logit so far."""
+
+    features: Sequence[Feature]
+    bins: Sequence[IndexArray]
+    logits: FloatArray
+    labels: FloatArray
+
+    def trees(self, number: int) -> list[Tree]:
+        """The next trees; fewer if none helps any more."""
+        logits = self.logits.copy()
+        found: list[Tree] = []
+        for _ in range(number):
+            rates = expit(logits)
+            tree = self._tree(self.labels - rates, rates * (1.0 - rates))
+            if tree is None:
+                break
+            found.append(tree)
+            logits += tree.added(self.bins)
+        return found
+
+    def _tree(self, gradient: FloatArray, curvature: FloatArray) -> Tree | None:
+        """The tree that divides greedily; None if no division helps."""
+        rows = [np.arange(self.labels.size)]
+        best = [self._best_split(0, rows[0], gradient, curvature)]
+        splits: list[LeafSplit] = []
+        while len(rows) < _LEAVES:
+            leaf = max(range(len(best)), key=lambda number: best[number][0])
+            gain, split = best[leaf]
+            if split is None or gain <= _LEAST_GAIN:
+                break
+            splits.append(split)
+            stays = np.isin(self.bins[split.feature][rows[leaf]], split.stay)
+            rows.append(rows[leaf][~stays])
+            rows[leaf] = rows[leaf][stays]
+            best[leaf] = self._best_split(leaf, rows[leaf], gradient, curvature)
+            best.append(self._best_split(len(rows) - 1, rows[-1], gradient, curvature))
+        if not splits:
+            return None
+        values = [_RATE * gradient[one].sum() / (curvature[one].sum() + _RIDGE) for one in rows]
+        return Tree(tuple(splits), tuple(float(value) for value in values))
+
+    def _best_split(
+        self, leaf: int, rows: IndexArray, gradient: FloatArray, curvature: FloatArray
+    ) -> tuple[float, LeafSplit | None]:
+        """How much the loss falls by the best division of a leaf, and which it is."""
+        best: tuple[float, LeafSplit | None] = (0.0, None)
+        if rows.size < 2 * _LEAST_ROWS:
+            return best
+        own_gradient = gradient[rows]
+        own_curvature = curvature[rows]
+        for number, feature in enumerate(self.features):
+            cell = self.bins[number][rows]
+            sums = _Sums(
+                np.bincount(cell, minlength=feature.n_bins).astype(np.float64),
+                np.bincount(cell, own_gradient, minlength=feature.n_bins).astype(np.float64),
+                np.bincount(cell, own_curvature, minlength=feature.n_bins).astype(np.float64),
+            )
+            gain, stay = sums.best_division(feature.is_numeric)
+            if gain > best[0]:
+                best = (gain, LeafSplit(leaf, number, stay))
+        return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """Rows, gradients and curvatures of each bin."""
+
+    rows: FloatArray
+    gradient: FloatArray
+    curvature: FloatArray
+
+    def best_division(self, is_ordered: bool) -> tuple[float, tuple[int, ...]]:
+        """The largest fall of the loss, and the bins of one of the two parts."""
+        order = np.arange(self.rows.size)
+        if not is_ordered:
+            order = np.argsort(self.gradient / (self.curvature + _RIDGE), kind="stable")
+        rows = np.cumsum(self.rows[order])
+        gradient = np.cumsum(self.gradient[order])
+        curvature = np.cumsum(self.curvature[order])
+        left = gradient**2 / (curvature + _RIDGE)
+        right = (gradient[-1] - gradient) ** 2 / (np.maximum(curvature[-1] - curvature, 0.0) + _RIDGE)
+        gain = left + right - gradient[-1] ** 2 / (curvature[-1] + _RIDGE)
+        allowed = (rows >= _LEAST_ROWS) & (rows[-1] - rows >= _LEAST_ROWS)
+        gain = np.where(allowed, gain, 0.0)
+        at = int(gain.argmax())
+        return float(gain[at]), tuple(sorted(order[: at + 1].tolist()))

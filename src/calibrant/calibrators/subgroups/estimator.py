@@ -1,0 +1,424 @@
+"""Calibrated for every subgroup: a correction fitted to one part of the rows, proved on the other."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, AttributeRows, FloatArray, IndexArray, Seed
+from calibrant.calibrators.regions.region_calibrator import warn_if_weak
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
+from calibrant.calibrators.subgroups.features import Feature, score_column
+from calibrant.calibrators.subgroups.guarantee import SubgroupGuarantee
+from calibrant.calibrators.subgroups.proof import ProvingRows, error_limits
+from calibrant.calibrators.tables.table import ExportTable
+from calibrant.cells.attribute_levels import AttributeLevels
+from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee.statement import Claim, Edges, Statement
+from calibrant.limits.interval import Interval
+from calibrant.params.arrays import as_scores, check_in_range
+from calibrant.params.attributes import AttributeColumn, read_attributes
+from calibrant.params.labels import Classes
+from calibrant.params.rules import (
+    FRACTION_OR_COUNT,
+    Instance,
+    Integer,
+    Names,
+    Number,
+    Optional,
+    RuleTable,
+    check_state,
+    error_budget,
+)
+from calibrant.params.saved_state import read_count, read_counts, read_numbers
+from calibrant.sample.attribute_columns import attribute_columns
+from calibrant.sample.reach import Reach
+from calibrant.sample.sample import Sample
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.numbers import counted
+
+_SMALLEST = 1e-6  # probability whose logit is taken
+_TREES_SHARE = 0.25  # of the rows to fit, which choose the number of trees
+_THEOREM = "Ville's inequality for bets on label less prediction, in all subgroups at once"
+_NEEDS_ATTRIBUTES = "predict from a score, or a score and a segment"
+
+
+class _ProvesSubgroups(ScoreCalibrator):
+    """What is learned, which is no parameter."""
+
+    guarantee_: SubgroupGuarantee
+    correction_: BoostedLogit
+    base_: ScoreCalibrator | None
+
+
+@dataclass(eq=False, repr=False)
+class SubgroupCalibrator(_ProvesSubgroups):
+    """Corrects probabilities by attributes, and proves how far they can be off in every subgroup at once.
+
+    A small gradient-boosted correction of the logit is fitted to one part of the rows. The other part proves. Subgroups
+    overlap: all values of single attributes, of pairs, of triples, that enough of its rows have.
+
+    Claimed, for every distribution of scores, attributes and labels: with probability at least `confidence_level` over
+    the rows, in every subgroup at once, the rate of new rows differs from their average prediction by at most the
+    epsilon of the subgroup. Assumed: the rows and new rows are i.i.d.
+
+    Parameters
+    ----------
+    attributes : list of str, default=None
+        The columns of `fit(..., attributes=frame)` that make subgroups and that the correction uses; None takes all.
+    order : int, default=2
+        Subgroups are made of up to so many attributes, 1 to 3.
+    min_share : float, default=0.05
+        Subgroups have at least this share of the rows that prove.
+    base : calibrator of scores, default=None
+        Turns scores into probabilities first. None takes scores as probabilities.
+    pilot : float or int, default=0.5
+        Fraction or number of rows that the base and the correction are fitted to; the others prove.
+    confidence_level : float, default=0.9
+        Confidence that everything claimed holds at once.
+    pos_label : object, default=None
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may have only one of them.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the draw of rows.
+
+    Attributes
+    ----------
+    guarantee_ : SubgroupGuarantee
+        The guarantee, in numbers and in words; `guarantee_.subgroups` is a table.
+    correction_ : BoostedLogit
+        The trees.
+    base_ : calibrator of scores or None
+        The fitted base.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+
+    Notes
+    -----
+    Numeric attributes are cut at quartiles of the rows to fit, so that the rows that prove are independent draws within
+    each subgroup. See `calibrant.calibrators.subgroups.proof`. Trees are fitted until they no longer help a quarter of
+    the rows to fit, then again to all of these. The prediction is no function of one score, so that there is no table
+    of it: it can be exported to Python, not to SQL or ONNX.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import SubgroupCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> old = rng.random(8_000) < 0.3
+    >>> scores = rng.uniform(0.2, 0.7, size=8_000)
+    >>> y = rng.random(8_000) < scores + 0.2 * old
+    >>> calibrator = SubgroupCalibrator().fit(scores, y, attributes={"old": old})
+    >>> calibrator.predict([0.4, 0.4], attributes={"old": [False, True]}).round(1)
+    array([0.4, 0.6])
+    >>> print(calibrator.guarantee_.subgroups)  # doctest: +ELLIPSIS
+    subgroup      rows  average prediction   rate          limits  epsilon
+    all rows     4,000 ...
+    """
+
+    _rules: ClassVar[RuleTable] = {
+        "attributes": Optional(Names('a list of names of columns, such as ["sex", "age"]')),
+        "order": Integer(1),
+        "min_share": Number("a share above 0 and below 1", 0.0, 1.0, open_low=True, open_high=True),
+        "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
+        "pilot": FRACTION_OR_COUNT,
+    }
+
+    attributes: Sequence[str] | None = None
+    order: int = 2
+    min_share: float = 0.05
+    base: ScoreCalibrator | None = None
+    _: KW_ONLY
+    pilot: float = 0.5
+    confidence_level: float = 0.9
+    pos_label: Hashable = None
+    classes: "ArrayLike | None" = None
+    random_state: "Seed" = 0
+
+    def fit(
+        self,
+        scores: ArrayLike | Sample,
+        y: ArrayLike | None = None,
+        *,
+        attributes: AttributeRows | None = None,
+    ) -> Self:
+        """Fit the correction to a random part of the rows, and prove on the others.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
+            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
+            whose columns `attributes` are then taken, and whose rows are brought into memory.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        attributes : frame, or mapping from names to columns
+            Attributes of the rows. Without any, all rows are the only subgroup.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = self._read(scores, y).collect()
+        columns = self._columns(scores, attributes, len(rows))
+        order = rows.random_source(self.random_state, "rows to fit and rows that prove").order(len(rows))
+        n_fit = self._n_pilot(len(rows))
+        fitting = rows.take(order[:n_fit])
+        base = self._fitted_base(fitting)
+        levels = [AttributeLevels.of(column.take(order[:n_fit])) for column in columns]
+        first = self._correction(base, fitting, [column.take(order[:n_fit]) for column in columns])
+        proving = rows.take(order[n_fit:])
+        last = [column.take(order[n_fit:]) for column in columns]
+        guarantee = self._proved(base, first, levels, (fitting, proving), (columns, order[:n_fit]), last)
+        self._set_classes(rows.known)
+        self._set_learned(base, first, guarantee, tuple(column.name for column in columns))
+        self.score_range_seen_ = Reach.of(rows.scores).seen
+        warn_if_weak(self, self.guarantee_)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.order > MOST_ORDERS:
+            raise InvalidValueError("order", f"be at most {MOST_ORDERS}", got=str(self.order))
+
+    def _columns(self, data: object, given: Any, n_rows: int) -> list[AttributeColumn]:
+        if given is None and isinstance(data, Sample) and self.attributes:
+            given = list(self.attributes)
+        if given is None and not self.attributes:
+            return []
+        if given is None:
+            raise InvalidTypeError("attributes", f"be given: a frame with the columns {list(self.attributes or ())}")
+        return attribute_columns(data, given, n_rows, self.attributes)
+
+    def _n_pilot(self, n_rows: int) -> int:
+        wanted = round(self.pilot * n_rows) if isinstance(self.pilot, float) else int(self.pilot)
+        if not 0 < wanted < n_rows:
+            got = f"{self.pilot!r} of {counted(n_rows, 'row')}"
+            raise InvalidValueError("pilot", "leave rows both to fit and to prove", got=got)
+        return wanted
+
+    def _fitted_base(self, rows: MemoryRows) -> ScoreCalibrator | None:
+        if self.base is None:
+            return None
+        base: ScoreCalibrator = clone(self.base).set_params(classes=(0, 1), pos_label=1)
+        base.fit(rows.scores, rows.codes)
+        base.score_range_seen_ = None  # the range of all rows is kept instead
+        return base
+
+    def _correction(
+        self, base: ScoreCalibrator | None, rows: MemoryRows, columns: list[AttributeColumn]
+    ) -> BoostedLogit:
+        logits = _logits(base, rows.scores)
+        every = [score_column(logits), *columns]
+        features = [Feature.of(column) for column in every]
+        bins = [feature.bins(column) for feature, column in zip(features, every, strict=True)]
+        held_out = np.arange(len(rows)) < _TREES_SHARE * len(rows)
+        return BoostedLogit.fit(features, bins, logits, rows.codes.astype(np.float64), held_out)
+
+    def _proved(
+        self,
+        base: ScoreCalibrator | None,
+        correction: BoostedLogit,
+        levels: list[AttributeLevels],
+        parts: tuple[MemoryRows, MemoryRows],
+        before: tuple[list[AttributeColumn], IndexArray],
+        columns: list[AttributeColumn],
+    ) -> SubgroupGuarantee:
+        """The guarantee, from rows that played no part in the predictions or the cuts."""
+        fitting, proving = parts
+        family = self._family(levels, columns, len(proving))
+        predictions = _corrected(base, correction, proving.scores, columns)
+        earlier = [column.take(before[1]) for column in before[0]]
+        of_fitting = _corrected(base, correction, fitting.scores, earlier)
+        known = family.of_other_rows(_codes(levels, earlier, len(fitting)))
+        spread = known.sums(of_fitting * (1.0 - of_fitting))
+        variances = np.where(known.counts > 0, spread / np.maximum(known.counts, 1), 0.25)
+        alpha = error_budget(self.confidence_level)
+        errors = error_limits(ProvingRows(family, predictions, proving.codes), variances, alpha)
+        return self._guarantee(
+            words=[family.words(number) for number in range(family.n_subgroups)],
+            counts=family.counts,
+            positives=family.sums(proving.codes.astype(np.float64)).astype(np.int64),
+            value=family.sums(predictions) / np.maximum(family.counts, 1),
+            errors=errors,
+            facts=(len(fitting), len(proving), rows_positive(proving), tuple(column.name for column in columns)),
+        )
+
+    def _family(self, levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int) -> SubgroupFamily:
+        return SubgroupFamily.of(levels, _codes(levels, columns, n_rows), self.order, self.min_share)
+
+    def _guarantee(
+        self,
+        words: list[str],
+        counts: Any,
+        positives: Any,
+        value: FloatArray,
+        errors: Interval,
+        facts: tuple[int, int, Hashable, tuple[str, ...]],
+    ) -> SubgroupGuarantee:
+        n_fitted, n_proving, positive, names = facts
+        return SubgroupGuarantee(
+            float(self.confidence_level),
+            "betting",
+            tuple(words),
+            counts,
+            positives,
+            value,
+            np.clip(value + errors.lower, 0.0, 1.0),
+            np.clip(value + errors.upper, 0.0, 1.0),
+            positive,
+            Statement(_THEOREM, edges=Edges.FUNCTION, claim=Claim.AVERAGE),
+            errors=errors,
+            n_fitted=n_fitted,
+            n_proving=n_proving,
+            order=self.order,
+            min_share=self.min_share,
+            attributes=names,
+        )
+
+    def _set_learned(
+        self,
+        base: ScoreCalibrator | None,
+        correction: BoostedLogit,
+        guarantee: SubgroupGuarantee,
+        names: tuple[str, ...],
+    ) -> None:
+        self.base_ = base
+        self.correction_ = correction
+        self.guarantee_ = guarantee
+        self._names = names
+
+    def predict(self, scores: ArrayLike, *, attributes: AttributeRows | None = None) -> FloatArray:
+        """Return the calibrated probability of the positive class, shape (n,); attributes as in `fit`."""
+        check_is_fitted(self)
+        checked = as_scores(scores, positive_column=self.positive_index_)
+        self._warn_of_other_scale(checked)
+        if self._names and attributes is None:
+            raise InvalidTypeError("attributes", f"be given: a frame with the columns {list(self._names)}")
+        columns = read_attributes(attributes, len(checked), self._names) if self._names else []
+        return _corrected(self.base_, self.correction_, checked, columns)
+
+    def predict_proba(self, scores: ArrayLike, *, attributes: AttributeRows | None = None) -> FloatArray:
+        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
+        return self._both_columns(self.predict(scores, attributes=attributes))
+
+    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
+        """Add the calibrated probability to scored data; only without attributes."""
+        check_is_fitted(self)
+        if self._names:
+            advice = "use predict, or to_python"
+            raise InvalidTypeError("calibrator", _NEEDS_ATTRIBUTES, got="one that needs attributes", advice=advice)
+        return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)
+
+    def _own_table(self, coverage: float) -> ExportTable:
+        got = f"{type(self).__name__}, whose prediction depends on attributes"
+        raise InvalidTypeError("calibrator", _NEEDS_ATTRIBUTES, got=got, advice="export it with to_python")
+
+    def _trees(self) -> "ScoredTrees":
+        """What an export needs that has no table."""
+        check_is_fitted(self)
+        return ScoredTrees(self.base_, self.correction_.to_dict(), self._table_notes(), _SMALLEST)
+
+    def _state(self) -> dict[str, Any]:
+        said = self.guarantee_
+        errors = said.errors
+        return {
+            "base": None if self.base_ is None else self.base_.to_dict(),
+            "correction": self.correction_.to_dict(),
+            "names": list(self._names),
+            "subgroups": list(said.regions),
+            "counts": said.counts.tolist(),
+            "positives": said.positives.tolist(),
+            "value": said.value.tolist(),
+            "errors": [errors.lower.tolist(), errors.upper.tolist()] if errors is not None else [],
+            "n_fitted": said.n_fitted,
+            "n_proving": said.n_proving,
+        }
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        keys = ("base", "correction", "names", "subgroups", "counts", "positives", "value", "errors")
+        check_state(state, (*keys, "n_fitted", "n_proving"))
+        words = [str(word) for word in state["subgroups"]]
+        size = len(words)
+        counts = read_counts(state["counts"], "counts", size=size)
+        positives = read_counts(state["positives"], "positives", size=size)
+        if (positives > counts).any():
+            raise InvalidValueError("positives", "be at most the counts", got="more")
+        lower, upper = (read_numbers(side, "errors", size=size, low=-1.0, high=1.0) for side in state["errors"])
+        if (lower > upper).any():
+            raise InvalidValueError("errors", "have lower limits that are at most the upper ones")
+        value = read_numbers(state["value"], "value", size=size, low=0.0, high=1.0)
+        correction = BoostedLogit.from_dict(state["correction"])
+        names = tuple(str(name) for name in state["names"])
+        if tuple(feature.name for feature in correction.features) != ("", *names):
+            raise InvalidValueError("names", "be those of the features", got=repr(state["names"])[:40])
+        facts = (read_count(state, "n_fitted"), read_count(state, "n_proving"), classes.positive, names)
+        guarantee = self._guarantee(words, counts, positives, value, Interval(lower, upper), facts)
+        base = None if state["base"] is None else ScoreCalibrator.from_dict(state["base"])
+        self._set_classes(classes)
+        self._set_learned(base, correction, guarantee, names)
+
+    def _needs_rows(self) -> tuple[str, ...]:
+        return ("counts", "limits", "trees")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTrees:
+    """Trees over a score and attributes, for an export.
+
+    Attributes
+    ----------
+    base : calibrator of scores or None
+        Turns scores into probabilities first.
+    state : dict
+        The features and the trees as plain values.
+    notes : tuple of str
+        Where they come from, and what is guaranteed.
+    smallest : float
+        The smallest probability whose logit is taken.
+    """
+
+    base: ScoreCalibrator | None
+    state: dict[str, Any]
+    notes: tuple[str, ...]
+    smallest: float
+
+
+def rows_positive(rows: MemoryRows) -> Hashable:
+    """The label of the positive class."""
+    positive: Hashable = rows.known.positive
+    return positive
+
+
+def _codes(levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int) -> list[IndexArray]:
+    """The level of each attribute; without attributes, one that no row has."""
+    if not columns:
+        return [np.full(n_rows, -1, dtype=np.intp)]
+    return [level.codes(column) for level, column in zip(levels, columns, strict=True)]
+
+
+def _logits(base: ScoreCalibrator | None, scores: Any) -> FloatArray:
+    """The logit of each score, or of what the base makes of it."""
+    if base is None:
+        probabilities = np.asarray(scores, dtype=np.float64)
+        check_in_range(probabilities, 0.0, 1.0)
+    else:
+        probabilities = np.asarray(base.predict(scores), dtype=np.float64)
+    clipped = np.clip(probabilities, _SMALLEST, 1.0 - _SMALLEST)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def _corrected(
+    base: ScoreCalibrator | None, correction: BoostedLogit, scores: Any, columns: list[AttributeColumn]
+) -> FloatArray:
+    logits = _logits(base, scores)
+    every = [score_column(logits), *columns]
+    bins = [feature.bins(column) for feature, column in zip(correction.features, every, strict=True)]
+    return correction.corrected(bins, logits)

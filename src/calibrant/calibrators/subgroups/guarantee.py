@@ -1,0 +1,131 @@
+"""What is proved of predictions in every subgroup at once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.limits.interval import Interval
+from calibrant.text.numbers import counted, percent, upper
+from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import PlainText, in_python
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubgroupGuarantee(Guarantee):
+    """A guarantee whose regions are subgroups, which overlap.
+
+    With probability at least `confidence_level` over the rows, in every subgroup at once, the true rate differs from
+    the average prediction by at most the subgroup's epsilon, among new rows.
+
+    Attributes
+    ----------
+    n_fitted, n_proving : int
+        Rows that the correction was fitted to, and rows that prove.
+    order : int
+        Subgroups are made of up to so many attributes.
+    min_share : float
+        They have at least this share of the rows that prove.
+    attributes : tuple of str
+        The attributes.
+    """
+
+    n_fitted: int = 0
+    n_proving: int = 0
+    order: int = 1
+    min_share: float = 0.0
+    attributes: tuple[str, ...] = ()
+
+    @property
+    def subgroups(self) -> ResultTable:
+        """Every subgroup: rows, average prediction, limits of the rate, and epsilon."""
+        columns: dict[str, Any] = {
+            "subgroup": list(self.regions),
+            "n_rows": self.counts,
+            "average_prediction": self.value,
+            "rate": self.positives / np.maximum(self.counts, 1),
+            "lower": self.lower,
+            "upper": self.upper,
+            "epsilon": self.radius,
+        }
+        return ResultTable("subgroups", columns)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that prove; subgroups overlap, so that their counts add up to more."""
+        return self.n_proving
+
+    @property
+    def relative(self) -> Interval:
+        """No limits on ratios are derived for subgroups."""
+        return Interval(np.zeros(self.value.size), np.full(self.value.size, np.inf))
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether ratios say more than epsilon: none are derived."""
+        return False
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for it to hold."""
+        return (
+            "the rows and new rows are independent draws from one distribution",
+            "the model that made the scores was not trained on these rows",
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know besides."""
+        return ()
+
+    def sentence(self, setting: PlainText = in_python) -> str:
+        """What is proved and on which assumption, in 35 words at most."""
+        confidence = percent(self.confidence_level)
+        each = "over all rows"
+        if len(self.regions) > 1:
+            each = f"in each of {counted(len(self.regions), 'subgroup')}"
+        return (
+            f"With {confidence} confidence, if new rows are i.i.d. with these: {each} the rate of class "
+            f"{self.positive_label!r} is within {upper(self.epsilon)} of the average prediction."
+        )
+
+    @property
+    def explanation(self) -> str:
+        """What the sentence leaves out, without the assumptions."""
+        said = []
+        if len(self.regions) > 1:
+            named = ", ".join(self.attributes)
+            said.append(
+                f"The subgroups overlap: values of {named}, up to {self.order} of them together, with at least "
+                f"{percent(self.min_share)} of the rows."
+            )
+        said.append(
+            f"Predictions were fitted to {counted(self.n_fitted, 'row')}, and {counted(self.n_proving, 'other row')} "
+            "prove. Nothing is promised for one row, or for part of a subgroup."
+        )
+        if self.read:
+            said.append(f"Read from a file, not recomputed from the rows: {', '.join(self.read)}.")
+        return " ".join(said)
+
+    @property
+    def details(self) -> str:
+        """The sentence, what it leaves out, and all assumptions."""
+        return f"{self.sentence()} {self.explanation}\nAssumptions: {'; '.join(self.assumptions)}."
+
+    @property
+    def advice(self) -> str:
+        """What to do about a subgroup with too few rows."""
+        return "Use more rows, fewer attributes or a larger min_share"
+
+    @property
+    def weakness(self) -> str | None:
+        """How little is said, why, and what to do about it; None if enough is said."""
+        if not self.is_weak:
+            return None
+        worst = int(self.radius.argmax())
+        held = counted(int(self.counts[worst]), "row")
+        return f"little yet: subgroup {self.regions[worst]} holds {held}. {self.advice}"
+
+    def __str__(self) -> str:
+        return self.details

@@ -1,0 +1,26 @@
+"""Attributes beside scores and labels, wherever these are: columns of their own, or named columns of the data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from calibrant.errors import InvalidTypeError
+from calibrant.params.attributes import AttributeColumn, read_attributes
+from calibrant.sample.columns import column_of
+from calibrant.sample.sample import Sample
+from calibrant.text.sentences import shown
+
+
+def attribute_columns(
+    data: object, attributes: Any, n_rows: int, names: Sequence[str] | None = None
+) -> list[AttributeColumn]:
+    """The attributes of rows, in their order; `names` says which columns of a frame are meant."""
+    if isinstance(attributes, str):
+        advice = "give a list of names, or a frame"
+        raise InvalidTypeError("attributes", "not be a single text", got=shown(attributes), advice=advice)
+    is_named = isinstance(attributes, list | tuple) and all(isinstance(name, str) for name in attributes)
+    if not is_named:
+        return read_attributes(attributes, n_rows, names)
+    if not isinstance(data, Sample):
+        rule = 'be a frame, or a mapping from names to columns, such as {"sex": sex}'
+        raise InvalidTypeError("attributes", rule, got=shown(attributes))
+    return read_attributes({name: column_of(data, name, "attribute") for name in attributes}, n_rows)
