@@ -96,7 +96,7 @@ def to_python(
     if name in _USED:
         raise InvalidValueError("name", "differ from the names that the function itself uses", got=repr(name))
     calibrator = getattr(calibrator, "calibrator", calibrator)  # of a model
-    if hasattr(calibrator, "_trees"):
+    if hasattr(calibrator, "scored_trees"):
         return _of_trees(calibrator, name, outputs)
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
@@ -131,7 +131,7 @@ def _of_trees(calibrator: Any, name: str, outputs: object) -> str:
     """The module of a calibrator with trees over a score and attributes."""
     if outputs is not None:
         raise InvalidValueError("outputs", "be None for a calibrator with trees, which has one", got=shown(outputs))
-    trees = calibrator._trees()
+    trees = calibrator.scored_trees()
     base = None if trees.base is None else to_python(trees.base, name="base_calibrate")
     return trees_source(trees, name, base)
 

@@ -320,8 +320,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
         got = f"{type(self).__name__}, whose prediction depends on attributes"
         raise InvalidTypeError("calibrator", _NEEDS_ATTRIBUTES, got=got, advice="export it with to_python")
 
-    def _trees(self) -> "ScoredTrees":
-        """What an export needs that has no table."""
+    def scored_trees(self) -> "ScoredTrees":
+        """Return features and trees as plain values, for an export that has no table."""
         check_is_fitted(self)
         return ScoredTrees(self.base_, self.correction_.to_dict(), self._table_notes(), _SMALLEST)
 
