@@ -15,10 +15,10 @@ from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
 from calibrant.calibrators.subgroups.features import Feature, score_column
 from calibrant.calibrators.subgroups.guarantee import SubgroupGuarantee
 from calibrant.calibrators.subgroups.proof import ProvingRows, error_limits
-from calibrant.calibrators.tables.table import ExportTable
+from calibrant.calibrators.tables.table import Table
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, no_table
 from calibrant.guarantee.statement import Claim, Edges, Statement
 from calibrant.limits.interval import Interval
 from calibrant.params.arrays import as_scores, check_in_range
@@ -45,7 +45,6 @@ from calibrant.text.numbers import counted
 _SMALLEST = 1e-6  # probability whose logit is taken
 _TREES_SHARE = 0.25  # of the rows to fit, which choose the number of trees
 _THEOREM = "Ville's inequality for bets on label less prediction, in all subgroups at once"
-_NEEDS_ATTRIBUTES = "predict from a score, or a score and a segment"
 
 
 class _ProvesSubgroups(ScoreCalibrator):
@@ -308,17 +307,14 @@ class SubgroupCalibrator(_ProvesSubgroups):
         """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
         return self._both_columns(self.predict(scores, attributes=attributes))
 
-    def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add the calibrated probability to scored data; only without attributes."""
-        check_is_fitted(self)
-        if self._names:
-            advice = "use predict, or to_python"
-            raise InvalidTypeError("calibrator", _NEEDS_ATTRIBUTES, got="one that needs attributes", advice=advice)
-        return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)
+    @property
+    def _takes_one_score(self) -> bool:
+        """Whether there are no attributes."""
+        return not self._names
 
-    def _own_table(self, coverage: float) -> ExportTable:
+    def _own_table(self, coverage: float) -> Table:
         got = f"{type(self).__name__}, whose prediction depends on attributes"
-        raise InvalidTypeError("calibrator", _NEEDS_ATTRIBUTES, got=got, advice="export it with to_python")
+        raise no_table(got, advice="export it with to_python")
 
     def scored_trees(self) -> "ScoredTrees":
         """Return features and trees as plain values, for an export that has no table."""
