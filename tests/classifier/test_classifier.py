@@ -211,8 +211,10 @@ def test_frozen_model_with_other_classes_is_refused() -> None:
 def test_a_refused_fit_leaves_the_fitted_model_as_it_was() -> None:
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y)
     before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        model.fit(X, X[:, 0])
     with pytest.raises(ValueError, match="Only binary"):
-        model.fit(X, np.arange(3000) % 3)
+        model.set_params(calibrator=BinningCalibrator(n_bins=5)).fit(X, np.arange(3000) % 3)
     with pytest.raises(ValueError, match="n_bins"):
         model.set_params(calibrator=BinningCalibrator(n_bins=5000)).fit(X, Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)

@@ -8,6 +8,7 @@ never falls: the ranking is kept.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -34,6 +35,11 @@ class Moved:
     knots: FloatArray
     left: FloatArray
     right: FloatArray
+
+    @classmethod
+    def nowhere(cls, knots: FloatArray) -> Self:
+        """Probabilities stay as they are."""
+        return cls(knots, knots[:-1], knots[1:])
 
     def at(self, averages: FloatArray) -> FloatArray:
         """The average of the curve in each region, where p has these averages."""
@@ -77,7 +83,7 @@ def recentred(
     `rows` are the numbers of rows of each region, and `reach` the range of the probabilities of most pilot rows.
     Probabilities near 0 and 1 move little.
     """
-    still = Moved(knots, knots[:-1], knots[1:])
+    still = Moved.nowhere(knots)
     programme = _programme(knots, errors, averages, reach)
     n_shifts = 2 * rows.size
     smallest = programme.least(np.append(np.zeros(2 * n_shifts), 1.0))

@@ -27,7 +27,7 @@ from calibrant.limits.mass import budgets, mass_limits
 from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import CheckedParameters, Integer, Number, RuleTable, check_state, error_budget
+from calibrant.params.rules import CheckedParameters, Flag, Integer, Number, RuleTable, check_state, error_budget
 from calibrant.params.saved_state import read_numbers
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sources.memory import MemoryRows
@@ -58,6 +58,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         of groups.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
+    moves : bool, default=True
+        Whether probabilities may move towards the rates; False keeps them, as where those of several classes add up
+        to 1.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -94,11 +97,12 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     (True, True)
     """
 
-    _rules: ClassVar[RuleTable] = {"n_bins": N_BINS}
+    _rules: ClassVar[RuleTable] = {"n_bins": N_BINS, "moves": Flag()}
 
     n_bins: int | str = "auto"
     _: KW_ONLY
     confidence_level: float = 0.9
+    moves: bool = True
     pos_label: Hashable = None
     classes: "ArrayLike | None" = None
     random_state: "Seed" = 0
@@ -155,7 +159,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         tally, classes = data.without_groups().tally(partition)
         knots = np.concatenate([[0.0], partition.edges, [1.0]])
         usual = np.clip(np.quantile(others.scores, _MOST_ROWS), _LEAST, 1.0 - _LEAST)
-        moved = recentred(knots, found.errors, found.averages, tally.counts, (usual[0], usual[1]))
+        moved = Moved.nowhere(knots)
+        if self.moves:
+            moved = recentred(knots, found.errors, found.averages, tally.counts, (usual[0], usual[1]))
         limits = found.of(moved)
         facts = None
         if groups is not None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from calibrant._typing import ArrayLike, FeatureRows, IndexArray, Seed
-from calibrant.classifier.task import Task, binary_labels, features_fingerprint, without_weightless
+from calibrant.classifier.task import Task, class_labels, features_fingerprint, without_weightless
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_frequencies
 from calibrant.params.random import RandomSource
@@ -35,6 +35,8 @@ class FitSettings:
         The arguments of its `fit`.
     last : bool
         Whether the last rows are held out.
+    several : bool
+        Whether there may be more than two classes.
     pos_label : object
         The positive class, or None for the second of the sorted classes.
     random_state : Seed
@@ -45,6 +47,7 @@ class FitSettings:
     calibrator: Any
     calibrator_takes: set[str]
     last: bool
+    several: bool
     pos_label: Hashable
     random_state: Seed
 
@@ -55,7 +58,7 @@ def read_task(X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: Fi
         raise InvalidValueError(None, "this CalibratedClassifier requires y to be passed, but the target y is None")
     X, given = indexable(X, y)
     X, given, params = without_weightless(X, given, params)
-    labels = binary_labels(given)
+    labels = class_labels(given, several=settings.several)
     weight = params.pop("calibration_weight", None)
     groups = params.pop("groups", None)
     time = params.pop("time", None)
@@ -68,8 +71,10 @@ def read_task(X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: Fi
         to_calibrator["attributes"] = X
     if weight is not None:
         to_calibrator["sample_weight"] = _calibration_weight(weight, len(labels), settings)
-    classes = _two_classes(labels, settings.estimator)
-    fingerprint = 0 if settings.estimator is not None else features_fingerprint(X, labels == classes[1])
+    classes = _classes(labels, settings.estimator, settings.several)
+    codes = np.searchsorted(classes, labels) if classes.size > 2 else labels == classes[1]
+    drawn = settings.estimator is None or classes.size > 2
+    fingerprint = features_fingerprint(X, codes) if drawn else 0
     return Task(
         X,
         labels,
@@ -84,7 +89,12 @@ def read_task(X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: Fi
 
 
 def _positive(classes: NDArray[Any], pos_label: Hashable) -> Any:
-    """The positive class."""
+    """The positive class; None where there are more than two."""
+    if classes.size > 2:
+        if pos_label is not None:
+            rule = "be None for more than two classes, each of which is calibrated"
+            raise InvalidValueError("pos_label", rule, got=shown(pos_label))
+        return None
     if pos_label is None:
         return classes[1]
     known = classes.tolist()
@@ -105,11 +115,11 @@ def _calibration_weight(weight: ArrayLike, n_rows: int, settings: FitSettings) -
     return as_frequencies(weight, n_rows, "calibration_weight")
 
 
-def _two_classes(labels: NDArray[Any], frozen: Any) -> NDArray[Any]:
-    """Both classes, sorted; those of a model that is fitted already, where it knows them."""
+def _classes(labels: NDArray[Any], frozen: Any, several: bool) -> NDArray[Any]:
+    """The classes, sorted; those of a model that is fitted already, where it knows them."""
     seen = np.unique(labels)
     known = np.asarray(getattr(frozen, "classes_", seen))
-    if known.size == 2 and np.isin(seen, known).all():
+    if (known.size == 2 or (several and known.size > 2)) and np.isin(seen, known).all():
         return known
     if frozen is not None:
         rule = f"have the classes of the frozen estimator, {known.tolist()}"

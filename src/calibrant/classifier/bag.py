@@ -52,7 +52,7 @@ class MemberCurve:
         is_probability = rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0
         smooth_name, smooth = fit_curve("beta" if is_probability else "platt", rows)
         with np.errstate(all="ignore"):
-            logits = (_logit(best(rows.scores)) + _logit(smooth(rows.scores))) / 2.0
+            logits = (logits_of(best(rows.scores)) + logits_of(smooth(rows.scores))) / 2.0
         knots, values = simplified(rows.scores, expit(logits))
         return cls(name if name == smooth_name else f"{name} and {smooth_name}", knots, values)
 
@@ -85,7 +85,7 @@ class Bag:
     @classmethod
     def fitted(cls, fitting: Fitting, n_jobs: int | None) -> Self:
         """Fit a member to the training rows of each fold, and the curve to the scores of the other rows."""
-        members = _fit_members(fitting, n_jobs)
+        members = fit_members(fitting, n_jobs)
         rows = np.concatenate([others for _, others in fitting.folds])
         parts = zip(members, fitting.folds, strict=True)
         scores = np.concatenate([fitting.scores_of(member, others) for member, (_, others) in parts])
@@ -94,7 +94,8 @@ class Bag:
         return cls(tuple(members), curve, rows, curve(scores))
 
 
-def _fit_members(fitting: Fitting, n_jobs: int | None) -> list[Any]:
+def fit_members(fitting: Fitting, n_jobs: int | None) -> list[Any]:
+    """A model for each fold, trained on the other rows."""
     jobs = (delayed(fitting.model)(training) for training, _ in fitting.folds)
     members = []
     with watched(None, len(fitting.folds), "training", "models") as advance:
@@ -109,9 +110,10 @@ def mean_probability(
 ) -> FloatArray:
     """The mean of the members' probabilities of the positive class, on the logit scale."""
     scores = response_of(members, X, classes, response_method)
-    logits = [_logit(curve(np.asarray(column, dtype=np.float64))) for column in scores.T]
+    logits = [logits_of(curve(np.asarray(column, dtype=np.float64))) for column in scores.T]
     return np.asarray(expit(np.mean(logits, axis=0)))
 
 
-def _logit(values: FloatArray) -> FloatArray:
+def logits_of(values: FloatArray) -> FloatArray:
+    """Finite logits of probabilities."""
     return np.asarray(logit(np.clip(values, _LEAST, 1.0 - _LEAST)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,12 +16,17 @@ from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray
 from calibrant.classifier.arguments import FitSettings, read_task
 from calibrant.classifier.bag import mean_probability
 from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
+from calibrant.classifier.diagram import visual_block
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
+from calibrant.classifier.missing_scores import answered, check_all_scored, check_scores, without_score
 from calibrant.classifier.parameters import ClassifierParameters
 from calibrant.classifier.responses import response_of
-from calibrant.classifier.task import Task, is_sorted_by_label
+from calibrant.classifier.routes import by_name, router_of
+from calibrant.classifier.several_classes import class_probabilities, fit_classes
+from calibrant.classifier.task import Task, is_sorted_by_label, some
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.frames import FrameOutput, framed
@@ -55,7 +60,7 @@ class CalibratedClassifier(
     BaseEstimator,  # type: ignore[misc]
     takes_device_arrays=True,
 ):
-    """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
+    """Any classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
     By default most rows train and calibrate, and few prove: `cv` models are trained, each without one part of the
     training rows, one curve is fitted to the scores that they give the rows that they were not trained on, and their
@@ -93,6 +98,9 @@ class CalibratedClassifier(
         among the recent ones: the guarantee is about such groups, and not about all new groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
+    missing_scores : {"raise", "nan"}, default="raise"
+        What to answer for a row that the model has no score for, NaN: an error, or NaN for its probabilities, [0, 1]
+        for an interval and all labels for a set. `predict` and `fit` always raise an error.
     pos_label : object, default=None
         The positive class, which intervals and the guarantee are about; None is the second of the sorted classes.
     n_jobs : int or None, default=None
@@ -105,15 +113,16 @@ class CalibratedClassifier(
     ----------
     estimators_ : tuple of classifiers
         The fitted models, where several are averaged.
-    curve_ : object
-        Their curve, with `knots` and `values`: from the score of a model to a probability.
+    curve_ : object, or tuple of them
+        Their curve, with `knots` and `values`: from the score of a model to a probability. Of more than two classes one
+        for each.
     estimator_ : classifier
         The fitted model, where there is one; for cross Venn-Abers the tuple of the folds' models.
     calibrator_ : calibrator or None
         The fitted calibrator; None if no row was held out.
-    guarantee_ : Guarantee or NoGuarantee
-        What is guaranteed, or why nothing is.
-    classes_ : array of shape (2,)
+    guarantee_ : Guarantee, ClassWiseGuarantee or NoGuarantee
+        What is guaranteed, or why nothing is; a `ClassWiseGuarantee` of more than two classes.
+    classes_ : array of shape (L,)
         The labels, sorted.
 
     Notes
@@ -123,10 +132,18 @@ class CalibratedClassifier(
     They may move the probabilities a little, in order, so that the bound is smaller. With `segments` or weights for the
     calibrator, an `AnchoredCalibrator` is fitted to the rows that are held out instead.
 
+    **More than two classes**, without a calibrator: each class has its own curve, against the rest. The probabilities
+    of a row are divided by their sum, so they add up to 1, and are then fixed. The rows that are held out prove each class
+    against the rest, at a level of 1 - alpha / L for each of L classes: with probability 1 - alpha, for every class and
+    in every bin of its probability, the average probability is within epsilon of the rate. Where one model is trained,
+    or is fitted already, half of the rows held out, or of all rows, fit the curves, and the other half prove.
+    `predict_interval` then has shape (n, L, 2). Sets and decisions are for two classes.
+
     Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all others to the
     model's `fit`. `sample_weight` trains the model, and `calibration_weight` calibrates it: by itself, the calibrator
     measures the rates of the population as it is. Rows of `sample_weight` 0 take part in nothing. With scikit-learn's
-    metadata routing switched on, requests decide instead. Arguments with one entry per row are split with the rows.
+    metadata routing switched on, requests decide; what none asks for or refuses goes the same way, so that no inner
+    request is needed. Arguments with one entry per row are split with the rows.
 
     In a `Pipeline`, put the classifier outside: ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has
     `predict_interval`, `predict_set` and `guarantee_`, which a `Pipeline` does not pass on from its last step.
@@ -168,7 +185,7 @@ class CalibratedClassifier(
         X : array-like or frame of shape (n, n_features)
             Passed to the estimator as it is.
         y : array-like of shape (n,)
-            Labels of two classes.
+            Labels of two classes, or of more without a calibrator.
         X_target : array-like or frame of shape (n_target, n_features), optional
             Unlabelled rows of the population that predictions are for, where it is another one; for calibrators that
             correct the difference, such as `ShiftCalibrator(ratio=ULSIF())`.
@@ -198,7 +215,7 @@ class CalibratedClassifier(
             raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=last)
         given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
-        if self.holdout == "last" and time is None and is_sorted_by_label(task.labels == task.classes[1]):
+        if self.holdout == "last" and time is None and is_sorted_by_label(task.labels == task.classes[-1]):
             warn_caller(_SORTED)
         fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, [])
         learned = self._learned(fitting, X_target)
@@ -214,6 +231,8 @@ class CalibratedClassifier(
 
     def _learned(self, fitting: Fitting, X_target: FeatureRows | None) -> dict[str, Any]:
         """What `fit` learns, by name."""
+        if fitting.task.classes.size > 2:
+            return self._learned_of_classes(fitting)
         if self._bags():
             n_models = _N_MODELS if isinstance(self.cv, str) else self.cv
             bag, calibrator = fit_bag(fitting, n_models, self.calibration_size, self.confidence_level, self.n_jobs)
@@ -228,6 +247,17 @@ class CalibratedClassifier(
             estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
         return {"estimator_": estimator, "calibrator_": calibrator}
 
+    def _learned_of_classes(self, fitting: Fitting) -> dict[str, Any]:
+        """What `fit` learns of more than two classes, by name."""
+        cv: Any = None
+        if self._is_frozen():
+            cv = "frozen"
+        elif self._bags():
+            cv = _N_MODELS if isinstance(self.cv, str) else self.cv
+        found = fit_classes(fitting, cv, self.calibration_size, self.confidence_level, self.n_jobs)
+        members = {"estimators_": found.members} if self._bags() else {"estimator_": found.members[0]}
+        return {**members, "curve_": found.curves, "calibrator_": found.proof}
+
     def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
         """Check the arguments of `fit`; rows of weight zero are left out."""
         settings = FitSettings(
@@ -235,6 +265,7 @@ class CalibratedClassifier(
             calibrator=self._calibrator(),
             calibrator_takes=self._fit_arguments(),
             last=self.holdout == "last",
+            several=self.calibrator is None,
             pos_label=self.pos_label,
             random_state=self.random_state,
         )
@@ -247,17 +278,15 @@ class CalibratedClassifier(
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
             return dict(routed.estimator.fit), dict(routed.calibrator.fit)
-        names = self._fit_arguments() - {"sample_weight"}
-        to_calibrator = {name: value for name, value in params.items() if name in names}
-        return {name: value for name, value in params.items() if name not in names}, to_calibrator
+        return by_name(params, self._fit_arguments())
 
     @property
-    def guarantee_(self) -> Guarantee | NoGuarantee:
+    def guarantee_(self) -> Guarantee | ClassWiseGuarantee | NoGuarantee:
         """What is guaranteed of the calibrated probabilities."""
         check_is_fitted(self, "calibrator_")
         if self.calibrator_ is None:
             return no_guarantee()
-        guarantee: Guarantee | NoGuarantee = self.calibrator_.guarantee_
+        guarantee: Guarantee | ClassWiseGuarantee | NoGuarantee = self.calibrator_.guarantee_
         return guarantee
 
     def _calibrated(self, method: str, X: FeatureRows, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
@@ -271,28 +300,50 @@ class CalibratedClassifier(
             options["segments"] = segments
         if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
             options["attributes"] = X
+        scores = self._scores(X)
+        if self.missing_scores == "nan" and (missing := without_score(scores)).any():
+            options |= some(options, len(scores), np.flatnonzero(~missing))
+            return answered(scores, missing, method, lambda known: self._answer(method, known, options))
+        return self._answer(method, scores, options)
+
+    def _scores(self, X: FeatureRows) -> FloatArray:
+        """The score of each row that the calibrator takes; of more than two classes one column each."""
+        if self.classes_.size > 2:
+            members = getattr(self, "estimators_", None) or (self.estimator_,)
+            return class_probabilities(members, self.curve_, X, self.classes_, self.response_method)
         classes = self.classes_ if self.positive_class_ == self.classes_[1] else self.classes_[::-1]
         if hasattr(self, "estimators_"):
-            scores = mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)
-        else:
-            scores = response_of(self.estimator_, X, classes, self.response_method)
-        if self.calibrator_ is None:
-            return np.column_stack([1.0 - scores, scores])[:, :: 1 if classes is self.classes_ else -1]
-        return np.asarray(getattr(self.calibrator_, method)(scores, **options))
+            return mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)
+        return response_of(self.estimator_, X, classes, self.response_method)
+
+    def _answer(self, method: str, scores: FloatArray, options: dict[str, Any]) -> NDArray[Any]:
+        """What the calibrator says of scores; without one, the probabilities themselves."""
+        if self.calibrator_ is None or scores.ndim == 2:
+            check_scores(scores)
+        if self.calibrator_ is not None:
+            return np.asarray(getattr(self.calibrator_, method)(scores, **options))
+        if scores.ndim == 2:
+            return scores
+        both = [1.0 - scores, scores]
+        return np.column_stack(both if self.positive_class_ == self.classes_[1] else both[::-1])
 
     def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
+        """Return the calibrated probabilities of all classes, shape (n, L); the columns follow `classes_`."""
         return self._calibrated("predict_proba", X, segments)
 
     def predict(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
-        chosen = self._calibrated("predict_proba", X, segments).argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
+        probabilities = self._calibrated("predict_proba", X, segments)
+        check_all_scored(probabilities)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     @framed
     def predict_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return what the calibrator's `predict_interval` gives for `classes_[1]`, shape (n, 2)."""
+        """Return what the calibrator's `predict_interval` gives for the positive class, shape (n, 2).
+
+        Of L > 2 classes it gives that for each, shape (n, L, 2).
+        """
         return self._calibrated("predict_interval", X, segments)
 
     @available_if(_calibrator_has("predict_rate_interval"))  # type: ignore[untyped-decorator]
@@ -315,14 +366,16 @@ class CalibratedClassifier(
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which further arguments go where, when scikit-learn's metadata routing is switched on."""
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=to_fit)
-        return router.add(calibrator=self._calibrator(), method_mapping=to_fit)
+        return router_of(self, self.estimator, self._calibrator())
+
+    def _sk_visual_block_(self) -> Any:
+        """What scikit-learn's diagram shows: once fitted, the models and the guarantee."""
+        check_is_fitted(self)
+        return visual_block(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.calibrator is None
         if hasattr(self.estimator, "fit"):
             inner = get_tags(self.estimator)
             tags.input_tags.sparse = inner.input_tags.sparse

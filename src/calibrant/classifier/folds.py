@@ -56,8 +56,7 @@ def automatic_size(task: Task) -> int:
         trains = _random_order(task) >= half
     else:
         trains = ~of_latest(task.moments, task.groups, max(half, 1))
-    positive = task.labels[trains] == task.positive
-    rarer = min(int(positive.sum()), int((~positive).sum()))
+    rarer = int(task.class_counts(np.flatnonzero(trains)).min())
     per_unit = (rarer + 0.5) / (n_units - half + 1.0)
     wanted = max(n_units / 10, _FEWEST, _OF_RARER_CLASS / per_unit)
     return max(1, int(min(n_units / 4, wanted)))
@@ -74,11 +73,21 @@ def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
     return folds
 
 
+def divided(task: Task, rows: IndexArray) -> Fold:
+    """Two halves of some rows, of whole groups where there are any: random ones, or the earlier and the later rows."""
+    groups = None if task.groups is None else task.groups[rows]
+    if task.moments is not None:
+        n_units = rows.size if groups is None else np.unique(groups).size
+        late = of_latest(task.moments[rows], groups, max(1, n_units // 2))
+        return rows[~late], rows[late]
+    place = random_places(_keys(task)[rows], task.source.for_purpose("curves or proof"))
+    return rows[place % 2 == 0], rows[place % 2 == 1]
+
+
 def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
     """Folds with about as many rows of each class; of whole groups, where there are any."""
     keys, source = _keys(task)[training], task.source.for_purpose("folds")
-    positive = task.labels[training] == task.positive
-    fewest = min(int(positive.sum()), int((~positive).sum()))
+    fewest = int(task.class_counts(training).min())
     if fewest < 2:
         advice = "add rows of the rarer class"
         raise InvalidValueError(
@@ -91,9 +100,12 @@ def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
             raise InvalidValueError("cv", rule, got=f"{n_folds} and {n_groups} groups")
         fold = random_places(keys, source) % n_folds
     else:
-        n_folds = min(n_folds, fewest)
+        if task.classes.size == 2:
+            n_folds = min(n_folds, fewest)
         fold = np.empty(training.size, dtype=np.intp)
-        for own in (positive, ~positive):
+        labels = task.labels[training]
+        for label in task.ordered_classes[::-1]:
+            own = labels == label
             fold[own] = random_places(keys[own], source) % n_folds
     return [(training[fold != one], training[fold == one]) for one in range(n_folds)]
 

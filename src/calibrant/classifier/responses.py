@@ -23,6 +23,27 @@ def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str)
     return _of_positive(np.asarray(response), np.asarray(model.classes_), classes)
 
 
+def responses_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
+    """The model's scores for all of more than two classes, one column each."""
+    if not hasattr(model, "fit"):
+        score = getattr(model, "inplace_predict", None) or getattr(model, "predict", model)
+        return _one_column_each(np.asarray(score(X)), classes)
+    response = np.asarray(getattr(model, _method_of(model, response_method))(X))
+    known = np.asarray(model.classes_)
+    _one_column_each(response, known)
+    columns = np.full((len(response), classes.size), response.min(initial=0.0))  # a class that it never saw
+    place = np.searchsorted(classes, known)
+    columns[:, place] = response
+    return columns
+
+
+def _one_column_each(response: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
+    if response.ndim != 2 or response.shape[1] != classes.size:
+        rule = f"give one column of scores for each of {classes.size} classes"
+        raise InvalidTypeError("estimator", rule, got=f"shape {response.shape}")
+    return response
+
+
 def _method_of(model: Any, response_method: str) -> str:
     wanted = RESPONSE_METHODS[1:] if response_method == "auto" else (response_method,)
     for name in wanted:

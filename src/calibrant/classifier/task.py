@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from calibrant._typing import IndexArray, Keys
+from calibrant._typing import IndexArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import libraries
 from calibrant.params.random import RandomSource, fingerprint_of, text_keys
@@ -29,12 +29,18 @@ class Task:
     groups: Keys | None  # a key for each row
     moments: IndexArray | None  # the rank of each row's time, where the last rows are held out
     source: RandomSource  # of what is drawn for these rows
-    positive: Any  # the class that probabilities and intervals are about
+    positive: Any  # the class that probabilities and intervals are about; None for more than two
 
     @property
     def ordered_classes(self) -> NDArray[Any]:
-        """Both classes, the positive one last."""
-        return np.asarray(self.classes if self.positive == self.classes[1] else self.classes[::-1])
+        """Both classes, the positive one last; of several, all of them as they are."""
+        reverses = self.classes.size == 2 and self.positive == self.classes[0]
+        return np.asarray(self.classes[::-1] if reverses else self.classes)
+
+    def class_counts(self, rows: IndexArray) -> IntArray:
+        """How many of some rows each class has, in the order of `classes`."""
+        labels = self.labels[rows]
+        return np.array([np.count_nonzero(labels == label) for label in self.classes])
 
     @property
     def everything(self) -> IndexArray:
@@ -46,9 +52,9 @@ class Task:
         return some(params, len(self.labels), rows)
 
 
-def features_fingerprint(X: Any, codes: NDArray[np.bool_]) -> int:
+def features_fingerprint(X: Any, codes: NDArray[Any]) -> int:
     """A number that stands for rows of features and labels, whatever their order; see `calibrant.params.random`."""
-    labels = codes.astype(np.uint8)
+    labels = codes.astype(np.uint8)  # of more than 256 classes some share a number, which does no harm
     if hasattr(X, "tocsr"):  # sparse: the entries stand for the rows
         entries = X.tocsr()
         owner = np.repeat(labels, np.diff(entries.indptr))
@@ -91,14 +97,15 @@ def is_sorted_by_label(codes: NDArray[np.bool_]) -> bool:
     return long_run(codes.astype(np.uint8), neither, rates) > 0
 
 
-def binary_labels(given: Any) -> NDArray[Any]:
-    """Labels as scikit-learn takes them, of two classes at most."""
+def class_labels(given: Any, *, several: bool) -> NDArray[Any]:
+    """Labels as scikit-learn takes them; of two classes at most, unless `several` are possible."""
     assert_all_finite(np.asarray(given), input_name="y")
     check_classification_targets(given)
     kind = type_of_target(given, input_name="y", raise_unknown=True)
-    if kind != "binary":
+    if kind != "binary" and not (several and kind == "multiclass"):
         reason = f"Only binary classification is supported. The type of the target is {kind}"
-        raise InvalidValueError(None, reason, advice="calibrate one class against the rest")
+        advice = "leave out the calibrator for more than two classes, or calibrate one class against the rest"
+        raise InvalidValueError(None, reason, advice=advice)
     return np.asarray(column_or_1d(given, warn=True))
 
 

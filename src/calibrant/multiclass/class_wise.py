@@ -1,7 +1,6 @@
 """Class-wise calibration: every class against the rest, all within one error budget."""
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,78 +9,11 @@ from numpy.typing import NDArray
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.regions.region_calibrator import warn_if_weak, warn_of_cap
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.short import assumption_of, counting_of, prediction_of, rate_of
+from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
 from calibrant.params.labels import CODED
 from calibrant.params.rules import check_state, error_budget
-from calibrant.text.numbers import percent, upper
-from calibrant.text.sentences import PlainText, in_python, shown
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassWiseGuarantee:
-    """One guarantee per class; all hold at once.
-
-    Attributes
-    ----------
-    confidence_level : float
-        Probability that everything said holds.
-    guarantees : mapping from label to Guarantee
-        That of each class against the rest, at a level that shares the error budget equally.
-    """
-
-    confidence_level: float
-    guarantees: Mapping[Hashable, Guarantee]
-
-    @property
-    def epsilon(self) -> float:
-        """Largest distance between a value and the true rate, over all classes and bins."""
-        return max(guarantee.epsilon for guarantee in self.guarantees.values())
-
-    @property
-    def is_proved(self) -> bool:
-        """Whether the promise follows from the stated assumptions alone."""
-        return all(guarantee.is_proved for guarantee in self.guarantees.values())
-
-    @property
-    def worst(self) -> Hashable:
-        """The class with the largest epsilon."""
-        return max(self.guarantees, key=lambda label: self.guarantees[label].epsilon)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What must be true for it to hold."""
-        return tuple(dict.fromkeys(text for one in self.guarantees.values() for text in one.assumptions))
-
-    def sentence(self, setting: PlainText = in_python) -> str:
-        """What is proved of all classes, and on which assumption, in 35 words at most."""
-        worst = self.guarantees[self.worst]
-        if not self.is_proved:
-            unproved = next(one for one in self.guarantees.values() if not one.is_proved)
-            return unproved.sentence(setting)
-        statement = worst.statement
-        rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
-        return (
-            f"With {percent(self.confidence_level)} confidence, {assumption_of(statement)}: for each of "
-            f"{len(self.guarantees)} classes, in each of its bins, its {rate} is within {upper(self.epsilon)} of the "
-            f"{prediction_of(worst)}."
-        )
-
-    @property
-    def explanation(self) -> str:
-        """What is proved of each class."""
-        shared = "Each class has an equal part of the error budget; probabilities need not add up to 1."
-        of_classes = [f"class {label!r}: within {upper(one.epsilon)}" for label, one in self.guarantees.items()]
-        return f"{shared} By class: {', '.join(of_classes)}."
-
-    @property
-    def details(self) -> str:
-        """The sentence, what is proved of each class, and all assumptions."""
-        return f"{self.sentence()} {self.explanation}\nAssumptions: {'; '.join(self.assumptions)}."
-
-    def __str__(self) -> str:
-        return self.details
+from calibrant.text.sentences import shown
 
 
 class ClassWiseCalibrator(ColumnsCalibrator):

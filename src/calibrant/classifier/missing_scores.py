@@ -1,0 +1,49 @@
+"""Rows for which the model gives no score: an error, or an answer that says that nothing is known."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import BoolArray, FloatArray
+from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import as_scores
+
+MISSING_SCORES = ("raise", "nan")
+
+
+def check_scores(scores: FloatArray) -> None:
+    """Raise an error for scores that are not finite, in one column or several."""
+    for column in scores.reshape(len(scores), -1).T:
+        as_scores(column)
+
+
+def without_score(scores: FloatArray) -> BoolArray:
+    """Which rows have a score that is NaN, in one column or several."""
+    return np.asarray(np.isnan(scores.reshape(len(scores), -1)).any(axis=1))
+
+
+def answered(
+    scores: FloatArray, missing: BoolArray, method: str, answer: Callable[[FloatArray], NDArray[Any]]
+) -> NDArray[Any]:
+    """The answers for all rows: NaN for a probability, [0, 1] for an interval, all labels for a set without a score."""
+    known = answer(scores[~missing])
+    found = np.empty((len(scores), *known.shape[1:]), dtype=known.dtype)
+    found[~missing] = known
+    if method == "predict_set":
+        found[missing] = True
+    elif method == "predict_proba":
+        found[missing] = np.nan
+    else:
+        found[missing] = (0.0, 1.0)
+    return found
+
+
+def check_all_scored(probabilities: FloatArray) -> None:
+    """Raise an error where a class is to be predicted for a row without a score."""
+    missing = without_score(probabilities)
+    if missing.any():
+        got = f"{int(missing.sum()):,} of {missing.size:,} rows without one"
+        advice = "use predict_proba, which gives NaN there"
+        raise InvalidValueError("X", "have a score for each row, to predict its class", got=got, advice=advice)

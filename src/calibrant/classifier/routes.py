@@ -1,0 +1,38 @@
+"""Which further arguments of `fit` go to the model, and which to the calibrator."""
+
+from typing import Any
+
+from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, get_routing_for_object
+
+_WEIGHT = "sample_weight"  # trains the model; `calibration_weight` calibrates it
+
+
+def router_of(owner: Any, estimator: Any, calibrator: Any) -> MetadataRouter:
+    """The routes where scikit-learn's metadata routing is switched on.
+
+    Requests decide. What neither was asked for nor refused goes where it goes without metadata routing, so that no
+    inner request is needed.
+    """
+    to_fit = MethodMapping().add(caller="fit", callee="fit")
+    router = MetadataRouter(owner=owner).add_self_request(owner)
+    router.add(estimator=_decided(estimator, {}), method_mapping=to_fit)
+    return router.add(calibrator=_decided(calibrator, {_WEIGHT: False}), method_mapping=to_fit)
+
+
+def _decided(consumer: Any, exceptions: dict[str, bool]) -> Any:
+    """The requests of an estimator, of which none is left open; those of a meta-estimator as they are."""
+    requests = get_routing_for_object(consumer)
+    if not isinstance(requests, MetadataRequest):
+        return requests
+    for name, request in list(requests.fit.requests.items()):
+        if request is None:
+            requests.fit.add_request(param=name, alias=exceptions.get(name, True))
+    return requests
+
+
+def by_name(params: dict[str, Any], calibrator_takes: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments for the model's `fit`, and for the calibrator's, which gets what it names."""
+    names = calibrator_takes - {_WEIGHT}
+    to_model = {name: value for name, value in params.items() if name not in names}
+    to_calibrator = {name: value for name, value in params.items() if name in names}
+    return to_model, to_calibrator

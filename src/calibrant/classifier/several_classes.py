@@ -1,0 +1,149 @@
+"""More than two classes: models, one curve for each class, and a proof of each class against the rest.
+
+The probability of a class is the mean of the models' calibrated probabilities of it, on the logit scale. Those of a row
+are divided by their sum. All this is fixed before a row that proves is seen, so each column is a probability that was
+fixed beforehand (`ClassWiseHoldOut`).
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from calibrant._typing import FloatArray, IndexArray
+from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut, PilotRows
+from calibrant.classifier.bag import MemberCurve, fit_members, logits_of
+from calibrant.classifier.fitted_parts import Fitting
+from calibrant.classifier.folds import divided, folds_within, held_out
+from calibrant.classifier.responses import responses_of
+from calibrant.classifier.task import taken
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import as_scores
+
+_ONE_MODEL = 0.25  # of the rows, held out for the curves and the proof of one model that is trained
+_HALF = 0.5  # of the rows held out, or of all rows for a fitted model: for the proof
+
+
+class ClassFit(NamedTuple):
+    """What is learned of several classes."""
+
+    members: tuple[Any, ...]
+    curves: tuple[MemberCurve, ...]
+    proof: ClassWiseHoldOut | None
+
+
+class _Scored(NamedTuple):
+    """Models, rows that they were not trained on with the models' scores, and rows that are left for the proof."""
+
+    members: tuple[Any, ...]
+    rows: IndexArray
+    scores: FloatArray  # one column for each class
+    proof: IndexArray
+
+
+def fit_classes(
+    fitting: Fitting, cv: Any, calibration_size: float | str, confidence_level: float, n_jobs: int | None
+) -> ClassFit:
+    """Fit models, curves and the proof; `cv` is None for one model, and "frozen" for one that is fitted already."""
+    task = fitting.task
+    if others := [name for name in task.to_calibrator if name != "groups"]:
+        raise InvalidTypeError(others[0], "be None for more than two classes", got=f"{task.classes.size} classes")
+    if isinstance(cv, str):
+        found = _of_fitted(fitting, calibration_size)
+    elif cv is None:
+        found = _of_one_model(fitting, calibration_size)
+    else:
+        found = _of_folds(fitting, cv, calibration_size, n_jobs)
+    curves = _curves(found.scores, task.labels[found.rows], task.classes)
+    if not found.proof.size:
+        return ClassFit(found.members, curves, None)
+    pilot = shares_of([_probabilities(curves, found.scores)])
+    X = taken(task.X, found.proof)
+    p = class_probabilities(found.members, curves, X, task.classes, fitting.response_method)
+    groups = task.to_calibrator.get("groups")
+    n_units = found.proof.size if task.groups is None else np.unique(task.groups[found.proof]).size
+    proof = ClassWiseHoldOut.proved(
+        p,
+        task.labels[found.proof],
+        task.classes,
+        PilotRows(pilot, task.labels[found.rows], None if groups is None else taken(groups, found.rows)),
+        confidence_level=confidence_level,
+        order=task.source.for_purpose("order of bets").order(n_units),
+        groups=None if groups is None else taken(groups, found.proof),
+    )
+    proof.warn_if_weak()
+    return ClassFit(found.members, curves, proof)
+
+
+def _of_folds(fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: int | None) -> _Scored:
+    """A model for each fold of the training rows, which scores the rows of its fold."""
+    task = fitting.task
+    if calibration_size == 0:
+        training, proof = task.everything, np.empty(0, dtype=np.intp)
+    else:
+        training, proof = held_out(task, calibration_size)
+    fitting = replace(fitting, folds=folds_within(task, training, cv))
+    members = fit_members(fitting, n_jobs)
+    rows = np.concatenate([others for _, others in fitting.folds])
+    parts = zip(members, fitting.folds, strict=True)
+    scores = np.concatenate([_scores(fitting, member, others) for member, (_, others) in parts])
+    return _Scored(tuple(members), rows, scores, proof)
+
+
+def _of_one_model(fitting: Fitting, calibration_size: float | str) -> _Scored:
+    """One model; half of the rows held out fit its curves, and half prove."""
+    size = _ONE_MODEL if isinstance(calibration_size, str) else calibration_size
+    training, others = held_out(fitting.task, size)
+    model = fitting.model(training)
+    rows, proof = divided(fitting.task, others)
+    return _Scored((model,), rows, _scores(fitting, model, rows), proof)
+
+
+def _of_fitted(fitting: Fitting, calibration_size: float | str) -> _Scored:
+    """A model that is fitted already: some rows fit its curves, and the others prove."""
+    rows, proof = held_out(fitting.task, _HALF if isinstance(calibration_size, str) else calibration_size)
+    return _Scored((fitting.estimator,), rows, _scores(fitting, fitting.estimator, rows), proof)
+
+
+def _scores(fitting: Fitting, model: Any, rows: IndexArray) -> FloatArray:
+    """The checked scores of some rows, one column for each class."""
+    X = taken(fitting.task.X, rows)
+    columns = responses_of(model, X, fitting.task.classes, fitting.response_method)
+    return np.column_stack([as_scores(np.ascontiguousarray(column)) for column in columns.T])
+
+
+def _curves(scores: FloatArray, labels: NDArray[Any], classes: NDArray[Any]) -> tuple[MemberCurve, ...]:
+    """The curve of each class, fitted to its scores and to whether rows are of that class."""
+    curves = []
+    for column, label in enumerate(classes.tolist()):
+        codes = (labels == label).astype(np.uint8)
+        if not codes.any() or codes.all():
+            rule = "have rows of each class among those that fit the curves"
+            raise InvalidValueError("y", rule, got=f"none of class {label!r}", advice="add rows of that class")
+        curves.append(MemberCurve.fitted(np.ascontiguousarray(scores[:, column]), codes))
+    return tuple(curves)
+
+
+def class_probabilities(
+    members: tuple[Any, ...], curves: tuple[MemberCurve, ...], X: Any, classes: NDArray[Any], response_method: str
+) -> FloatArray:
+    """The probabilities of all classes, shape (n, L), which add up to 1."""
+    return shares_of([_probabilities(curves, responses_of(one, X, classes, response_method)) for one in members])
+
+
+def _probabilities(curves: tuple[MemberCurve, ...], scores: FloatArray) -> FloatArray:
+    """The probability of each class by its curve."""
+    columns = [curve(np.asarray(scores[:, place], dtype=np.float64)) for place, curve in enumerate(curves)]
+    return np.column_stack(columns)
+
+
+def shares_of(members: list[FloatArray]) -> FloatArray:
+    """The mean of several models' probabilities on the logit scale, divided by the sum over classes.
+
+    >>> shares_of([np.array([[0.2, 0.2, 0.4]])]).round(3)
+    array([[0.25, 0.25, 0.5 ]])
+    """
+    mean = expit(np.mean([logits_of(one) for one in members], axis=0))
+    return np.asarray(mean / mean.sum(axis=1, keepdims=True))

@@ -1,0 +1,78 @@
+"""What is proved of several classes, each against the rest, at once."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.short import assumption_of, counting_of, prediction_of, rate_of
+from calibrant.text.numbers import percent, upper
+from calibrant.text.sentences import PlainText, in_python
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassWiseGuarantee:
+    """One guarantee per class; all hold at once.
+
+    Attributes
+    ----------
+    confidence_level : float
+        Probability that everything said holds.
+    guarantees : mapping from label to Guarantee
+        That of each class against the rest, at a level that shares the error budget equally.
+    adds_up : bool
+        Whether the probabilities of a row add up to 1.
+    """
+
+    confidence_level: float
+    guarantees: Mapping[Hashable, Guarantee]
+    adds_up: bool = False
+
+    @property
+    def epsilon(self) -> float:
+        """Largest distance between a value and the true rate, over all classes and bins."""
+        return max(guarantee.epsilon for guarantee in self.guarantees.values())
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the guarantee follows from the stated assumptions alone."""
+        return all(guarantee.is_proved for guarantee in self.guarantees.values())
+
+    @property
+    def worst(self) -> Hashable:
+        """The class with the largest epsilon."""
+        return max(self.guarantees, key=lambda label: self.guarantees[label].epsilon)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for it to hold."""
+        return tuple(dict.fromkeys(text for one in self.guarantees.values() for text in one.assumptions))
+
+    def sentence(self, setting: PlainText = in_python) -> str:
+        """What is proved of all classes, and on which assumption, in 35 words at most."""
+        worst = self.guarantees[self.worst]
+        if not self.is_proved:
+            unproved = next(one for one in self.guarantees.values() if not one.is_proved)
+            return unproved.sentence(setting)
+        statement = worst.statement
+        rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
+        return (
+            f"With {percent(self.confidence_level)} confidence, {assumption_of(statement)}: for each of "
+            f"{len(self.guarantees)} classes, in each of its bins, its {rate} is within {upper(self.epsilon)} of the "
+            f"{prediction_of(worst)}."
+        )
+
+    @property
+    def explanation(self) -> str:
+        """What is proved of each class."""
+        sums = "The probabilities of a row add up to 1" if self.adds_up else "Probabilities need not add up to 1"
+        shared = f"Each class has an equal part of the error budget. {sums}."
+        of_classes = [f"class {label!r}: within {upper(one.epsilon)}" for label, one in self.guarantees.items()]
+        return f"{shared} By class: {', '.join(of_classes)}."
+
+    @property
+    def details(self) -> str:
+        """The sentence, what is proved of each class, and all assumptions."""
+        return f"{self.sentence()} {self.explanation}\nAssumptions: {'; '.join(self.assumptions)}."
+
+    def __str__(self) -> str:
+        return self.details

@@ -1,0 +1,170 @@
+"""What users of scikit-learn's calibrated classifier expect to work."""
+
+from operator import itemgetter
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_html_repr
+
+from calibrant import BinningCalibrator, CalibratedClassifier, VennAbersCalibrator, decide
+from calibrant.errors import InvalidValueError
+
+X, Y = make_classification(n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return CalibratedClassifier(LogisticRegression()).fit(X, Y)
+
+
+# The diagram
+
+
+def test_the_diagram_shows_models_and_guarantee(fitted) -> None:
+    shown = fitted._repr_html_()
+    for number in range(1, 6):
+        assert f"model {number}: LogisticRegression" in shown
+    assert "guarantee: within" in shown
+    assert "if new rows are i.i.d. with these" in shown
+    assert "guarantee: within" in estimator_html_repr(make_pipeline(StandardScaler(), fitted))
+
+
+@pytest.mark.parametrize(
+    ("classifier", "said"),
+    [
+        (CalibratedClassifier(LogisticRegression(), cv=None), "guarantee: within"),
+        (CalibratedClassifier(LogisticRegression(), calibration_size=0), "guarantee: none"),
+        (CalibratedClassifier(LogisticRegression(), BinningCalibrator(2), cv=3), "guarantee: nothing is proved"),
+        (CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=12), "and 2 more"),
+        (CalibratedClassifier(itemgetter((slice(None), 0))), "guarantee: within"),
+    ],
+    ids=["one model", "none held out", "out-of-fold", "many models", "function"],
+)
+def test_the_diagram_of_other_fits(classifier, said: str) -> None:
+    assert said in classifier.fit(X, Y)._repr_html_()
+
+
+def test_the_diagram_before_fit_shows_the_parameters() -> None:
+    assert "LogisticRegression" in CalibratedClassifier(LogisticRegression())._repr_html_()
+
+
+# Rows without a score
+
+SCORES = pd.DataFrame({"score": np.random.default_rng(0).uniform(size=1_000)})
+LABELS = np.random.default_rng(1).uniform(size=1_000) < SCORES["score"]
+
+
+def by_score(**options) -> CalibratedClassifier:
+    return CalibratedClassifier(itemgetter("score"), **options).fit(SCORES, LABELS)
+
+
+def test_rows_without_a_score_get_answers_that_say_so() -> None:
+    model = by_score(missing_scores="nan")
+    rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
+    found = model.predict_proba(rows)
+    assert np.isnan(found[1]).all()
+    np.testing.assert_array_equal(found[[0, 2]], model.predict_proba(rows.iloc[[0, 2]]))
+    assert model.predict_interval(rows)[1].tolist() == [0.0, 1.0]
+    assert model.predict_rate_interval(rows)[1].tolist() == [0.0, 1.0]
+    assert model.predict_set(rows)[1].tolist() == [True, True]
+    assert not model.predict_set(rows, coverage=0.6)[[0, 2]].all()
+    assert model.predict_set(rows, coverage=0.6)[1].all()
+    with pytest.raises(InvalidValueError) as refused:
+        model.predict(rows)
+    assert refused.value.parameter == "X"
+    np.testing.assert_array_equal(model.predict(rows.iloc[[0, 2]]), [False, True])
+
+
+def test_rows_without_a_score_are_refused_by_default_and_in_fit() -> None:
+    rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
+    with pytest.raises(ValueError, match="score"):
+        by_score().predict_proba(rows)
+    strange = SCORES.assign(score=SCORES["score"].where(SCORES.index != 7))
+    with pytest.raises(ValueError, match="score"):
+        CalibratedClassifier(itemgetter("score"), missing_scores="nan").fit(strange, LABELS)
+    with pytest.raises(InvalidValueError) as refused:
+        by_score(missing_scores="drop")
+    assert refused.value.parameter == "missing_scores"
+
+
+class Forgetful(LogisticRegression):
+    """A model that has no score for rows far to the left."""
+
+    def predict_proba(self, X):
+        found = super().predict_proba(X)
+        found[np.asarray(X)[:, 0] < -50.0] = np.nan
+        return found
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("size", ["auto", 0])
+def test_several_models_and_classes_without_a_score(n_classes: int, size) -> None:
+    labels = Y if n_classes == 2 else Y + (X[:, 0] > 0)
+    strange = X[:3].copy()
+    strange[1, 0] = -99.0
+    plain = CalibratedClassifier(Forgetful(), calibration_size=size).fit(X, labels)
+    with pytest.raises(ValueError, match="score"):
+        plain.predict_proba(strange)
+    model = plain.set_params(missing_scores="nan")
+    assert np.isnan(model.predict_proba(strange)).all(axis=1).tolist() == [False, True, False]
+
+
+# Metadata routing
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LogisticRegression().set_params(C=0.5)])
+def test_routing_needs_no_inner_requests(estimator) -> None:
+    weights = np.linspace(0.5, 2.0, 1_000)
+    plain = CalibratedClassifier(estimator).fit(X, Y, sample_weight=weights)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = CalibratedClassifier(estimator).fit(X, Y, sample_weight=weights)
+        model = CalibratedClassifier(estimator).set_score_request(sample_weight=False)
+        search = GridSearchCV(model, {"estimator__C": [0.1]}, cv=2)
+        search.fit(X, Y, sample_weight=weights)
+    np.testing.assert_array_equal(routed.predict_proba(X), plain.predict_proba(X))
+    unweighted = CalibratedClassifier(estimator).fit(X, Y)
+    assert np.abs(unweighted.predict_proba(X) - plain.predict_proba(X)).max() > 1e-4
+    alone = CalibratedClassifier(LogisticRegression(C=0.1)).fit(X, Y, sample_weight=weights)
+    np.testing.assert_array_equal(search.best_estimator_.predict_proba(X), alone.predict_proba(X))
+
+
+def test_requests_still_decide() -> None:
+    weights = np.linspace(0.5, 2.0, 1_000)
+    with sklearn.config_context(enable_metadata_routing=True):
+        refuses = LogisticRegression().set_fit_request(sample_weight=False)
+        with pytest.raises(TypeError, match="sample_weight"):
+            CalibratedClassifier(refuses).fit(X, Y, sample_weight=weights)
+        segments = np.where(X[:, 0] > 0.0, "high", "low")
+        model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(2)).fit(X, Y, segments=segments)
+    assert model.calibrator_.partition_.has_segments
+
+
+# Decisions
+
+
+@pytest.mark.parametrize("names", [None, "a yes"], ids=["sorted", "positive class first"])
+def test_decisions_of_averaged_models(names: str | None) -> None:
+    labels = Y if names is None else np.where(Y == 1, names, "no")
+    model = CalibratedClassifier(LogisticRegression(), pos_label=names).fit(X, labels)
+    found = decide(model, X, cost_false_alarm=1.0, cost_miss=1.0)
+    lower, upper = model.predict_rate_interval(X).T
+    np.testing.assert_array_equal(found.lower, lower)
+    np.testing.assert_array_equal(found.action == "act", lower > 0.5)
+    np.testing.assert_array_equal(found.action == "do not act", upper < 0.5)
+    assert found.cost_lower <= found.cost <= found.cost_upper
+    assert set(found.action) >= {"act", "do not act"}
+
+
+def test_decisions_of_a_frozen_model_and_of_frames() -> None:
+    frame = pd.DataFrame(X, columns=[f"x{place}" for place in range(6)])
+    model = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(frame, Y))).fit(frame, Y)
+    found = decide(model, frame, cost_false_alarm=1.0, cost_miss=3.0)
+    assert found.action.shape == (1_000,)

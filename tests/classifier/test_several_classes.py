@@ -1,0 +1,162 @@
+"""More than two classes: probabilities that add up to 1, and a proof of each class within one error budget."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import binomtest
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from calibrant import BinningCalibrator, CalibratedClassifier, decide
+from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
+from calibrant.errors import InvalidTypeError, InvalidValueError, WeakGuaranteeWarning
+from calibrant.guarantee.no_guarantee import NoGuarantee
+
+X, Y = make_classification(
+    n_samples=1_500, n_features=6, n_informative=4, n_classes=3, n_clusters_per_class=1, flip_y=0.2, random_state=1
+)
+WORDS = np.array(["owl", "cat", "dog"])[Y]
+MODEL = LogisticRegression().fit(X[:300], WORDS[:300])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return CalibratedClassifier(LogisticRegression()).fit(X, WORDS)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        CalibratedClassifier(LogisticRegression()),
+        CalibratedClassifier(LogisticRegression(), cv=3, calibration_size=200),
+        CalibratedClassifier(LogisticRegression(), cv=None),
+        CalibratedClassifier(LogisticRegression(), calibration_size=0),
+        CalibratedClassifier(LinearSVC(random_state=0)),
+        CalibratedClassifier(FrozenEstimator(MODEL)),
+        CalibratedClassifier(MODEL.predict_proba),
+        CalibratedClassifier(LogisticRegression(), holdout="last"),
+    ],
+    ids=["default", "three", "one", "none held out", "decision function", "frozen", "function", "last"],
+)
+def test_probabilities_add_up_to_1_and_follow_the_classes(classifier) -> None:
+    classifier.fit(X, WORDS)
+    assert classifier.classes_.tolist() == ["cat", "dog", "owl"]
+    found = classifier.predict_proba(X)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(classifier.predict(X), classifier.classes_[found.argmax(axis=1)])
+    assert (classifier.predict(X) == WORDS).mean() > 0.6
+    assert log_loss(WORDS, found) < 0.9
+
+
+def test_each_class_has_an_equal_part_of_the_error_budget(fitted) -> None:
+    found = fitted.guarantee_
+    assert isinstance(fitted.calibrator_, ClassWiseHoldOut)
+    assert found.is_proved
+    assert found.adds_up
+    assert found.confidence_level == 0.9
+    assert list(found.guarantees) == ["cat", "dog", "owl"]
+    for label, one in found.guarantees.items():
+        assert one.confidence_level == pytest.approx(1.0 - 0.1 / 3)
+        assert one.positive_label == label
+        assert one.n_rows == 150
+    assert found.epsilon == max(one.epsilon for one in found.guarantees.values())
+    assert "The probabilities of a row add up to 1." in found.details
+
+
+def test_intervals_contain_the_probabilities_and_have_one_pair_for_each_class(fitted) -> None:
+    p = fitted.predict_proba(X)
+    limits = fitted.predict_interval(X)
+    assert limits.shape == (1_500, 3, 2)
+    assert fitted.predict_rate_interval(X).shape == (1_500, 3, 2)
+    inside = (limits[:, :, 0] <= p) & (p <= limits[:, :, 1])
+    assert inside.mean() > 0.95  # a probability that is proved off on average lies outside
+
+
+def test_groups_stay_whole() -> None:
+    groups = np.repeat(np.arange(500), 3)
+    model = CalibratedClassifier(LogisticRegression()).fit(X, Y, groups=groups)
+    for one in model.guarantee_.guarantees.values():
+        assert one.statement.groups.counted == 100
+    assert "groups capped at" in model.guarantee_.sentence()
+
+
+def test_without_a_hold_out_nothing_is_proved() -> None:
+    model = CalibratedClassifier(LogisticRegression(), calibration_size=0).fit(X, Y)
+    assert isinstance(model.guarantee_, NoGuarantee)
+
+
+@pytest.mark.parametrize(
+    ("call", "parameter"),
+    [
+        (lambda: CalibratedClassifier(LogisticRegression(), pos_label=1).fit(X, Y), "pos_label"),
+        (lambda: CalibratedClassifier(LogisticRegression()).fit(X, Y, segments=Y % 2), "segments"),
+        (lambda: CalibratedClassifier(LogisticRegression(), BinningCalibrator(2)).fit(X, Y), None),
+        (lambda: CalibratedClassifier(MODEL.predict).fit(X, WORDS), "estimator"),
+        (lambda: CalibratedClassifier(LogisticRegression()).fit(X[:40], [0] * 20 + [1] * 19 + [2]), "y"),
+    ],
+    ids=["pos_label", "segments", "calibrator", "no columns", "a class of one row"],
+)
+def test_what_more_than_two_classes_cannot_have_is_refused(call, parameter) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError)) as refused:
+        call()
+    assert refused.value.parameter == parameter
+
+
+def test_sets_and_decisions_are_for_two_classes(fitted) -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        fitted.predict_set(X)
+    assert refused.value.parameter == "predict_set"
+    with pytest.raises(InvalidTypeError) as refused:
+        decide(fitted, X, cost_false_alarm=1, cost_miss=2)
+    assert refused.value.parameter == "calibrator"
+
+
+def test_one_warning_for_all_classes_that_say_little() -> None:
+    with pytest.warns(WeakGuaranteeWarning) as caught:
+        CalibratedClassifier(LogisticRegression()).fit(X[:120], Y[:120])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.broad
+def test_it_works_in_cross_validation() -> None:
+    scores = cross_val_score(CalibratedClassifier(LogisticRegression()), X, WORDS, cv=2, scoring="neg_log_loss")
+    assert (scores > -0.9).all()
+
+
+@pytest.mark.slow
+def test_the_guarantee_of_all_classes_is_broken_at_most_as_often_as_stated() -> None:
+    """For a model that stores its labels: the nearest neighbour."""
+    rng = np.random.default_rng(3)
+    weights = np.array([[1.5, -1.0, 0.0], [0.0, 1.0, -2.0]])
+
+    def world(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        features = rng.normal(size=(n, 2))
+        rates = softmax(features @ weights + [0.0, 0.5, -1.5], axis=1)
+        labels = (rng.uniform(size=(n, 1)) > rates.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+        return features, labels, rates
+
+    everyone, _, truth = world(6_000)
+    draws = 20
+    level = 0.9
+    broken = 0
+    for _ in range(draws):
+        features, labels, _ = world(400)
+        model = CalibratedClassifier(KNeighborsClassifier(1), cv=2, calibration_size=120, confidence_level=level)
+        p = model.fit(features, labels).predict_proba(everyone)
+        missed = False
+        for column, one in enumerate(model.calibrator_.calibrators_):
+            size = one.partition_.n_regions
+            region = one.partition_.regions_of(np.ascontiguousarray(p[:, column]))
+            rows = np.bincount(region, minlength=size)
+            error = np.bincount(region, truth[:, column] - p[:, column], size) / np.maximum(rows, 1)
+            limits = one.guarantee_.errors
+            off = (error < limits.lower - 0.01) | (error > limits.upper + 0.01)
+            missed |= bool(off[rows > 200].any())
+        broken += missed
+    assert binomtest(broken, draws, 1.0 - level, alternative="greater").pvalue > 1e-3
