@@ -133,10 +133,10 @@ class CalibratedClassifier(
     calibrator, an `AnchoredCalibrator` is fitted to the rows that are held out instead.
 
     **More than two classes**, without a calibrator: each class has its own curve, against the rest. The probabilities
-    of a row are divided by their sum, so they add up to 1, and are then fixed. The rows that are held out prove each class
-    against the rest, at a level of 1 - alpha / L for each of L classes: with probability 1 - alpha, for every class and
-    in every bin of its probability, the average probability is within epsilon of the rate. Where one model is trained,
-    or is fitted already, half of the rows held out, or of all rows, fit the curves, and the other half prove.
+    of a row are divided by their sum, so they add up to 1, and are then fixed. The rows that are held out prove each
+    class against the rest, at a level of 1 - alpha / L for each of L classes: with probability 1 - alpha, for every
+    class and in every bin of its probability, the average probability is within epsilon of the rate. Where one model is
+    trained, or is fitted already, half of the rows held out, or of all rows, fit the curves, and the other half prove.
     `predict_interval` then has shape (n, L, 2). Sets and decisions are for two classes.
 
     Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all others to the
