@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from calibrant.assess.compare_models.model_comparison import ModelComparison as ModelComparison
     from calibrant.assess.compare_models.sequential import SequentialModelComparison as SequentialModelComparison
     from calibrant.assess.decide import Decisions as Decisions
-    from calibrant.assess.decide import NetBenefit as NetBenefit
     from calibrant.assess.decide import decide as decide
-    from calibrant.assess.decide import net_benefit as net_benefit
+    from calibrant.assess.net_benefit import NetBenefit as NetBenefit
+    from calibrant.assess.net_benefit import net_benefit as net_benefit
     from calibrant.assess.plan import Plan as Plan
     from calibrant.assess.plan import plan as plan
     from calibrant.assess.rates.label_counts import RatePlan as RatePlan
@@ -80,8 +80,10 @@ _NAMES = {
     "assess.compare_models.sequential": ("SequentialModelComparison",),
     "assess.decide": (
         "Decisions",
-        "NetBenefit",
         "decide",
+    ),
+    "assess.net_benefit": (
+        "NetBenefit",
         "net_benefit",
     ),
     "assess.plan": (

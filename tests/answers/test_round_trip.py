@@ -121,7 +121,7 @@ def test_file_is_for_readers_too():
     assert promise == {
         "epsilon": SMALL.guarantee_.epsilon,
         "confidence_level": 0.9,
-        "sentence": SMALL.guarantee_.sentence(),
+        "sentence": SMALL.guarantee_.sentence,
         "details": SMALL.guarantee_.details,
     }
 
@@ -208,4 +208,4 @@ def test_a_band_is_saved_like_a_calibrator(tmp_path) -> None:
     save_model(band, tmp_path / "band.json", columns={"score": "p"})
     model = load_model(tmp_path / "band.json")
     np.testing.assert_array_equal(model.predict_interval(scores), band.predict_interval(scores))
-    assert model.written["sentence"] == band.sentence()
+    assert model.written["sentence"] == band.guarantee_.sentence

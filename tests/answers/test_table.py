@@ -235,7 +235,7 @@ def test_onnx_models_carry_the_promise():
     calibrator = worlds.positive_first()
     model = to_onnx(calibrator)
     about = {entry.key: entry.value for entry in model.metadata_props}
-    assert about["guarantee"] == " ".join(calibrator.guarantee_.sentence().split())
+    assert about["guarantee"] == " ".join(calibrator.guarantee_.sentence.split())
     assert calibrator.partition_.fingerprint in about["written_by"]
     assert json.loads(about["classes"]) == ["bad", "good"]
     assert float(about["coverage"]) == 0.95

@@ -241,7 +241,7 @@ def test_text_never_rounds_a_bound_in_its_favour_and_keeps_exact_ones(bound: flo
     assert 0.9 * bound < said <= bound
     if bound in (0.29, 0.1, 0.3, 0.999):
         assert said == bound
-        assert f"on average off by at least {bound}\n" in str(wrong)
+        assert f"on average off by at least {bound}" in wrong.notes
     if bound < 0.5:
         right = replace(report, lower_bound=0.0, upper_bound=bound)
         said = float(right.verdict.removeprefix("proved within ").removesuffix(" (finitely many scores)"))
@@ -311,9 +311,9 @@ def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> Non
     assert strict.verdict.startswith("proved miscalibrated by at least 0.02")
     assert audit(y, scores, tolerance=0.01).verdict.startswith("proved off by more than 0.01, by at least 0.02")
     assert report.verdict == "not proved off by more than 0.2"
-    assert report.sentence().endswith("; this does not prove that the scores are within 0.2.")
-    assert "somewhere off by at least 0.02" in str(report)
-    assert str(report).splitlines()[1].endswith("within the tolerance")
+    assert report.sentence.endswith("; this does not prove that the scores are within 0.2.")
+    assert report.notes[0].startswith("somewhere off by at least 0.02")
+    assert report.notes[0].endswith("within the tolerance")
     for wrong in (-0.1, 1.0, np.nan):
         with pytest.raises(ValueError, match="tolerance must be a number from 0 to below 1; got"):
             audit(y, scores, tolerance=wrong)

@@ -37,7 +37,7 @@ def test_every_column_is_what_it_says(rows) -> None:
     assert result.ece[1] == pytest.approx(ece(y, prediction, strategy="uniform").value)
     fitted = BinningCalibrator(n_bins=8, classes=(0, 1), pos_label=1).fit(scores, y)
     assert result.epsilon[1] == fitted.guarantee_.epsilon
-    assert result.guarantee[1].sentence() == fitted.guarantee_.sentence()
+    assert result.guarantee[1].sentence == fitted.guarantee_.sentence
     assert result.state_bytes[1] == len(json.dumps(fitted.to_dict(), separators=(",", ":")))
     assert result.n_folds == 3
 
@@ -66,7 +66,7 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     )
     assert np.isinf(result.log_loss[1])
     assert " inf " not in str(result)
-    assert "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in str(result)
+    assert "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in result.notes
 
 
 def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None:
@@ -102,23 +102,14 @@ def test_given_calibrators_stay_unfitted(rows) -> None:
 
 def test_table_reads_well_and_becomes_a_frame(rows) -> None:
     result = compare_calibrators(*rows, {"Platt": PlattCalibrator(), "ten bins": BinningCalibrator(10)})
-    text = str(result)
-    assert text.splitlines()[0].split() == [
-        "method",
-        "log",
-        "loss",
-        "Brier",
-        "ECE",
-        "AUC",
-        "guaranteed",
-        "state",
-        "fit",
-        "predict",
-    ]
-    assert "none" in text
-    assert "only the column 'guaranteed' is guaranteed, the others are measured" in text
-    assert text.endswith("fit the chosen method on other rows, or use simultaneous=True")
-    frame = result.to_frame()
+    table, _ = result.tables()
+    text = table.text()
+    assert text.heads == ["method", "log loss", "Brier", "ECE", "AUC", "guaranteed"]
+    assert [row[0] for row in text.rows] == ["as they are", "Platt", "ten bins"]
+    assert text.rows[0][-1] == ""
+    assert table.about in str(result)
+    assert result.notes[0].endswith("fit the chosen method on other rows, or use simultaneous=True")
+    frame = result.to_frame().set_index("method")
     assert list(frame.index) == ["as they are", "Platt", "ten bins"]
     assert frame.loc["ten bins", "epsilon"] == result.epsilon[2]
 
@@ -127,7 +118,7 @@ def test_text_never_shows_a_guarantee_below_the_true_epsilon(rows) -> None:
     result = compare_calibrators(*rows, [BinningCalibrator(10)])
     for epsilon in (0.05804, 0.0421004, 0.07, 0.00012341):
         shown = replace(result, epsilon=np.array([np.nan, epsilon]))
-        said = float(str(shown).splitlines()[2].split()[5])
+        said = float(shown.tables()[0].text().rows[1][5])
         assert epsilon <= said < 1.1 * epsilon
 
 
@@ -139,7 +130,7 @@ def test_simultaneous_guarantees_share_alpha(rows) -> None:
         "9": BinningCalibrator(9, confidence_level=0.8),
     }
     result = compare_calibrators(*rows, contenders, simultaneous=True)
-    assert str(result).endswith("all guarantees hold at once: you may choose by them")
+    assert result.notes == ("all guarantees hold at once: you may choose by them",)
     for place, (bins, alpha) in {2: (5, 0.1), 3: (9, 0.2)}.items():
         fitted = BinningCalibrator(bins, confidence_level=1 - alpha / 2).fit(*rows[::-1])
         assert result.epsilon[place] == pytest.approx(fitted.guarantee_.epsilon, rel=1e-9)
@@ -197,7 +188,7 @@ def test_the_guarantee_names_the_positive_class(rows) -> None:
     y, scores = rows
     words = np.where(np.asarray(y) == 1, "class 1 {n} yes", "no")
     result = compare_calibrators(words, scores, {"bins": BinningCalibrator(n_bins=5)}, pos_label="class 1 {n} yes")
-    assert "the true rate of class 'class 1 {n} yes' is within" in result.guarantee[1].sentence()
+    assert "the true rate of class 'class 1 {n} yes' is within" in result.guarantee[1].sentence
 
 
 def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
@@ -257,10 +248,10 @@ def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
     y, scores = rows
     found = compare_calibrators(np.tile(y, 1).repeat(5), np.repeat(scores, 5), [PlattCalibrator()])
     assert {one.better for one in found.differences} == {"Platt"}
-    assert "proved differences, 95% confidence for all at once:" in str(found)
+    assert "1 other is proved to differ, with 95% confidence for all at once" in found.sentence
     assert found.auc[0] == pytest.approx(found.auc[1], abs=0.01)
     alike = compare_calibrators(y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()})
-    assert "no loss of another method is proved to differ from that of 'a' (95% confidence)" in str(alike)
+    assert "no loss of another method is proved to differ from its own, with 95% confidence" in alike.sentence
     # folds that were given may depend on the labels, and then nothing is proved
     assert compare_calibrators(y, scores, [PlattCalibrator()], KFold(3)).differences == ()
     assert compare_calibrators(y, 10 * scores - 5, [PlattCalibrator()]).differences == ()

@@ -34,7 +34,7 @@ def test_a_region_is_acted_on_only_if_its_whole_interval_is_above_the_break_even
         np.column_stack([found.lower, found.upper]), CALIBRATOR.predict_rate_interval(MIDDLES)
     )
     assert found.counts == {"act": 1, "do not act": 1, "cannot tell": 1}
-    assert "act 1, do not act 1, cannot tell 1" in found.sentence()
+    assert "of 3 rows, act on 1, leave 1 alone; too close to call: 1." in found.sentence
 
 
 def test_costs_follow_from_rates():
@@ -121,9 +121,9 @@ def test_decisions_by_a_guarantee_with_a_caveat_say_that_nothing_is_proved():
     calibrator = BinningCalibrator(2, partition="uniform")
     unbounded = calibrator.fit(scores, scores > 0.5, importance_weight=np.linspace(0.5, 1.0, scores.size))
     found = decide(unbounded, MIDDLES, cost_false_alarm=1, cost_miss=3)
-    assert found.sentence().startswith("Nothing is proved: weight_bound was not given")
-    assert decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3).sentence().startswith("With 90% confidence")
-    assert "Assumed: what the calibrator's guarantee assumes" in found.sentence()
+    assert found.sentence.startswith("Nothing is proved: weight_bound was not given")
+    assert decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3).sentence.startswith("With 90% confidence")
+    assert "Assumed: what the calibrator's guarantee assumes" in found.sentence
 
 
 FAMILY_HISTORY = np.repeat([1.0, 0.0, 1.0, 0.0], [24, 81, 91, 554])
@@ -244,7 +244,7 @@ def test_data_of_any_size_are_counted_by_region():
     assert found.rows.sum() == 2_000
     for name in ("cost", "cost_lower", "cost_upper"):
         assert getattr(found, name) == pytest.approx(getattr(rows, name))
-    assert found.sentence() == rows.sentence()
+    assert found.sentence == rows.sentence
     with pytest.raises(InvalidTypeError, match="segments must be None"):
         decide(calibrator, data, **costs, segments=np.ones(2_000))
 
@@ -303,12 +303,12 @@ def test_the_expected_cost_is_that_of_the_regions_of_these_rows():
         found = decide(calibrator, middles[[region]], cost_false_alarm=1, cost_miss=3)
         assert found.cost_lower <= cost_of_region[region] <= found.cost_upper
         assert not found.cost_lower <= cost_of_region.mean() <= found.cost_upper
-        assert "Given the regions of these rows, the expected cost per row is" in found.sentence()
+        assert "Given the regions of these rows, the expected cost per row is" in found.sentence
 
 
 def test_no_rows_have_no_cost():
     found = decide(CALIBRATOR, [], cost_false_alarm=1, cost_miss=3)
-    assert found.sentence() == "There is no row to decide on."
+    assert found.sentence == "There is no row to decide on."
 
 
 def test_bands_have_a_confidence_of_90_percent_if_none_is_given():

@@ -6,6 +6,7 @@ import pytest
 from calibrant import check, scored
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.errors import InvalidValueError
+from calibrant.text.sentences import render
 
 pa = pytest.importorskip("pyarrow")
 
@@ -80,7 +81,7 @@ def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_cha
     for labels in ({}, {"classes": (0, 1)}):
         (sign,) = group_signs(data, most_rows=500, **labels)
         assert sign.kind == "runs of labels"
-        assert f"the first 500 rows have the same label, and {share:.1%} of all rows have it" in str(sign)
+        assert f"The first 500 rows have the same label, and {share:.1%} of all rows have it" in sign.sentence
     rare = (np.arange(4_000) >= 3_990).astype(int)  # 500 rows without one of ten positives are no sign
     assert group_signs(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500) == ()
     for labels in ({}, {"classes": (0, 1)}):
@@ -161,7 +162,9 @@ def test_check_has_the_signs_of_rows_without_groups() -> None:
     found = check(data)
     assert found.signs == group_signs(data)
     assert [sign.column for sign in found.signs] == ["customer_id"]
-    assert f"A sign that rows belong together: {found.signs[0]}." in str(found)
+    (row,) = found.to_dict()["signs"]
+    assert row["sentence"] == found.signs[0].sentence
+    assert f"A sign that rows belong together: {render(found.signs[0].text)}." in str(found)
     assert check(data, groups="customer_id").signs == ()
     assert check(scored(table, score="p", label="y", group="customer_id")).signs == ()
     assert check(table["y"].to_numpy(zero_copy_only=False), p).signs == ()

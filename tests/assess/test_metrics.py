@@ -255,7 +255,7 @@ def test_scored_data_give_the_numbers_of_arrays(metric) -> None:
 
 def test_estimate_as_text_rounds_its_limits_outwards() -> None:
     estimate = Estimate("l1-ECE", 0.14, 0.12346, 0.15671, 0.999, False, "this", "that")
-    assert str(estimate) == "l1-ECE 0.14 (99.9% valid interval 0.123 to 0.157 for this)"
+    assert str(estimate) == "The l1-ECE is 0.14 (99.9% valid interval 0.123 to 0.157 for this)."
 
 
 def test_reliability_table_refuses_regions_that_are_not_bins_of_one_score() -> None:

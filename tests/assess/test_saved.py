@@ -36,10 +36,11 @@ FOUND = {
 def test_what_was_found_is_read_back(name: str) -> None:
     found = FOUND[name]
     again = read(written(found)).calibrator
-    assert again.to_dict() == found.to_dict()
+    assert again.saved_state() == found.saved_state()
+    assert Threshold.from_dict(found.to_dict()) == found
     assert found.read == ()
     assert again.read == ("counts", "thresholds")
-    assert again.sentence() == f"{found.sentence()} Read from a file, not recomputed from the rows: counts, thresholds."
+    assert again.sentence == f"{found.sentence} Read from a file, not recomputed from the rows: counts, thresholds."
 
 
 EDITS: dict[str, tuple[str, tuple[Any, ...], Any]] = {

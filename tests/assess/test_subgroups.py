@@ -165,9 +165,9 @@ def test_a_planted_subgroup_is_found_named_and_measured_and_its_relatives_are_fo
     assert finding.also, "smokers, and smokers of one sex, are off too"
     assert "smoker = True" in finding.also
     assert finding.rate_limit == pytest.approx(finding.tested_score + finding.error)
-    assert f"predicted {finding.tested_score:.3f}".rstrip("0") in finding.sentence
+    assert f"predicted {finding.tested_score:.3f}".rstrip("0") in finding.text
     assert 0.15 < found.subgroups_upper_bound < 0.25
-    assert finding.sentence.rstrip(".") in str(found)
+    assert finding.text.rstrip(".") in str(found)
 
 
 @pytest.mark.broad
@@ -305,7 +305,7 @@ def test_rare_rates_are_said_as_ratios_too():
     finding = found.subgroups[0]
     assert finding.subgroup == "old = True"
     assert 2.0 < finding.ratio_limit < 4.0
-    assert "times as large" in finding.sentence
+    assert "times as large" in finding.text
     low, high = found.by_attributes.ratio_bounds
     assert low < 1.0 < 4.0 < high < 6.0
     assert "times the predicted" in found.by_attributes.sentence

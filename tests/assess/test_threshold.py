@@ -25,7 +25,7 @@ def test_segments_share_the_budget_and_keep_their_own_thresholds():
     assert (first.segment, second.segment) == ("a", "b")
     assert first.threshold < second.threshold
     assert found.predict([0.6, 0.6, 0.6], ["a", "b", "c"]).tolist() == [True, False, False]
-    assert "in segment 'a'" in found.sentence()
+    assert "in segment 'a'" in found.sentence
     with pytest.raises(InvalidTypeError, match=r"use \.cuts"):
         _ = found.threshold
     with pytest.raises(InvalidTypeError, match="segments must be given"):
@@ -125,7 +125,7 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     assert found.max_group_size == 3
     assert found.assumptions == ("groups are independent draws from one population",)
     assert found.seed == 0
-    assert "A group counts as at most 3 rows." in found.sentence()
+    assert "A group counts as at most 3 rows." in found.sentence
     assert all(cut.threshold is not None for cut in found.cuts)
     assert Threshold.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     table = pa.table({"p": scores, "y": y, "g": groups, "s": segments})
@@ -149,6 +149,6 @@ def test_the_next_number_above_a_short_score_is_told_by_that_score():
         found = threshold(y, scores, **{target: 0.8})
         under = math.nextafter(found.threshold, 0.0)
         assert under in scores
-        assert f"score {sign} {under!r}" in found.sentence()
-        assert f"threshold > {under!r}, from" in str(found)
+        assert f"score {sign} {under!r}" in found.sentence
+        assert found.tables()[0].columns["score"] == [f"> {under!r}"]
         assert found.to_dict()["cuts"][0]["threshold"] == found.threshold > under

@@ -50,7 +50,7 @@ def test_an_impossible_target_is_said_to_be_one():
     assert found.threshold is None
     assert found.labels_needed is None
     assert found.reason.endswith("no threshold looks good enough, so more labels like these will hardly help")
-    assert "cannot be proved" in found.sentence()
+    assert "cannot be proved" in found.sentence
     assert not found.predict(scores).any()
 
 
@@ -82,7 +82,7 @@ def test_labels_needed_are_more_than_the_rows_or_not_told(n):
             if "more labels may be enough" in found.reason:
                 untold += 1
                 assert found.labels_needed is None
-                assert "labels would probably be enough" not in found.sentence()
+                assert "labels would probably be enough" not in found.sentence
     assert told if n == 1_000 else untold
 
 

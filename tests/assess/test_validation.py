@@ -247,7 +247,7 @@ def test_grades_whose_rows_are_without_weight_are_left_out():
 
 
 def test_the_table_names_what_a_calibrated_score_has(rows) -> None:
-    table = validation_table(*rows, n_draws=19).table
+    table = validation_table(*rows, n_draws=19).tables()[0].text()
     assert table.heads[3] == "of a calibrated score"
     ideals = {row[0]: row[3] for row in table.rows}
     calibrated = {"expected / observed": "1", "slope": "1", "intercept": "0", "intercept, slope 1": "0"}

@@ -335,8 +335,8 @@ def test_the_sentence_states_the_average_only_where_it_says_more():
     stated = "On average over the population"
     for labels, says_more in ((y, False), (np.zeros(200), False)):
         guarantee = AnchoredCalibrator(classes=(0, 1)).fit(scores, labels).guarantee_
-        assert (stated in guarantee.sentence()) is (guarantee.average_epsilon < guarantee.stated.epsilon) is says_more
-    assert stated in AnchoredCalibrator().fit(*draw(10_000)).guarantee_.sentence()
+        assert (stated in guarantee.sentence) is (guarantee.average_epsilon < guarantee.stated.epsilon) is says_more
+    assert stated in AnchoredCalibrator().fit(*draw(10_000)).guarantee_.sentence
 
 
 def test_the_largest_score_of_a_range_is_a_cell_of_its_own() -> None:

@@ -49,7 +49,7 @@ def mixed_groups(rng, n_groups):
 def test_promises_about_independent_rows_draw_one_row_of_each_group(rows, calibrator):
     scores, y, groups = rows
     fitted = clone(calibrator).fit(scores, y, groups=groups)
-    said = fitted.sentence() if isinstance(fitted, MonotoneBand) else fitted.guarantee_.__str__()
+    said = str(fitted.guarantee_)
     assert "a row drawn at random from a new group, and every group counts the same" in said
     streams = isinstance(fitted, OnlineCalibrator)  # each of which has a seed of its own
     drawn = one_of_each(read_rows(scores, y, groups=groups), fitted._stream.seed if streams else 0)
@@ -57,7 +57,7 @@ def test_promises_about_independent_rows_draw_one_row_of_each_group(rows, calibr
     alone = clone(calibrator).fit(scores[drawn], y[drawn])
     scored_too = alone if streams else clone(calibrator).fit(read_rows(scores, y, groups=groups))
     read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
-    assert (read.sentence() if isinstance(read, MonotoneBand) else unmarked(read.guarantee_)) == said
+    assert unmarked(read.guarantee_) == said
     for other in (alone, scored_too, read):
         for method in ("predict", "predict_interval", "predict_multiprobability", "predict_p_value"):
             if hasattr(fitted, method):
@@ -192,9 +192,9 @@ def test_weighted_groups_in_other_calibrators(rows):
     scores, y, groups = rows
     beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}
     scaled = ScalingBinningCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
-    assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.sentence()
+    assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.sentence
     curve = AnchoredCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
-    assert "Each row counts by its importance weight; a group counts by at most" in curve.guarantee_.sentence()
+    assert "Each row counts by its importance weight; a group counts by at most" in curve.guarantee_.sentence
     read = AnchoredCalibrator.from_dict(json.loads(json.dumps(curve.to_dict())))
     assert unmarked(read.guarantee_) == str(curve.guarantee_)
     assert read.predict_interval(scores).tolist() == curve.predict_interval(scores).tolist()

@@ -33,7 +33,7 @@ def test_small_segments_are_pooled_by_default_and_the_promise_is_not_vacuous(kin
     assert pooled.guarantee_.epsilon < 0.2 < 0.5 < each.guarantee_.epsilon
     assert not pooled.guarantee_.is_weak
     assert each.partition_.segments == tuple(np.unique(SEGMENTS))
-    (remark,) = pooled.guarantee_.remarks
+    (remark,) = pooled.guarantee_.notes
     assert remark.startswith('37 segments share the regions of "other", as do segments not seen: s03, s04, ')
 
 
@@ -54,7 +54,7 @@ def test_without_small_segments_nothing_is_pooled_and_a_segment_not_seen_is_refu
     large = np.where(SCORES * 1000 % 1 < 0.5, "a", "b")
     fitted = BinningCalibrator().fit(SCORES, Y, segments=large)
     assert fitted.partition_.segments == ("a", "b")
-    assert fitted.guarantee_.remarks == ()
+    assert fitted.guarantee_.notes == ()
     with pytest.raises(InvalidValueError, match="segments must be among those seen in fit"):
         fitted.predict([0.5], segments=["c"])
 
@@ -77,7 +77,7 @@ def test_a_table_gives_the_bins_and_counts_of_arrays(kind, options):
     far = kind(**options).fit(scored(table, score="p", label="y", segment="g", progress=False))
     assert far.partition_ == near.partition_
     assert far.tally_ == near.tally_
-    assert far.guarantee_.remarks == near.guarantee_.remarks
+    assert far.guarantee_.notes == near.guarantee_.notes
     applied = far.apply(scored(table.slice(0, 50), score="p", segment="g", progress=False)).read_all()
     assert np.array_equal(applied["calibrated"], near.predict(SCORES[:50], segments=SEGMENTS[:50]))
 
@@ -118,7 +118,7 @@ def test_saved_and_loaded_the_rest_stays(tmp_path):
     save_model(fitted, tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
     assert loaded.calibrator.partition_ == fitted.partition_
-    assert loaded.calibrator.guarantee_.remarks == fitted.guarantee_.remarks
+    assert loaded.calibrator.guarantee_.notes == fitted.guarantee_.notes
     unseen = np.array(["new"] * 50)
     assert np.array_equal(loaded.predict(SCORES[:50], segments=unseen), fitted.predict(SCORES[:50], segments=unseen))
 

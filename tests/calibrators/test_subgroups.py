@@ -63,8 +63,8 @@ def test_the_guarantee_is_a_table_of_subgroups(fitted):
     assert table.columns["n_rows"][0] == guarantee.n_rows == 3_000
     assert guarantee.epsilon == max(table.columns["epsilon"])
     assert (guarantee.counts >= 0.05 * 3_000).all()
-    assert f"in each of {len(table)} subgroups" in guarantee.sentence()
-    assert len(guarantee.sentence().split()) <= 35
+    assert f"in each of {len(table)} subgroups" in guarantee.sentence
+    assert len(guarantee.sentence.split()) <= 35
     assert guarantee.is_proved
     assert "region missing" in guarantee.regions
 

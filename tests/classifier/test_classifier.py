@@ -309,5 +309,5 @@ def test_groups_of_a_grid_search_reach_the_calibrator_by_metadata_routing_alone(
         if routed:
             model.set_fit_request(groups=True)
         search = GridSearchCV(model, {"estimator__C": [0.1, 1.0]}, cv=GroupKFold(3)).fit(features, y, groups=customer)
-    said = search.best_estimator_.guarantee_.sentence()
+    said = search.best_estimator_.guarantee_.sentence
     assert ("if new groups are i.i.d." in said) is routed

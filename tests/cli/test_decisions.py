@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import decide, load_model, threshold
-from calibrant.text.sentences import sentence
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -29,7 +28,7 @@ def test_thresholds_are_those_of_python(rows: dict[str, np.ndarray], folder: Pat
     found = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8", "-o", "t.json", "--json").json
     expected = threshold(rows["y"], rows["p"], precision=0.8)
     assert found["cuts"][0]["threshold"] == expected.threshold
-    assert found["sentence"] == expected.sentence()
+    assert found["sentence"] == expected.sentence
     saved = load_model(folder / "t.json")
     assert saved.calibrator == expected
     assert saved.columns["score"] == "p"
@@ -52,7 +51,7 @@ def test_segments_and_two_sides(calibrant: Any) -> None:
         (0, "precision"), (0, "npv"), (1, "precision"), (1, "npv"),
     ]  # fmt: skip
     told = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.7", "--npv", "0.7", "--segment", "g").out
-    assert "precision, 0" in told
+    assert len(re.findall(r"^[01] +precision", told, re.M)) == 2
 
 
 @pytest.mark.usefixtures("rows")
@@ -116,7 +115,7 @@ def test_decisions_are_those_of_python(rows: dict[str, np.ndarray], folder: Path
     costs = ("--cost-false-alarm", "1", "--cost-miss", "3")
     found = calibrant("decide", "m.json", "rows.parquet", *costs, "-o", "out.parquet", "--json").json
     expected = decide(load_model(folder / "m.json").calibrator, rows["p"], cost_false_alarm=1, cost_miss=3)
-    assert found["actions"] == expected.counts
+    assert found["counts"] == expected.counts
     assert (found["cost"], found["cost_lower"], found["cost_upper"]) == pytest.approx(
         (expected.cost, expected.cost_lower, expected.cost_upper)
     )
@@ -124,7 +123,7 @@ def test_decisions_are_those_of_python(rows: dict[str, np.ndarray], folder: Path
     assert written.column_names == ["p", "y", "g", "action", "rate_lower", "rate_upper"]
     assert written["action"].to_pylist() == expected.action.tolist()
     told = calibrant("decide", "m.json", "rows.parquet", *costs, "-o", "out.csv").out
-    assert "The break-even rate is 0.25" in told
+    assert "cost the same, is 0.25" in " ".join(told.split())
     assert (folder / "out.csv").read_text().startswith("p,y,g,action,")
 
 
@@ -148,7 +147,7 @@ def test_decide_refuses_scores_of_another_scale_and_counts_rows_that_it_does_not
     assert answer.code == 2
     assert "as the model was fitted on scores from" in answer.err
     found = calibrant(*arguments, "--allow-out-of-range", "--json").json
-    assert (found["rows"], found["refused"], found["proved"]) == (20, 1, True)
+    assert (found["n_rows"], found["n_refused"], found["is_proved"]) == (20, 1, True)
     assert "1 row without a decision" in calibrant(*arguments, "--allow-out-of-range").out.replace("\n", " ")
 
 
@@ -184,8 +183,8 @@ def test_reports_say_what_the_commands_say(rows: dict[str, np.ndarray], folder: 
     page = (folder / "t.html").read_text()
     expected = threshold(rows["y"], rows["p"], precision=0.7, npv=0.7, segments=names)
     body = html.unescape(page)
-    assert all(f"{sentence(cut.sentence())}</p>" in body for cut in expected.cuts)
-    assert f"{len(expected.cuts)} of {len(expected.cuts)} targets are proved, all at once with 90% confidence." in body
+    assert f"{expected.sentence}</p>" in body
+    assert f"{len(expected.cuts)} of {len(expected.cuts)}</span>" in body
     assert all(repr(cut.threshold) in page for cut in expected.cuts)
     assert "nan" not in "".join(re.findall(r' d="([^"]*)"', page))
     answer = calibrant("compare-models", "named.parquet", "--score", "p", "--score", "q", "--label", "y", "-o", "c.txt")
@@ -196,7 +195,8 @@ def test_a_month_is_called_a_month(rows: dict[str, np.ndarray], folder: Path, ca
     days = np.datetime64("2024-01-01") + np.arange(3_000) // 50
     pq.write_table(pa.table({"p": rows["p"] ** 2, "y": rows["y"], "day": days}), folder / "days.parquet")
     told = calibrant("audit", "days.parquet", *COLUMNS, "--time", "day").out
-    assert "in month '2024-" in told.replace("\n ", "")
+    assert re.search(r"^month +low", told, re.M)
+    assert re.search(r"^2024-\d\d ", told, re.M)
     assert "segment" not in told
 
 
@@ -257,7 +257,7 @@ def test_quiet_prints_the_answer_alone(rows: dict[str, np.ndarray], folder: Path
 @pytest.mark.usefixtures("rows")
 def test_all_rows_of_a_fit_are_accounted_for(calibrant: Any) -> None:
     command = ("fit", "rows.parquet", *COLUMNS, "--method", "binning", "--bins", "4", "--pilot", "none")
-    assert calibrant(*command, "--json").json["guarantee"]["rows"] == 2_997
+    assert calibrant(*command, "--json").json["guarantee"]["n_rows"] == 2_997
     assert "3 rows of 3,000 are edges of bins, not counted." in calibrant(*command).out
 
 

@@ -21,8 +21,8 @@ class TestFit:
         expected = AnchoredCalibrator(n_bins=8).fit(table["p"].to_numpy(), table["y"].to_numpy())
         assert answer.code == 0
         assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
-        assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence()
-        assert [region["rows"] for region in answer.json["guarantee"]["regions"]] == expected.tally_.counts.tolist()
+        assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence
+        assert [region["counts"] for region in answer.json["guarantee"]["regions"]] == expected.tally_.counts.tolist()
         saved = load_model(folder / "model.json")
         assert saved.calibrator.tally_ == expected.tally_
         assert saved.columns == {"score": "p", "label": "y"}
@@ -50,7 +50,7 @@ class TestFit:
         low, _, high, off, _, least, _, most = row.split()[-8:]
         assert region["relative_lower"] - 0.01 < float(least) <= region["relative_lower"]
         assert region["relative_upper"] <= float(most) < region["relative_upper"] + 0.01
-        assert region["epsilon"] <= float(off) < 1e-3
+        assert region["radius"] <= float(off) < 1e-3
         assert 0 < float(low) <= region["lower"]
         assert region["upper"] <= float(high) < 1e-4
 
@@ -74,7 +74,7 @@ class TestFit:
     ) -> None:
         fitted = calibrant("fit", "scores.csv", *COLUMNS, *options, "-o", "model.json", "--json")
         assert fitted.code == 0, fitted.err
-        assert fitted.json["guarantee"]["proved"]
+        assert fitted.json["guarantee"]["is_proved"]
         for file in ("scores.csv", "scores.parquet"):
             answer = calibrant("verify", "model.json", file, "--json")
             assert answer.code == 0, answer.out
@@ -97,7 +97,7 @@ class TestFit:
     ) -> None:
         answer = calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", "--json")
         assert answer.code == 0, answer.err
-        assert answer.json["guarantee"]["proved"] is False
+        assert answer.json["guarantee"]["is_proved"] is False
         assert answer.json["guarantee"]["epsilon"] is None
         verified = calibrant("verify", "model.json", "scores.csv")
         assert verified.code == 1

@@ -138,7 +138,7 @@ def test_what_was_learned_is_compared(
     from calibrant import ScoreCalibrator
 
     content["promise"]["epsilon"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.epsilon
-    content["promise"]["sentence"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.sentence()
+    content["promise"]["sentence"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.sentence
     (folder / "model.json").write_text(pretty({**content, "checksum": checksum_of(content)}))
     answer = calibrant("verify", "model.json", "scores.csv", "--json")
     assert answer.code == 1

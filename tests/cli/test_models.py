@@ -26,19 +26,19 @@ def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant:
     found = calibrant("compare-models", "two.parquet", *COLUMNS, "--seed", "0", "--json").json
     expected = compare_models(rows["y"], {name: rows[name] for name in ("new", "old")}, random_state=0)
     assert found["differences"] == expected.to_dict()["differences"]
-    assert found["rows_compared"] == 3_000
+    assert found["n_rows"] == 3_000
     told = calibrant("compare-models", "two.parquet", *COLUMNS).out
-    assert told.startswith("'new' is better than 'old'.")
+    assert told.startswith("'new' is better than 'old', with 95% confidence")
     assert "proved" in told
     assert "asymptotic" in told
     assert "nan" not in told.lower().replace("names", "")
-    assert "The losses say which model is better, not AUC." in " ".join(told.split())
+    assert "the losses say which model is better, not AUC" in " ".join(told.split())
 
 
 def test_a_sample_has_the_same_rows_for_all_models(rows: dict[str, np.ndarray], calibrant: Any) -> None:
     found = calibrant("compare-models", "two.parquet", *COLUMNS, "--most-rows", "500", "--json").json
     assert found["best"] is None or found["best"] == "new"
-    assert 400 < found["rows_compared"] < 600
+    assert 400 < found["n_rows"] < 600
     brier = {one["model"]: one["brier"] for one in found["models"]}
     assert brier["new"] < 0.2  # rows of another sample than the labels would make it 1/3
 

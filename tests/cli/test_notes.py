@@ -37,8 +37,8 @@ class TestTies:
         answer = calibrant("fit", "tied.parquet", *WORDS, *OWN, "-o", "model.json")
         assert TIES in joined(answer.out)
         place = answer.out.index("note: scores are tied")
-        assert answer.out.index("With 90% confidence") < place < answer.out.index("true rate lies in")
-        found = calibrant("fit", "tied.parquet", *WORDS, *OWN, "--json").json["guarantee"]["remarks"]
+        assert answer.out.index("With 90% confidence") < answer.out.index("true rate lies in") < place
+        found = calibrant("fit", "tied.parquet", *WORDS, *OWN, "--json").json["guarantee"]["notes"]
         assert len(found) == 1
         assert found[0].endswith(TIES)
         quiet = calibrant("fit", "tied.parquet", *WORDS, *OWN, "--quiet")
@@ -53,15 +53,15 @@ class TestTies:
         assert "The guarantee of model.json: With 90% confidence" in joined(answer.out)
         assert TIES in joined(answer.out)
         found = calibrant(*audited, "--overwrite", "--json").json["guarantee"]
-        assert found["remarks"][0].endswith(TIES)
+        assert found["notes"][0].endswith(TIES)
         assert calibrant("audit", "tied.parquet", *WORDS, "--json").json["guarantee"] is None
         assert TIES in joined(calibrant("verify", "model.json", "tied.parquet").out)
-        assert calibrant("verify", "model.json", "tied.parquet", "--json").json["remarks"] == found["remarks"]
+        assert calibrant("verify", "model.json", "tied.parquet", "--json").json["notes"] == found["notes"]
 
     @pytest.mark.broad
     def test_the_advice_is_followed_without_a_note(self, tied: Path, calibrant: Any) -> None:
         answer = calibrant("fit", "tied.parquet", *WORDS, "--pilot", "auto", "--json")
-        assert answer.json["guarantee"]["remarks"] == []
+        assert answer.json["guarantee"]["notes"] == []
         assert calibrant("fit", "tied.parquet", *WORDS, "--json").json["guarantee"] == answer.json["guarantee"]
 
     @pytest.mark.broad
@@ -176,7 +176,7 @@ class TestRowsWithoutLimits:
         (folder / "few.csv").write_text("p,y\n0.1,0\n0.2,1\n0.9,1\n0.8,0\n")
         options = ("--bins", "1", "--interval", "hoeffding", "-o", "few.json", "--json")
         fitted = calibrant("fit", "few.csv", *COLUMNS, *options).json["guarantee"]["regions"][0]
-        assert (fitted["rows"], fitted["lower"], fitted["upper"]) == (4, 0.0, 1.0)
+        assert (fitted["counts"], fitted["lower"], fitted["upper"]) == (4, 0.0, 1.0)
         answer = calibrant("apply", "few.json", "few.csv", "-o", "out.csv")
         assert "4 rows are in regions with too few calibration rows" in answer.err
         assert "placeholder" not in answer.err
@@ -214,6 +214,6 @@ class TestCompare:
 def test_models_say_the_same_when_they_are_read_again(tied: Path, calibrant: Any) -> None:
     """What is told is the guarantee's own, not a thing of the moment."""
     answer = calibrant("fit", "tied.parquet", *WORDS, *OWN, "-o", "model.json", "--json")
-    remarks = load_model(tied / "model.json").calibrator.guarantee_.remarks
-    assert len(remarks) == len(answer.json["guarantee"]["remarks"]) == 1
-    assert "pilot='auto'" in remarks[0]
+    notes = load_model(tied / "model.json").calibrator.guarantee_.notes
+    assert len(notes) == len(answer.json["guarantee"]["notes"]) == 1
+    assert "pilot='auto'" in notes[0]

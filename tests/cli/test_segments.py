@@ -22,7 +22,7 @@ def test_small_segments_are_pooled_said_saved_and_verified(folder, calibrant):
     assert fitted.code == 0, fitted.err
     named = {region["region"].partition(":")[0] for region in fitted.json["guarantee"]["regions"]}
     assert named == {"north", "south", "other"}
-    assert any('10 segments share the regions of "other"' in text for text in fitted.json["guarantee"]["remarks"])
+    assert any('10 segments share the regions of "other"' in text for text in fitted.json["guarantee"]["notes"])
     assert calibrant("verify", "model.json", "rows.parquet").code == 0
     assert calibrant("apply", "model.json", "rows.parquet", "-o", "out.csv").code == 0
     each = calibrant("fit", "rows.parquet", *FIT, "--segment", "g", "--min-rows", "none", "--json")

@@ -49,7 +49,7 @@ def test_fit_skips_counts_and_tells(source: str, method: str, folder: Path, pend
     assert answer["fingerprint"] == kept["fingerprint"]
     assert answer["guarantee"]["regions"] == kept["guarantee"]["regions"]
     assert kept["skipped_rows"] == 0
-    assert NOTE in (*answer["notes"], *answer["guarantee"]["remarks"])
+    assert NOTE in (*answer["notes"], *answer["guarantee"]["notes"])
     for quiet in ((), ("--quiet",)):
         told = calibrant("fit", source, *fit, "--skip-missing", *quiet)
         assert told.out.count(f"note: {NOTE}") == 1
@@ -59,7 +59,7 @@ def test_fit_skips_counts_and_tells(source: str, method: str, folder: Path, pend
 def test_audit_tells_in_text_json_and_report(folder: Path, pending: pa.Table, calibrant: Any) -> None:
     kept = calibrant("audit", "kept.parquet", *COLUMNS, "--json").json
     answer = calibrant("audit", "pending.csv", *COLUMNS, "--skip-missing", "--json").json
-    assert (answer["rows"], answer["skipped_rows"]) == (kept["rows"], SKIPPED)
+    assert (answer["n_rows"], answer["n_skipped"]) == (kept["n_rows"], SKIPPED)
     assert (answer["lower_bound"], answer["findings"]) == (kept["lower_bound"], kept["findings"])
     assert any(
         "whether a row's label is missing does not depend on the label" in text for text in answer["assumptions"]
@@ -73,8 +73,8 @@ def test_audit_tells_in_text_json_and_report(folder: Path, pending: pa.Table, ca
 @pytest.mark.broad
 def test_compare_tells(pending: pa.Table, calibrant: Any) -> None:
     answer = calibrant("compare", "pending.parquet", *COLUMNS, "--folds", "2", "--skip-missing", "--json").json
-    assert (answer["rows"], answer["skipped_rows"]) == (pending.num_rows - SKIPPED, SKIPPED)
-    assert answer["rows_compared"] == answer["rows"]
+    assert (answer["n_in_data"], answer["n_skipped"]) == (pending.num_rows - SKIPPED, SKIPPED)
+    assert answer["n_rows"] == answer["n_in_data"]
     told = calibrant("compare", "pending.csv", *COLUMNS, "--folds", "2", "--skip-missing", "--most-rows", "500")
     assert NOTE in told.out
 
@@ -84,7 +84,7 @@ def test_verify_skips_as_fit_did(folder: Path, pending: pa.Table, calibrant: Any
     assert calibrant("fit", "pending.csv", *COLUMNS, "--bins", "5", "--skip-missing", "-o", "m.json").code == 0
     answer = calibrant("verify", "m.json", "pending.parquet", "--json")
     assert answer.code == 0
-    assert answer.json["remarks"] == [NOTE]
+    assert answer.json["notes"] == [NOTE]
     (rows,) = (check["text"] for check in answer.json["checks"] if check["name"] == "rows")
     assert rows == f"{pending.num_rows - SKIPPED:,}; {NOTE}"
     assert calibrant("fit", "kept.parquet", *COLUMNS, "--bins", "5", "-o", "kept.json").code == 0

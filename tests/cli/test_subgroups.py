@@ -38,18 +38,18 @@ def test_subgroups_are_audited_and_decide_the_exit_code(calibrant: Callable, off
 
 def test_the_json_has_findings_and_all_subgroups(calibrant: Callable, off: Path):
     options = ("--score", "p", "--label", "y", "--attribute", "old", "--order", "1", "--min-share", "0.1", "--json")
-    found = calibrant("audit", off, *options).json["subgroups"]
+    found = calibrant("audit", off, *options).json["by_attributes"]
     assert {one["subgroup"] for one in found["findings"]} == {"old = True", "old = False"}
     assert [one["subgroup"] for one in found["subgroups"]] == ["all rows", "old = False", "old = True"]
     assert (found["order"], found["min_share"], found["target"]) == (1, 0.1, "rows")
-    assert calibrant("audit", off, "--score", "p", "--label", "y", "--json").json["subgroups"] is None
+    assert calibrant("audit", off, "--score", "p", "--label", "y", "--json").json["by_attributes"] is None
 
 
 def test_subgroups_go_with_periods_of_time(calibrant: Callable, off: Path):
     options = ("--score", "p", "--label", "y", "--attribute", "old", "--json")
     months = calibrant("audit", off, *options, "--time", "day").json
     assert months["within_segments"] is not None
-    assert months["subgroups"] == calibrant("audit", off, *options).json["subgroups"]
+    assert months["by_attributes"] == calibrant("audit", off, *options).json["by_attributes"]
 
 
 def test_an_attribute_must_be_a_column_and_not_the_label(calibrant: Callable, off: Path):

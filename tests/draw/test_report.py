@@ -100,7 +100,7 @@ def test_a_classifier_is_shown_by_its_guarantee() -> None:
     from sklearn.linear_model import LogisticRegression
 
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(SCORES[:, None], Y)
-    assert model.guarantee_.sentence() in read(Report(AUDIT, model).html).text
+    assert model.guarantee_.sentence in read(Report(AUDIT, model).html).text
 
 
 def test_three_verdicts_have_three_headlines() -> None:
@@ -115,7 +115,7 @@ def test_three_verdicts_have_three_headlines() -> None:
         "Proved miscalibrated",
         f"Proved miscalibrated by at least {least}, with 95% confidence, from 6,000 rows.",
     ]
-    assert headline(AUDIT)[1] == AUDIT.sentence()
+    assert headline(AUDIT)[1] == AUDIT.sentence
     calibrated = rng.uniform(size=6_000) < SCORES
     tag, text = headline(audit(calibrated, SCORES))
     assert tag == "No evidence"
@@ -148,7 +148,7 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
 
 
 def test_the_promise_is_the_guarantees_own_sentence() -> None:
-    assert CALIBRATOR.guarantee_.sentence() in read(Report(AUDIT, CALIBRATOR).html).text
+    assert CALIBRATOR.guarantee_.sentence in read(Report(AUDIT, CALIBRATOR).html).text
     assert "No calibrator was given" in Report(AUDIT).html
 
 

@@ -68,7 +68,7 @@ def test_a_rate_of_rows_outside_the_limits_is_told(kind):
     assert share == pytest.approx(100 * facts.above_cap, abs=0.06)
     assert facts.above_cap > 0.5
     assert facts.farthest == pytest.approx(0.9 - y.mean(), abs=0.1)
-    assert any("lies outside the limits" in text for text in found.remarks)
+    assert any("lies outside the limits" in text for text in found.notes)
     again = type(fitted).from_dict(fitted.to_dict()) if hasattr(fitted, "from_dict") else fitted
     assert again.guarantee_.explanation.startswith(found.explanation)
 
@@ -112,10 +112,10 @@ def test_thresholds_measure_what_they_prove(target):
     assert share.value >= level
     assert share.lower == level
     assert found.above_cap > 0.5
-    assert re.search(r"at most 1 row; [\d.]+% of the rows counted are above that\.$", found.sentence())
+    assert re.search(r"at most 1 row; [\d.]+% of the rows counted are above that\.$", found.sentence)
     assert len(caps) == (target in ("precision", "npv"))  # giants have their scores like all others
     again = type(found).from_dict(found.to_dict())
-    assert again.sentence().startswith(found.sentence())
+    assert again.sentence.startswith(found.sentence)
 
 
 def test_shares_at_a_threshold_count_groups_up_to_the_cap():

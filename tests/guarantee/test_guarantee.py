@@ -177,28 +177,22 @@ def test_to_frame_has_one_row_per_region() -> None:
     assert len(frame) == 2
 
 
-def test_a_frame_without_pandas_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(ImportError, match="install pandas, or read the fields"):
-        guarantee([100], [10]).to_frame()
-
-
 def test_to_dict_is_plain_json() -> None:
     one = guarantee([100, 200], [10, 20], positive_label=np.str_("yes"))
     read = json.loads(json.dumps(one.to_dict()))
-    assert read["sentence"] == one.sentence()
+    assert read["sentence"] == one.sentence
     assert read["epsilon"] == one.epsilon
     assert (read["stated_epsilon"], read["stated_mass"]) == (one.stated.epsilon, one.stated.mass)
-    assert (read["positive_label"], read["rows"]) == ("yes", 300)
+    assert (read["positive_label"], read["n_rows"]) == ("yes", 300)
     assert read["assumptions"] == list(one.assumptions)
     assert read["regions"][1] == {
         "region": "[0.5, 1]",
-        "rows": 200,
+        "counts": 200,
         "positives": 20,
-        "calibrated": 0.1,
+        "value": 0.1,
         "lower": one.lower[1],
         "upper": one.upper[1],
-        "epsilon": one.radius[1],
+        "radius": one.radius[1],
         "relative_lower": one.lower[1] / one.value[1],
         "relative_upper": one.upper[1] / one.value[1],
     }

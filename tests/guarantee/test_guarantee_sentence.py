@@ -19,7 +19,7 @@ def test_an_empty_region_predicts_one_half_and_says_so() -> None:
     assert (empty.value[0], empty.lower[0], empty.upper[0]) == (0.5, 0.0, 1.0)
     assert empty.epsilon == 0.5
     assert empty.is_vacuous
-    assert "1 of 2 regions hold no row" in empty.remarks[0]
+    assert "1 of 2 regions hold no row" in empty.notes[0]
     assert "says almost nothing yet" in str(empty)
 
 
@@ -35,12 +35,12 @@ def test_an_epsilon_of_a_quarter_is_little_and_one_below_it_is_not() -> None:
 def test_sentence_never_promises_more_than_is_proved() -> None:
     for k in range(28, 501, 7):  # below 5 %, relative limits are stated
         one = guarantee([500] * 4, [k] * 4)
-        stated = float(one.sentence().split("within ")[1].split(" of the prediction")[0])
+        stated = float(one.sentence.split("within ")[1].split(" of the prediction")[0])
         assert one.epsilon <= stated < one.epsilon + 0.001
 
 
 def test_sentence_names_confidence_regions_label_and_assumption() -> None:
-    text = guarantee([500] * 4, [100] * 4, confidence_level=0.95, positive_label="fraud").sentence()
+    text = guarantee([500] * 4, [100] * 4, confidence_level=0.95, positive_label="fraud").sentence
     for phrase in ("95% confidence", "in each of 4 bins", "class 'fraud'", "if new rows are i.i.d. with these"):
         assert phrase in text
 
@@ -58,9 +58,9 @@ def test_ties_that_make_small_regions_are_remarked_upon() -> None:
     rng = np.random.default_rng(3)
     scores = np.round(rng.uniform(size=2000), 3)
     one = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=2000) < scores).guarantee_
-    assert any("pilot='auto'" in remark for remark in one.remarks)
+    assert any("pilot='auto'" in remark for remark in one.notes)
     split = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(scores, rng.uniform(size=2000) < scores)
-    assert not split.guarantee_.remarks
+    assert not split.guarantee_.notes
     assert split.guarantee_.epsilon < one.epsilon
 
 
@@ -92,14 +92,14 @@ def test_a_segment_name_is_printed_as_it_is() -> None:
 
 def test_details_are_the_sentence_its_scope_and_the_assumptions() -> None:
     found = guarantee([500] * 4, [100] * 4)
-    assert found.sentence() == (
+    assert found.sentence == (
         "With 90% confidence, if new rows are i.i.d. with these: in each of 4 bins the true rate of class 1 is within "
         "0.044 of the prediction."
     )
     said, assumed = str(found).split("\n")
     assert str(found) == found.details
     assert said == (
-        f"{found.sentence()} This holds for every distribution of the data, if future rows are drawn like the 2,000 "
+        f"{found.sentence} This holds for every distribution of the data, if future rows are drawn like the 2,000 "
         "calibration rows."
     )
     assert assumed == (
@@ -140,7 +140,7 @@ def test_more_regions_than_bins_are_explained() -> None:
     grouped = BinningCalibrator(n_bins=5, partition="uniform").fit(scores, y, segments=groups)
     assert "The 10 regions are bins within 2 segments." in str(grouped.guarantee_)
     merged = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(np.maximum(scores, 0.5), y).guarantee_
-    assert f"scores are tied: 5 bins asked for, {len(merged.regions)} bins made" in merged.remarks
+    assert f"scores are tied: 5 bins asked for, {len(merged.regions)} bins made" in merged.notes
 
 
 def test_two_caveats_are_both_told() -> None:

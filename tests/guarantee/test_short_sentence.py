@@ -117,7 +117,7 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_sentence_has_at_most_35_words_and_carries_its_assumption(kind: str, rate: float) -> None:
     found = KINDS[kind](Rows(rate)).guarantee_
-    said = found.sentence()
+    said = found.sentence
     assert n_words(said) <= MOST_WORDS == 35
     assert said.endswith(".")
     assert said.count(". ") == said.count("i.i.d. ")  # one sentence
@@ -132,18 +132,18 @@ def test_the_first_sentence_has_at_most_35_words_and_carries_its_assumption(kind
 def test_a_class_with_a_long_name_is_named_in_the_details() -> None:
     name = "a customer who left us within a year of their first order"
     found = guarantee([500] * 4, [100] * 4, positive_label=name)
-    assert n_words(found.sentence()) <= MOST_WORDS
-    assert name not in found.sentence()
+    assert n_words(found.sentence) <= MOST_WORDS
+    assert name not in found.sentence
     assert f"The rate is that of class {name!r}." in found.details
 
 
 def test_caveats_that_do_not_fit_are_told_in_the_details() -> None:
     long = " ".join(["word"] * 40)
     found = guarantee([500], [100]).with_caveat("weights were guessed").with_caveat(long)
-    assert found.sentence() == "Nothing is proved: weights were guessed."
+    assert found.sentence == "Nothing is proved: weights were guessed."
     assert f"The reasons: weights were guessed; and {long}." in found.details
     alone = guarantee([500], [100]).with_caveat(long)
-    assert alone.sentence() == "Nothing is proved; the details say why."
+    assert alone.sentence == "Nothing is proved; the details say why."
     assert long in alone.details
 
 
@@ -205,17 +205,17 @@ def test_rare_events_are_stated_as_multiples_of_the_prediction() -> None:
     assert all_told.is_rare
     low, high = all_told.relative.lower.min(), all_told.relative.upper.max()
     said = f"is between {np.floor(low * 100) / 100:g} and {np.ceil(high * 100) / 100:g} times the prediction."
-    assert all_told.sentence().endswith(said)
+    assert all_told.sentence.endswith(said)
     assert f"In all 2 bins the distance is at most {np.ceil(all_told.epsilon * 1e4) / 1e4:g}" in all_told.details
     some = guarantee([20_000] * 3, [0, 300, 400])
-    assert "in 2 of 3 bins the true rate of class 1 is between" in some.sentence()
-    assert some.sentence().endswith(f", elsewhere at most {np.ceil(some.upper[0] * 1e5) / 1e5:g}.")
+    assert "in 2 of 3 bins the true rate of class 1 is between" in some.sentence
+    assert some.sentence.endswith(f", elsewhere at most {np.ceil(some.upper[0] * 1e5) / 1e5:g}.")
     none = guarantee([100] * 2, [1, 2])
     assert none.is_rare
-    assert "is within" in none.sentence()
+    assert "is within" in none.sentence
     frequent = guarantee([20_000] * 2, [2_000, 4_000])
     assert not frequent.is_rare
-    assert "times" not in frequent.sentence()
+    assert "times" not in frequent.sentence
 
 
 def test_an_audit_and_a_plan_of_rare_events_state_multiples() -> None:

@@ -95,7 +95,7 @@ def test_class_wise_shares_the_error_budget():
             one.predict_interval(scores[:, k]), plain.predict_interval(scores[:, k]), rtol=0, atol=1e-9
         )
     assert ours.guarantee_.epsilon == max(one.guarantee_.epsilon for one in ours.calibrators_)
-    assert "for each of 3 classes, in each of its bins, its true rate is within" in ours.guarantee_.sentence()
+    assert "for each of 3 classes, in each of its bins, its true rate is within" in ours.guarantee_.sentence
     assert ours.guarantee_.is_proved
 
 
@@ -112,7 +112,7 @@ def test_default_is_a_curve_for_each_class():
     each = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)
     one = AnchoredCalibrator(n_bins=4, confidence_level=0.98).fit(scores[:, 1], (y == 1).astype(int))
     np.testing.assert_array_equal(each.predict_proba(scores)[:, 1], one.predict(scores[:, 1]))
-    assert "of the average prediction" in each.guarantee_.sentence()
+    assert "of the average prediction" in each.guarantee_.sentence
     for model in (ours, each):
         again = type(model).from_dict(json.loads(json.dumps(model.to_dict())))
         np.testing.assert_array_equal(again.predict_interval(scores), model.predict_interval(scores))

@@ -225,7 +225,7 @@ def test_on_a_gpu_rows_are_drawn_and_counted_where_they_are(split, decimals, pla
         BinningCalibrator(5, pilot=split).fit(scored(there, score="p", label="y")),
     ):
         assert (far.partition_, far.tally_) == (near.partition_, near.tally_)
-        assert far.guarantee_.sentence() == near.guarantee_.sentence()
+        assert far.guarantee_.sentence == near.guarantee_.sentence
 
 
 @pytest.mark.parametrize("segment", [None, "region"])

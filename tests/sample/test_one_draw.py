@@ -167,13 +167,13 @@ def test_bins_that_no_row_or_every_row_cuts_are_refused() -> None:
 def test_a_draw_by_partition_is_told_and_still_told_after_saving() -> None:
     for source in (duckdb.from_arrow(TABLE), dask_frame(TABLE, 3)):
         drawn = split_fit(0.2, scored(source, **NAMES))
-        assert "drawn by partition" in " ".join(map(str, drawn.guarantee_.remarks))
+        assert "drawn by partition" in " ".join(map(str, drawn.guarantee_.notes))
         again = BinningCalibrator.from_dict(json.loads(json.dumps(drawn.to_dict())))
         assert unmarked(again.guarantee_) == str(drawn.guarantee_)
-        assert again.guarantee_.remarks == drawn.guarantee_.remarks
+        assert again.guarantee_.notes == drawn.guarantee_.notes
         for silent in (split_fit(0.2, scored(source, **NAMES, id="key")), split_fit(None, scored(source, **NAMES))):
-            assert "partition" not in " ".join(map(str, silent.guarantee_.remarks))
-    assert "partition" not in " ".join(map(str, split_fit(0.2, scored(TABLE, **NAMES)).guarantee_.remarks))
+            assert "partition" not in " ".join(map(str, silent.guarantee_.notes))
+    assert "partition" not in " ".join(map(str, split_fit(0.2, scored(TABLE, **NAMES)).guarantee_.notes))
 
 
 CUSTOMERS = np.random.default_rng(8).integers(200, size=ROWS)

@@ -75,7 +75,7 @@ def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(segment, setti
         assert fitted.partition_ == expected.partition_, name
         assert fitted.tally_ == expected.tally_, name
         assert data.skipped_rows() == data.collect().skipped_rows() == SKIPPED, name
-        assert f"{SKIPPED} rows without a label were skipped" in map(str, fitted.guarantee_.remarks), name
+        assert f"{SKIPPED} rows without a label were skipped" in map(str, fitted.guarantee_.notes), name
         assert "whether a row's label is missing does not depend on the label" in str(fitted.guarantee_), name
         with pytest.raises(ValueError, match="fix or remove these rows"):
             BinningCalibrator(**settings).fit(scored(source, **NAMES, segment=segment, progress=False))
@@ -115,9 +115,9 @@ def test_a_split_by_id_draws_the_same_rows_of_those_that_are_kept(split, tmp_pat
 def test_every_guarantee_tells_of_skipped_rows_and_still_does_after_saving(calibrator) -> None:
     weight = "w" if isinstance(calibrator, ShiftCalibrator) else None
     fitted = calibrator.fit(scored(TABLE, **NAMES, weight=weight, skip_missing=True))
-    assert f"{SKIPPED} rows without a label were skipped" in map(str, fitted.guarantee_.remarks)
+    assert f"{SKIPPED} rows without a label were skipped" in map(str, fitted.guarantee_.notes)
     again = type(calibrator).from_dict(json.loads(json.dumps(fitted.to_dict())))
-    assert again.guarantee_.remarks == fitted.guarantee_.remarks
+    assert again.guarantee_.notes == fitted.guarantee_.notes
     assert unmarked(again.guarantee_) == str(fitted.guarantee_)
 
 

@@ -133,7 +133,7 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
     assert not estimated.guarantee_.is_proved
     assert "asymptotic" in str(estimated.guarantee_)
     assert "The numbers hold if the weights are exact. With 90% confidence" in str(estimated.guarantee_)
-    assert estimated.guarantee_.remarks[-1] == str(estimated.ratio_.diagnostics_)
+    assert estimated.guarantee_.notes[-1] == estimated.ratio_.diagnostics_.sentence
 
 
 def test_vacuous_paper_interval_is_said_to_be_vacuous():
@@ -142,7 +142,7 @@ def test_vacuous_paper_interval_is_said_to_be_vacuous():
         ShiftCalibrator(n_bins=4, interval="paper", weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
     )
     assert guarantee.is_vacuous
-    assert "vacuous: the weights have no lower bound above 0" in guarantee.remarks[0]
+    assert "vacuous: the weights have no lower bound above 0" in guarantee.notes[0]
 
 
 def test_sensitivity_widens_and_says_when_a_conclusion_falls():
@@ -213,7 +213,7 @@ def test_a_bin_without_weight_predicts_one_half_and_promises_nothing():
         np.testing.assert_array_equal(calibrator.predict_interval([0.1]), [[0.0, 1.0]])
         np.testing.assert_array_equal(calibrator.predict_set([0.1]), [[True, True]])
         assert calibrator.guarantee_.radius[2] == 0.5
-        assert "1 of 5 regions have no weight" in calibrator.guarantee_.remarks[0]
+        assert "1 of 5 regions have no weight" in calibrator.guarantee_.notes[0]
 
 
 @pytest.mark.broad

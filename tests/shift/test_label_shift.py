@@ -186,7 +186,7 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
     promise = made.guarantee_
     assert "pairs of score and segment given the label are distributed alike" in " ".join(promise.assumptions)
     assert "if scores and segments given the label are distributed" in promise.details
-    assert "if P(score, segment | class) is unchanged" in promise.sentence()
+    assert "if P(score, segment | class) is unchanged" in promise.sentence
     without = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, y).guarantee_
     assert "segment" not in " ".join(without.assumptions) + without.details
 

@@ -99,7 +99,7 @@ def test_the_interval_is_that_of_the_covariate_shift_calibrator():
     for name in ("value", "lower", "upper", "counts"):
         np.testing.assert_allclose(getattr(one.guarantee_, name), getattr(other.guarantee_, name), rtol=1e-14)
     assert one.guarantee_.statement.population is Population.WEIGHTED
-    assert "the weighted rate of class" in one.guarantee_.sentence()
+    assert "the weighted rate of class" in one.guarantee_.sentence
     assert "weighted population" in one.guarantee_.details
     assert one.guarantee_.method == "betting"
 

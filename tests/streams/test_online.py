@@ -71,9 +71,9 @@ def test_running_intervals_never_widen_and_others_may() -> None:
 def test_running_intervals_that_contradict_each_other_say_that_a_rate_has_changed() -> None:
     online = OnlineCalibrator(Partition.fixed_width(1), running=True)
     online.partial_fit(np.full(3000, 0.5), np.zeros(3000, dtype=int))
-    assert not online.guarantee_.remarks
+    assert not online.guarantee_.notes
     online.partial_fit(np.full(30_000, 0.5), np.ones(30_000, dtype=int))
-    assert "a rate has changed" in online.guarantee_.remarks[0]
+    assert "a rate has changed" in online.guarantee_.notes[0]
     assert (online.guarantee_.lower <= online.guarantee_.upper).all()
 
 
@@ -84,7 +84,7 @@ def test_start_up_window_cuts_the_bins_and_is_discarded() -> None:
     online.partial_fit(scores[:300], labels[:300])
     assert online.phase_ == "warming up"
     np.testing.assert_array_equal(online.predict_interval([0.2]), [[0.0, 1.0]])
-    assert "warming up: 300 of 400 rows" in online.guarantee_.remarks[0]
+    assert "warming up: 300 of 400 rows" in online.guarantee_.notes[0]
     online.partial_fit(scores[300:], labels[300:])
     assert online.phase_ == "counting"
     assert online.tally_.n_rows == 600

@@ -51,7 +51,7 @@ def test_the_sentence_promises_no_less_than_epsilon(rows, share, alpha) -> None:
     said = re.search(r"(?:within|distance is at most) ([0-9.]+[0-9])\b", guarantee.details)
     assert said is not None
     assert guarantee.epsilon <= float(said[1]) < guarantee.epsilon + 0.001
-    factors = re.search(r"between ([0-9.]+) and ([0-9.]+) times the prediction", guarantee.sentence())
+    factors = re.search(r"between ([0-9.]+) and ([0-9.]+) times the prediction", guarantee.sentence)
     if factors is not None:
         assert guarantee.relative.lower[0] - 0.01 < float(factors[1]) <= guarantee.relative.lower[0]
         assert guarantee.relative.upper[0] <= float(factors[2]) < guarantee.relative.upper[0] + 0.01
@@ -61,7 +61,7 @@ def test_rare_events_have_an_interval_that_says_something() -> None:
     bins = Partition.fixed_width(1)
     tally = Tally.from_counts([10**6], [20], partition=bins)
     guarantee = BinningCalibrator.from_tally(bins, tally).guarantee_
-    assert "the true rate of class 1 is between 0.64 and 1.43 times the prediction" in guarantee.sentence()
+    assert "the true rate of class 1 is between 0.64 and 1.43 times the prediction" in guarantee.sentence
     assert "the distance is at most 0.0000088." in guarantee.details
     assert limits(guarantee.lower[0], guarantee.upper[0]) == "0.000013 to 0.00003"
 

@@ -20,7 +20,7 @@ from calibrant import (
     validation_table,
 )
 from calibrant.assess.threshold.proved_threshold import Measured
-from calibrant.cli._promise import show_promise
+from calibrant.cli._show import show_guarantee
 from calibrant.metrics import brier_score, ece
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
@@ -67,10 +67,10 @@ def test_guarantees(kind: type, seed: int, capsys: pytest.CaptureFixture) -> Non
     y, scores = drawn(seed)
     fitted = kind(n_bins=4).fit(scores, y)
     found = fitted.guarantee_
-    check_upper(after("true rate of class 1 is within ", found.sentence()), found.stated.epsilon)
+    check_upper(after("true rate of class 1 is within ", found.sentence), found.stated.epsilon)
     if kind is AnchoredCalibrator and found.average_epsilon < found.stated.epsilon:
         check_upper(after("over the population it is within ", found.details), found.average_epsilon)
-    show_promise(fitted)
+    show_guarantee(fitted)
     lines = [line for line in capsys.readouterr().out.splitlines() if " to " in line and line.startswith(("[", "("))]
     assert len(lines) == 4
     for line, low, high, radius in zip(lines, found.lower, found.upper, found.radius, strict=True):
@@ -109,7 +109,7 @@ def test_audits(seed: int) -> None:
     found = audit(y, scores**0.5)
     check_lower(after("proved miscalibrated by at least ", found.verdict), found.lower_bound)
     for finding in found.findings:
-        check_lower(after("by at least ", finding.sentence()), finding.error)
+        check_lower(after("by at least ", str(finding)), finding.error)
     binned = audit(y, np.round(scores ** (1 + (2 * seed + 1) % 3), 1), tolerance=0.3)
     if binned.upper_bound is not None:
         check_upper(after("within ", binned.verdict), binned.upper_bound)
@@ -129,7 +129,7 @@ def test_estimates_and_comparisons(seed: int) -> None:
     ratio = table["expected / observed"]
     check_pair(str(ratio), ratio.lower, ratio.upper)
     choice = decide(BinningCalibrator(n_bins=4).fit(scores, y), scores, cost_false_alarm=1.0, cost_miss=3.3)
-    check_pair(choice.sentence().split("expected cost per row")[1], choice.cost_lower, choice.cost_upper)
+    check_pair(choice.sentence.split("expected cost per row")[1], choice.cost_lower, choice.cost_upper)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -248,7 +248,7 @@ def _sealed(model: Model) -> dict[str, Any]:
     """The content of the file, with its checksum."""
     from calibrant._version import __version__
 
-    state = model.calibrator.to_dict()
+    state = _state_of(model.calibrator)
     content = {
         "format": FORMAT,
         "checksum": "",
@@ -261,6 +261,12 @@ def _sealed(model: Model) -> dict[str, Any]:
     return {**content, "checksum": checksum_of(content)}
 
 
+def _state_of(calibrator: Any) -> dict[str, Any]:
+    """What is kept of a calibrator or of thresholds; `to_dict` of a result also has what is only said."""
+    kept: dict[str, Any] = getattr(calibrator, "saved_state", calibrator.to_dict)()
+    return kept
+
+
 def _promise(calibrator: Any) -> dict[str, Any]:
     """What a reader of the file should know without calibrant."""
     stated = getattr(calibrator, "guarantee_", calibrator)
@@ -270,7 +276,7 @@ def _promise(calibrator: Any) -> dict[str, Any]:
     return {
         "epsilon": getattr(stated, "epsilon", None),
         "confidence_level": None if level is None else float(level),
-        "sentence": stated.sentence(),
+        "sentence": stated.sentence,
         **({"details": stated.details} if isinstance(stated, Guarantee | NoGuarantee) else {}),
     }
 

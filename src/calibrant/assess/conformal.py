@@ -23,6 +23,8 @@ from calibrant.params.saved_state import check_schema, read_classes, read_number
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import check_no_weights, one_row_each, read_rows
 from calibrant.sample.sample import Sample
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting, shown
 
 _SCHEMA = "calibrant.conformal/1"
@@ -38,8 +40,8 @@ _OWN_NUMBERS = (
 _SKIPPED = "whether a row's label is missing depends on neither its score nor its label"
 
 
-@dataclass(frozen=True, slots=True)
-class ConformalGuarantee:
+@dataclass(frozen=True, slots=True, repr=False)
+class ConformalGuarantee(Result):
     """What is guaranteed of conformal sets.
 
     Attributes
@@ -55,6 +57,8 @@ class ConformalGuarantee:
     facts : RowFacts
         What is to be said of how the rows were read.
     """
+
+    _also: ClassVar[tuple[str, ...]] = ("is_proved", "n_skipped")
 
     kind: str
     counts: tuple[int, int]
@@ -78,7 +82,18 @@ class ConformalGuarantee:
         """Always True: it follows from the stated assumptions alone."""
         return True
 
-    def __str__(self) -> str:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else a reader should know, such as rows that were skipped."""
+        return self.facts.notes
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The calibration rows behind the sets of each label."""
+        return (ResultTable("labels", {"label": list(map(str, self.classes)), "n_rows": self.counts}),)
+
+    @property
+    def sentence(self) -> str:
+        """What is guaranteed, over which draws, on which assumption."""
         rows = f"{self.counts[0]:,}" if self.kind == "marginal" else f"{self.counts[0]:,} and {self.counts[1]:,}"
         whom = "a future row's label" if self.kind == "marginal" else "the label of a future row of either class"
         how = "with exactly the coverage asked for" if self.randomized else "with at least the coverage asked for"

@@ -1,39 +1,37 @@
-"""From rates and costs to decisions, and their worth: net benefit with bands for all thresholds at once."""
+"""From rates and costs to decisions."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from calibrant._optional import pandas
-from calibrant._typing import ArrayLike, FloatArray, Frame, IntArray
+from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators.regions.region_calibrator import columns_to_predict
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.limits.binomial import lower_limit, upper_limit
-from calibrant.limits.kolmogorov import kolmogorov_distance
-from calibrant.params.arrays import as_numbers, as_scores, check_in_range, check_same_length
-from calibrant.params.labels import encode_labels
-from calibrant.params.rules import Number, error_budget
+from calibrant.params.rules import Number
 from calibrant.sample.added_columns import LookUp
 from calibrant.sample.sample import Sample
 from calibrant.sample.taken_rows import CountSegments
 from calibrant.text.numbers import limits, nearest, percent
-from calibrant.text.sentences import TextTable, shown
+from calibrant.text.numbers import rows as rows_text
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import shown
 
 ACT, DO_NOT, UNKNOWN = "act", "do not act", "cannot tell"
+_MIDDLE = "rows that are too close to call are decided by the middle of their interval"
 REGION = "calibrant region"
 """A column for the number of each row's region."""
 _COST = Number("a number > 0", 0.0, open_low=True)
-_PREVALENCE_SHARE = 0.25  # of alpha; the rest is for the two distributions of scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decisions:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Decisions(Result):
     """What to do with each row, made by `calibrant.decide`.
 
     Attributes
@@ -57,7 +55,13 @@ class Decisions:
         Why nothing is proved, where the calibrator's guarantee has a caveat.
     rows : int array of shape (n,), or None
         For data of any size: how many rows are in each region.
+    regions : tuple of str
+        Then also: the name of each region.
+    assumptions : tuple of str
+        What must be true.
     """
+
+    _also: ClassVar[tuple[str, ...]] = ("is_proved",)
 
     action: NDArray[np.str_]
     lower: FloatArray
@@ -71,6 +75,13 @@ class Decisions:
     cost_miss: float
     caveat: str | None = None
     rows: IntArray | None = None
+    regions: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the calibrator's guarantee has no caveat."""
+        return self.caveat is None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -79,24 +90,39 @@ class Decisions:
         return {name: int(rows[self.action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
 
     @property
-    def said(self) -> str:
-        """How many rows have each action, in words."""
-        return ", ".join(f"{name}: {count:,}" for name, count in self.counts.items())
-
     def sentence(self) -> str:
         """What was decided, and what it costs."""
         found = self.counts
-        if not any(found.values()):
+        total = sum(found.values())
+        if not total:
             return f"{unproved(self.caveat)}There is no row to decide on."
-        counts = ", ".join(f"{name} {count:,}" for name, count in found.items())
         return (
-            f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once, of "
-            f"{sum(found.values()):,} rows: {counts}. Given the regions of these rows, the expected cost per row is "
-            f"{nearest(self.cost)} ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's "
-            "guarantee assumes, and that these rows are drawn like those it is about."
+            f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once: of "
+            f"{rows_text(total)}, act on {found[ACT]:,}, leave {found[DO_NOT]:,} alone; too close to call: "
+            f"{found[UNKNOWN]:,}. Given the regions of these rows, the expected cost per row is {nearest(self.cost)} "
+            f"({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's guarantee assumes, and that "
+            "these rows are drawn like those it is about."
         )
 
-    __str__ = sentence
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not proved, and how the rest is decided."""
+        even = f"the break-even rate, at which acting and not acting cost the same, is {nearest(self.break_even)}"
+        return (even, "nothing is proved for a single row", _MIDDLE)
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """What was decided for each row, or for each region."""
+        columns: dict[str, Any] = {"region": self.regions} if self.regions else {"row": range(self.action.size)}
+        if self.rows is not None:
+            columns["counts"] = self.rows
+        columns |= {"lower": self.lower, "upper": self.upper, "action": self.action}
+        heads = {"counts": "rows", "lower": "true rate lies in"}
+        name = "regions" if self.regions else "decisions"
+        return (ResultTable(name, columns, None if self.regions else (), heads),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decisions as plain JSON values."""
+        return {**Result.to_dict(self), "counts": self.counts}
 
 
 def decide(
@@ -168,7 +194,13 @@ def decide(
     action, costs = weighed(predicted, lower, upper, false_alarm, miss)
     cost, least, most = costs.mean(axis=1).tolist() if costs.size else (np.nan, np.nan, np.nan)
     even, level = break_even(false_alarm, miss), guarantee.confidence_level
-    return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
+    proved = (even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
+    return Decisions(action, lower, upper, *proved, assumptions=_assumed(guarantee))
+
+
+def _assumed(guarantee: Guarantee) -> tuple[str, ...]:
+    """What decisions assume."""
+    return (*guarantee.assumptions, "these rows are drawn like those that the guarantee is about")
 
 
 def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArray:
@@ -225,20 +257,8 @@ def decided_by_region(guarantee: Guarantee, rows: IntArray, false_alarm: float, 
     action, costs = weighed(guarantee.value, lower, upper, false_alarm, miss)
     cost, least, most = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
     even, level = break_even(false_alarm, miss), guarantee.confidence_level
-    return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss, guarantee.caveat, rows)
-
-
-def regions_table(
-    guarantee: Guarantee, found: Decisions, rows: IntArray, name_of: Callable[[str], str] = str
-) -> TextTable:
-    """What was decided for each region, with `rows` rows in each, as text."""
-    columns = (
-        map(name_of, guarantee.regions),
-        (f"{count:,}" for count in rows.tolist()),
-        map(limits, found.lower, found.upper),
-        map(str, found.action),
-    )
-    return TextTable(("region", "rows", "true rate lies in", "action"), [*zip(*columns, strict=True)])
+    proved = (even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
+    return Decisions(action, lower, upper, *proved, rows, guarantee.regions, _assumed(guarantee))
 
 
 def check_cost(name: str, cost: Any) -> float:
@@ -261,140 +281,3 @@ def weighed(
     costs = np.array([np.where(acts, false_alarm * (1.0 - part), miss * part) for part in rates])
     action = np.where(lower > even, ACT, np.where(upper < even, DO_NOT, UNKNOWN))
     return action, np.stack([costs[0], costs[1:].min(axis=0), costs[1:].max(axis=0)])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NetBenefit:
-    """Decision curves of one or more models, with bands that hold for all models and all thresholds at once.
-
-    Attributes
-    ----------
-    models : tuple of str
-        Names of the models.
-    thresholds : float array of shape (m,)
-        Threshold probabilities, between 0 and 1.
-    value, lower, upper : float arrays of shape (n_models, m)
-        Net benefit of acting on rows with probability >= threshold, and its limits.
-    act_on_all, act_on_all_lower, act_on_all_upper : float arrays of shape (m,)
-        Net benefit of acting on every row. Acting on none has net benefit 0.
-    confidence_level : float
-        All limits hold at once with this probability.
-    n_rows : int
-        Rows.
-    """
-
-    models: tuple[str, ...]
-    thresholds: FloatArray
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    act_on_all: FloatArray
-    act_on_all_lower: FloatArray
-    act_on_all_upper: FloatArray
-    confidence_level: float
-    n_rows: int
-
-    def useful(self, model: str) -> NDArray[np.bool_]:
-        """At which thresholds the model is proved to be worth more than acting on none and acting on all."""
-        row = self.lower[self.models.index(model)]
-        return np.asarray((row > 0.0) & (row > self.act_on_all_upper))
-
-    def to_frame(self) -> Frame:
-        """Return the curves as a pandas frame, one row for each model and threshold."""
-        size = self.thresholds.size
-        curves = {name: getattr(self, name).ravel() for name in ("value", "lower", "upper")}
-        columns = {
-            "model": np.repeat(self.models, size),
-            "threshold": np.tile(self.thresholds, len(self.models)),
-            **curves,
-            "act_on_all": np.tile(self.act_on_all, len(self.models)),
-        }
-        return pandas().DataFrame(columns)
-
-
-def net_benefit(
-    y: ArrayLike,
-    scores: ArrayLike | Mapping[str, ArrayLike],
-    *,
-    thresholds: ArrayLike | None = None,
-    confidence_level: float = 0.9,
-    pos_label: Hashable = None,
-) -> NetBenefit:
-    """Return decision curves: the net benefit of one or more models at every threshold probability, with bands.
-
-    Claimed: with probability at least `confidence_level`, the net benefit of every model at every threshold lies in its
-    band, all at once, for every distribution. Assumed: rows are independent draws from one population, and the models
-    were not trained on them.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Labels of two classes.
-    scores : array-like of shape (n,), or mapping of names to such arrays
-        Predicted probabilities of each model, for the same rows.
-    thresholds : array-like of shape (m,), optional
-        Threshold probabilities strictly between 0 and 1; 0.01, 0.02, ..., 0.99 by default.
-    confidence_level : float, default=0.9
-        1 - alpha.
-    pos_label : object, optional
-        The positive class.
-
-    Returns
-    -------
-    NetBenefit
-
-    Notes
-    -----
-    At the threshold t net benefit is TP / n - FP / n * t / (1 - t) (Vickers and Elkin 2006): true alarms, less false
-    ones at the rate of exchange that t implies. In the population it is p R(t) - (1 - p) F(t) t / (1 - t), with the
-    share p of positives, and the shares R and F of positives and negatives at or above t. A quarter of alpha goes to
-    exact limits of p. The rest goes to Kolmogorov's distance for the scores of positives and of negatives, which bounds
-    R and F at all t at once, ties or not (Massart 1990); models share it evenly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant import net_benefit
-    >>> y, p = np.repeat([1, 0], [60, 40]), np.repeat([0.8, 0.3, 0.8, 0.1], [50, 10, 10, 30])
-    >>> found = net_benefit(y, p, thresholds=[0.2, 0.5])
-    >>> found.value.round(4), found.act_on_all.round(4)
-    (array([[0.575, 0.4  ]]), array([0.5, 0.2]))
-    """
-    alpha = error_budget(confidence_level)
-    at = np.arange(1, 100) / 100 if thresholds is None else as_numbers(thresholds, "thresholds")
-    if not at.size or at.min() <= 0.0 or at.max() >= 1.0:
-        raise InvalidValueError("thresholds", "lie strictly between 0 and 1", got=shown(thresholds))
-    models = dict(scores) if isinstance(scores, Mapping) else {"model": scores}
-    if not models:
-        raise InvalidValueError("scores", "have at least one model", got="none")
-    codes, known = encode_labels(y, classes=None, pos_label=pos_label, score_columns=1)
-    n, n1 = codes.size, int(codes.sum())
-    for_share = _PREVALENCE_SHARE * alpha
-    share = n1 / n, float(lower_limit(n1, n, for_share / 2)), float(upper_limit(n1, n, for_share / 2))
-    reach = kolmogorov_distance(np.array([n1, n - n1]), (alpha - for_share) / len(models))
-    odds = at / (1.0 - at)
-    curves = []
-    for name, given in models.items():
-        label = f"scores of {name}" if isinstance(scores, Mapping) else "scores"
-        values = as_scores(given, positive_column=known.positive_index, name=label)
-        check_in_range(values, 0.0, 1.0, label)
-        check_same_length(values, codes)
-        hits, alarms = (_at_or_above(values[codes == code], at) for code in (1, 0))
-        best = np.clip(hits + reach[0], 0.0, 1.0), np.clip(alarms - reach[1], 0.0, 1.0)
-        worst = np.clip(hits - reach[0], 0.0, 1.0), np.clip(alarms + reach[1], 0.0, 1.0)
-        shares = zip(share, ((hits, alarms), worst, best), strict=True)
-        curves.append([_worth(part, *above, odds) for part, above in shares])
-    value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
-    everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in share)
-    names = tuple(map(str, models))
-    return NetBenefit(names, at, value, lower, upper, everyone, least, most, float(confidence_level), n)
-
-
-def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """The share of scores at or above each threshold."""
-    below: IntArray = np.searchsorted(np.sort(scores), thresholds, side="left")
-    return 1.0 - below / max(scores.size, 1)
-
-
-def _worth(share: float, hits: Any, alarms: Any, odds: FloatArray) -> FloatArray:
-    return np.asarray(share * hits - (1.0 - share) * alarms * odds)

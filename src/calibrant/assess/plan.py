@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -32,7 +32,8 @@ from calibrant.params.rules import (
     check_bins,
     error_budget,
 )
-from calibrant.text.numbers import nearest, percent, upper
+from calibrant.text.numbers import nearest, percent, plain, upper
+from calibrant.text.result import Result
 from calibrant.text.sentences import Setting, words
 
 _PLANNED = "BinningCalibrator"
@@ -44,8 +45,8 @@ _ROUNDING = 1e-10
 _CORRELATION = Number("a number from 0 to 1", 0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Result):
     """A number of labels, and the epsilon that it gives a `BinningCalibrator`.
 
     Attributes
@@ -68,6 +69,8 @@ class Plan:
         The calibrator that the plan is for, "BinningCalibrator". The epsilon of `AnchoredCalibrator` is usually larger.
     """
 
+    _also: ClassVar[tuple[str, ...]] = ("design_effect",)
+
     n: int
     epsilon: float
     rows_per_bin: int
@@ -79,7 +82,7 @@ class Plan:
     probability: float
     group_size: int | None = None
     icc: float | None = None
-    calibrator: str = _PLANNED
+    calibrator: str = words((_NAMED,))
 
     @property
     def relative(self) -> Interval | None:
@@ -97,6 +100,7 @@ class Plan:
         """How many times larger variances are than those of independent rows: 1 + (group_size - 1) icc."""
         return 1.0 if self.group_size is None or self.icc is None else 1.0 + (self.group_size - 1) * self.icc
 
+    @property
     def sentence(self) -> str:
         """The plan in words, which name the calibrator that it is for."""
         bins = "1 bin" if self.n_bins == 1 else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
@@ -114,8 +118,11 @@ class Plan:
         )
         return words((f"{self.n:,} labels give ", _NAMED, given))
 
-    def __str__(self) -> str:
-        return str(self.sentence())
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        limits = self.relative
+        relative = None if limits is None else plain([limits.lower[0], limits.upper[0]])
+        return {**Result.to_dict(self), "relative": relative}
 
 
 def plan(

@@ -27,7 +27,7 @@ INJECTIVE = NoGuarantee(
 """Of strictly increasing maps (`thm:f-must-be-coarse`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WeakerGuarantee(NoGuarantee):
     """What is said where something is known, but no bound on the calibration error.
 

@@ -158,7 +158,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     def _table_notes(self, mark: str = "") -> tuple[str, str]:
         """For a reader of the table: where it comes from, and what is guaranteed."""
-        guaranteed = " ".join(self.guarantee_.sentence().split())
+        guaranteed = " ".join(self.guarantee_.sentence.split())
         return written_by(type(self).__name__, mark), guaranteed
 
     def _step_function(self) -> StepFunction | None:

@@ -1,18 +1,13 @@
 """Signs that rows belong together, for commands that assume that they do not."""
 
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from calibrant._optional import pa
 from calibrant.cli._output import warn
-from calibrant.cli._words import in_options
+from calibrant.cli._show import result_json
 from calibrant.text.numbers import nearest
-from calibrant.text.sentences import render
-
-if TYPE_CHECKING:
-    from calibrant.assess.check.exchangeability import GroupSign
 
 _MOST_ROWS = 20_000
 _TIMES = ("time", "timestamp", "datetime", "date", "day", "week", "month", "quarter", "year")
@@ -24,17 +19,12 @@ def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -
         return []
     from calibrant.assess.check.group_signs import group_signs
 
-    return plain_signs(group_signs(data, **labels))
-
-
-def plain_signs(signs: "Iterable[GroupSign]") -> list[dict[str, Any]]:
-    """Signs as plain values, with the options of the command line in their words."""
-    return [{**asdict(sign), "text": render(sign.text, in_options)} for sign in signs]
+    return [result_json(sign) for sign in group_signs(data, **labels)]
 
 
 def texts_of(signs: list[dict[str, Any]]) -> list[str]:
     """The warnings, for standard error and for reports."""
-    return [sign["text"] for sign in signs]
+    return [sign["sentence"] for sign in signs]
 
 
 def show_signs(signs: list[dict[str, Any]]) -> None:

@@ -7,13 +7,13 @@ from calibrant.cli._comparison import Check, close, difference, fault_of, undeci
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._methods import METHODS, PARAMETERS, Settings
 from calibrant.cli._model import settings_of
-from calibrant.cli._promise import promise_json
+from calibrant.cli._show import guarantee_json
 from calibrant.text.numbers import counted, upper
 from calibrant.text.sentences import shown
 
 PROOF = ("regions", "counts", "positives", "epsilon", "limits", "score range", "sentence", "settings")
 """What a certificate consists of."""
-_SAID = ("remarks", "proved", "confidence_level", "interval", "theorem", "assumptions")
+_SAID = ("notes", "is_proved", "confidence_level", "method", "theorem", "assumptions")
 _OF_ROWS = ("method", "seed", "skip_missing", "holdout", "time", "calibration_size", "weighted")
 """Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify` does."""
 
@@ -66,7 +66,7 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
         again = _fitted_again(calibrator, data, labels, settings_of(model).get("seed"))
     except (InvalidValueError, InvalidTypeError) as error:
         return None, [*unchecked("regions", message_of(error)), _same_settings(model, data)]
-    said, found = promise_json(calibrator), promise_json(again)
+    said, found = guarantee_json(calibrator), guarantee_json(again)
     names = [region["region"] for region in said["regions"]]
     same = names == [region["region"] for region in found["regions"]]
     of_all = counted(len(names), "subgroup")
@@ -76,7 +76,7 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
     counts = [
         Check(name, said_rows == found_rows, f"the same in all {of_all}" if said_rows == found_rows else "others")
         for name, said_rows, found_rows in (
-            (name, _column(said, key), _column(found, key)) for name, key in (("counts", "rows"), ("positives",) * 2)
+            (name, _column(said, key), _column(found, key)) for name, key in (("counts",) * 2, ("positives",) * 2)
         )
     ]
     learned = [*_same_guarantee(model, again), _same_range(calibrator, again), _same_sentence(model, again)]
@@ -156,7 +156,7 @@ def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
 def _same_guarantee(model: Any, again: Any) -> list[Check]:
     """Epsilon, and the limits with all else that was learned."""
     calibrator = model.calibrator
-    said, found = promise_json(calibrator), promise_json(again)
+    said, found = guarantee_json(calibrator), guarantee_json(again)
     same = close(said["epsilon"], found["epsilon"])
     other = f"{found['epsilon']!r}; the certificate says {said['epsilon']!r}"
     written, first = model.written.get("epsilon"), model.written.get("format") == "calibrant.model/1"
@@ -188,12 +188,12 @@ def _same_sentence(model: Any, again: Any) -> Check:
     from calibrant._version import __version__
 
     unmarked = replace(model.calibrator.guarantee_, read=())
-    said, found = promise_json(model.calibrator), promise_json(again)
+    said, found = guarantee_json(model.calibrator), guarantee_json(again)
     guarantee = again.guarantee_
     if not all(close(said[name], found[name]) for name in _SAID[1:]) or unmarked.details != guarantee.details:
         return Check("sentence", False, f"from the rows follows: {found['sentence']}")
     written = model.written
-    if written.get("sentence") in (None, guarantee.sentence()) and written.get("details") in (None, guarantee.details):
+    if written.get("sentence") in (None, guarantee.sentence) and written.get("details") in (None, guarantee.details):
         return Check("sentence", True, "follows from the rows")
     if "details" not in written or written.get("created_by") != f"calibrant {__version__}":
         other = "not checked: the file has it in the words of another release; rely on what is printed here"

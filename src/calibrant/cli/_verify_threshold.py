@@ -106,10 +106,10 @@ def _same_sentence(model: Any, again: Any) -> Check:
     from calibrant._version import __version__
 
     said = replace(model.calibrator, read=())
-    if said.sentence() != again.sentence() or said.assumptions != again.assumptions or said.method != again.method:
-        return Check("sentence", False, f"from the rows follows: {again.sentence()}")
+    if said.sentence != again.sentence or said.assumptions != again.assumptions or said.method != again.method:
+        return Check("sentence", False, f"from the rows follows: {again.sentence}")
     written = {model.written.get("sentence"), model.written.get("inner_sentence")} - {None}
-    if written <= {again.sentence()}:
+    if written <= {again.sentence}:
         return Check("sentence", True, "follows from the rows")
     if model.written.get("created_by") != f"calibrant {__version__}":
         return Check("sentence", None, "not checked: the file has it in the words of another release")

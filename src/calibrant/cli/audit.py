@@ -1,6 +1,6 @@
 """`calibrant audit`: is the model calibrated? What is proved, and what cannot be known."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -9,10 +9,9 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._model import check_classes, check_columns, read_model, read_threshold
-from calibrant.cli._output import paragraph, print_json, remark, saved, say
-from calibrant.cli._output import table as print_table
-from calibrant.cli._promise import promise_json, show_sentence
+from calibrant.cli._output import print_json, remark, saved, say
 from calibrant.cli._report import check_report, shown_names, today
+from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._target import InputPath
 from calibrant.text.numbers import nearest, rows
@@ -146,22 +145,23 @@ def _json(found: _Found, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {
         "command": "audit",
         "report": options["output"],
-        **audit_json(found.audit),
-        "guarantee": None if model is None else promise_json(model.calibrator),
+        **result_json(found.audit),
+        "guarantee": None if model is None else guarantee_json(model.calibrator),
         "signs_of_groups": found.signs,
-        "validation": None if found.validation is None else found.validation.to_dict(),
+        "validation": None if found.validation is None else result_json(found.validation),
     }
 
 
 def _show(found: _Found, model: Any, options: dict[str, Any]) -> None:
     """The audit, then what else was asked for, and which file was written."""
-    show_audit(found.audit)
+    show(found.audit)
     show_signs(found.signs)
     if found.validation is not None:
-        show_validation(found.validation)
+        say()
+        show(found.validation, bold=False)
     if model is not None:
         say(f"\nThe guarantee of {options['model']}:")
-        show_sentence(model.calibrator, bold=False)
+        show_guarantee(model.calibrator, brief=True, bold=False)
     if options["output"] is not None:
         saved(options["output"])
 
@@ -229,46 +229,6 @@ def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str
         remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table")
     sample = data.with_classes(**labels).collect(draw=draw)
     return validation_table(sample, confidence_level=options["confidence"], **_bounds(options))
-
-
-def show_validation(found: Any) -> None:
-    """The table of validators, and that of grades."""
-    say()
-    paragraph(found.sentence())
-    print_table(*found.table)
-    if found.grades is not None:
-        say()
-        print_table(*found.grades.table())
-
-
-def show_audit(found: Any) -> None:
-    """The verdict first, then what it rests on."""
-    paragraph(found.sentence(), bold=True)
-    for line in found.details:
-        paragraph(line)
-
-
-def audit_json(found: Any) -> dict[str, Any]:
-    """The audit as plain values; documented on the page of the command line."""
-
-    def bounds(of: Any) -> dict[str, Any]:
-        names = ("lower_bound", "average_lower_bound", "upper_bound", "upper_bound_reason")
-        return {"miscalibrated": of.is_miscalibrated, **{name: getattr(of, name) for name in names}}
-
-    return {
-        "verdict": found.verdict,
-        **bounds(found),
-        "within_segments": None if found.within_segments is None else bounds(found.within_segments),
-        "tolerance": found.tolerance,
-        "rows": found.n_rows,
-        "set_aside_rows": found.n_set_aside,
-        "skipped_rows": found.n_skipped,
-        "findings": [asdict(finding) for finding in found.findings],
-        "confidence_level": found.confidence_level,
-        "assumptions": found.assumptions,
-        "at_single_scores": found.at_single_scores,
-        "subgroups": None if found.by_attributes is None else found.by_attributes.to_dict(),
-    }
 
 
 def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:

@@ -7,14 +7,11 @@ import click
 
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled
-from calibrant.cli._output import paragraph, print_json, remark
-from calibrant.cli._signs import plain_signs, show_signs
+from calibrant.cli._output import print_json, remark
+from calibrant.cli._show import result_json, show
 from calibrant.cli._words import in_options
-from calibrant.text.numbers import percent, rows
-from calibrant.text.sentences import Setting, render, sentence
-
-_FIELDS = ("kind", "null", "alarm", "log_evidence", "p_value", "alarm_after", "alarm_time", "change_after",
-           "change_time", "before", "after")  # fmt: skip
+from calibrant.text.numbers import rows
+from calibrant.text.sentences import PlainText, Setting
 
 
 @option.command("Are rows drawn alike?")
@@ -61,43 +58,20 @@ def command(**options: Any) -> int:
     if found.n_in_data > options["most_rows"]:
         seen = f"about {options['most_rows']:,} of {rows(found.n_in_data)}"
         remark(f"{seen} are drawn at random; --most-rows takes more")
-    signs = plain_signs(found.signs)
+    words = _words_for(time)
     if options["as_json"]:
-        told = {**check_json(found, time), "rows_in_data": found.n_in_data, "signs_of_groups": signs}
-        print_json({"command": "check", **told})
+        print_json({"command": "check", **result_json(found, words)})
     else:
-        basis = f"with {percent(found.confidence_level)} confidence, from {found.tested}"
-        paragraph(sentence(f"{found.verdict}, {basis}"), bold=True)
-        for test in found.tests:
-            paragraph(f"  {test}")
-        paragraph(f"  {found.scale}")
-        for text in _advice(found, time):
-            paragraph(f"What to do: {text}.")
-        show_signs(signs)
+        show(found, words=words)
     return 1 if options["check"] and found.alarm else 0
 
 
-def _advice(found: Any, time: str | None) -> list[str]:
-    """What to do, as commands and options; `time` is the column of times."""
+def _words_for(time: str | None) -> PlainText:
+    """How advice is written: as commands and options; `time` is the column of times."""
 
     def said(setting: Setting) -> str:
         if setting.parameter != "holdout":
             return in_options(setting)
         return f"calibrant fit ... {in_options(setting)}" + ("" if time is None else f" --time {shlex.quote(time)}")
 
-    return [render(text, said) for text in found.advice]
-
-
-def check_json(found: Any, time: str | None = None) -> dict[str, Any]:
-    """The result as plain values; documented on the page of the command line."""
-    return {
-        "verdict": found.verdict,
-        "alarm": found.alarm,
-        "causes": found.causes,
-        "p_value": found.p_value,
-        "confidence_level": found.confidence_level,
-        "rows": found.n_rows,
-        "skipped_rows": found.n_skipped,
-        "tests": [{name: getattr(test, name) for name in _FIELDS} for test in found.tests],
-        "advice": _advice(found, time),
-    }
+    return said

@@ -1,7 +1,5 @@
 """`calibrant compare`: calibration methods side by side."""
 
-import math
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -9,13 +7,10 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
-from calibrant.cli._output import is_quiet, note, paragraph, print_json, remark, table
+from calibrant.cli._output import print_json, remark
+from calibrant.cli._show import result_json, show
 from calibrant.cli._signs import show_signs, signs_of
-from calibrant.cli._words import in_options
-from calibrant.text.numbers import rows, upper
-from calibrant.text.sentences import render
-
-_FIELDS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
+from calibrant.text.numbers import rows
 
 
 @option.command("Methods side by side.")
@@ -54,13 +49,17 @@ def command(**options: Any) -> None:
         remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)")
     found = _compare(sample, labels, options)
     if options["as_json"]:
-        counts = {"rows": n_rows, "skipped_rows": facts.skipped}
-        print_json({"command": "compare", **counts, **_json(found), "signs_of_groups": signs})
+        print_json(
+            {
+                "command": "compare",
+                **result_json(found),
+                "n_in_data": n_rows,
+                "n_skipped": facts.skipped,
+                "signs_of_groups": signs,
+            }
+        )
         return
-    _show(found, sample)
-    remarks = () if is_quiet() else found.remarks
-    for text in (*facts.notes, *remarks):
-        note(render(text, in_options))
+    show(found, notes=facts.notes)
     show_signs(signs)
 
 
@@ -83,53 +82,6 @@ def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
         confidence_level=options["confidence"],
         **labels,
     )
-
-
-def _json(found: Any) -> dict[str, Any]:
-    """The comparison as plain values; documented on the page of the command line."""
-    methods = [
-        {"method": method, "guarantee": _sentence(found.guarantee[place])}
-        | {name: getattr(found, name)[place].item() for name in _FIELDS}
-        for place, method in enumerate(found.methods)
-    ]
-    return {
-        "rows_compared": found.n_rows,
-        "folds": found.n_folds,
-        "simultaneous": found.simultaneous,
-        "methods": methods,
-        "differences": [asdict(one) | {"better": one.better} for one in found.differences],
-    }
-
-
-def _show(found: Any, sample: Any) -> None:
-    """A line for each method, and how much they differ."""
-    heads = ("method", "log loss", "Brier", "ECE", "AUC", "guaranteed", "fit")
-    table(heads, [_line(found, place) for place in range(len(found.methods))])
-    paragraph(
-        f"{rows(len(sample), sample.n_groups())}, {found.n_folds} folds. "
-        "Only the column guaranteed is proved. The others are measured on held-out rows: "
-        "lower is better, except for AUC, and small differences are noise."
-    )
-    for line in found.difference_lines:
-        paragraph(line)
-
-
-def _line(found: Any, place: int) -> tuple[Any, ...]:
-    """What was measured of a method, and what it guarantees."""
-    from calibrant.assess.compare_models.losses import number_or_none
-
-    measured = [getattr(found, name)[place] for name in ("log_loss", "brier", "ece", "auc")]
-    epsilon = found.epsilon[place]
-    return (
-        found.methods[place],
-        *map(number_or_none, measured),
-        "none" if math.isnan(epsilon) else upper(epsilon),
-        f"{1e3 * found.fit_seconds[place]:,.0f} ms",
-    )
-
-
-def _sentence(guarantee: Any) -> str:
-    return "Nothing is guaranteed." if guarantee is None else guarantee.sentence(in_options)
 
 
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:

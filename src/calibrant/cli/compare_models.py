@@ -8,12 +8,11 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
+from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._report import check_report, facts_of
+from calibrant.cli._show import result_json, show
 from calibrant.cli._signs import show_signs, signs_of, texts_of
-from calibrant.cli._words import in_options
-from calibrant.text.numbers import percent, rows
-from calibrant.text.sentences import render, sentence
+from calibrant.text.numbers import rows
 
 
 @option.command("Is one model better than another? What is proved.")
@@ -155,32 +154,17 @@ def _json(found: Any, read: _Rows, options: dict[str, Any]) -> dict[str, Any]:
     """The comparison as plain values; documented on the page of the command line."""
     return {
         "command": "compare-models",
-        **found.to_dict(),
-        "rows": read.n_rows,
-        "skipped_rows": read.n_skipped,
-        "rows_compared": found.n_rows,
-        "seed": options["seed"],
+        **result_json(found),
+        "n_in_data": read.n_rows,
+        "n_skipped": read.n_skipped,
         "report": options["output"],
         "signs_of_groups": read.signs,
     }
 
 
 def _show(found: Any, read: _Rows, options: dict[str, Any]) -> None:
-    """The verdict first, then the losses and their differences."""
-    paragraph(sentence(found.verdict), bold=True)
-    table(*found.models_table())
-    table(*found.differences_table())
-    target = f" Expected losses are those{found.population}." if found.population else ""
-    paragraph(
-        f"{rows(len(read.first), read.first.n_groups())}.{target} "
-        f"With {percent(found.confidence_level)} confidence, "
-        "all limits called proved hold at once. "
-        f"For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. "
-        "ECE has no limits. The losses say which model is better, not AUC. "
-        f"Bets were made in the order of seed {found.seed}."
-    )
-    for text in read.notes:
-        note(render(text, in_options))
+    """The comparison, and which file was written."""
+    show(found, notes=read.notes)
     show_signs(read.signs)
     if options["output"] is not None:
         saved(options["output"])

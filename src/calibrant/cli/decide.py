@@ -9,13 +9,11 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._model import read_model, rows_for
-from calibrant.cli._output import note, paragraph, print_json, saved, say, table
+from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._show import result_json, show
 from calibrant.cli._target import check_escaping, check_target, kind_of
-from calibrant.cli._words import in_options
-from calibrant.text.numbers import limits, nearest, percent, rows
-from calibrant.text.result import shortened
-from calibrant.text.sentences import render
+from calibrant.text.numbers import rows
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")
 
@@ -45,7 +43,7 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
     """
-    from calibrant.assess.decide import check_cost, decided_by_region, regions_of, regions_table, unproved, weighed
+    from calibrant.assess.decide import check_cost, decided_by_region, regions_of, weighed
     from calibrant.guarantee.guarantee import Guarantee
 
     costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
@@ -75,32 +73,11 @@ def command(**options: Any) -> None:
 
         write_file(decision_page(guarantee, found, about).encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
-        names = ("region", "rows", "action", "lower", "upper")
-        columns_of = guarantee.regions, counts, found.action, found.lower, found.upper
-        regions = [dict(zip(names, row, strict=True)) for row in zip(*columns_of, strict=True)]
-        cost = {name: getattr(found, name) for name in ("break_even", "cost", "cost_lower", "cost_upper")}
-        told = {"rows": known, "refused": refused, "actions": found.counts, **cost, "regions": regions}
-        told |= {"confidence_level": guarantee.confidence_level, "proved": guarantee.is_proved}
-        print_json({"command": "decide", **told, "output": output, "model": model.fingerprint})
+        told = {"n_rows": known, "n_refused": refused, "output": output, "model": model.fingerprint}
+        print_json({"command": "decide", **result_json(found), **told})
         return
-    paragraph(f"Of {rows(known)}, {found.said}.", bold=True)
-    if known:
-        paragraph(
-            f"The break-even rate is {nearest(found.break_even)}. Given the regions of these rows, the expected cost "
-            f"per row is {nearest(found.cost)} ({limits(found.cost_lower, found.cost_upper)}), if regions of 'cannot "
-            "tell' are decided by the middle of their interval."
-        )
-    say()
-    heads, lines = regions_table(guarantee, found, counts)
-    table(heads, shortened(lines))
-    if refused:
-        note(f"{rows(refused)} without a decision: the model does not take the score or segment")
-    if guarantee.caveat is not None:
-        note(unproved(render(guarantee.caveat, in_options)).strip())
-    paragraph(
-        f"All regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is proved for "
-        "a single row. Assumed: what the model's promise assumes, and that these rows are drawn like those it is about."
-    )
+    refusal = f"{rows(refused)} without a decision: the model does not take the score or segment"
+    show(found, notes=[refusal] if refused else [])
     if output is not None:
         saved(output, "" if is_page(output) else rows(known))
 

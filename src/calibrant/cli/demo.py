@@ -13,8 +13,8 @@ from calibrant.cli import _options as option
 from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
-from calibrant.cli._promise import promise_json, show_promise
-from calibrant.cli.audit import audit_json, event_facts, show_audit
+from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
+from calibrant.cli.audit import event_facts
 from calibrant.cli.fit import provenance_of
 from calibrant.text.numbers import percent
 
@@ -82,17 +82,17 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
                 "command": "demo",
                 **paths,
                 "picture": picture,
-                "audit_before": audit_json(before),
-                "guarantee": promise_json(calibrator),
-                "audit_after": audit_json(after),
+                "audit_before": result_json(before),
+                "guarantee": guarantee_json(calibrator),
+                "audit_after": result_json(after),
                 "regions_kept": {"held_out": kept, "december": kept_december, "of": n_regions},
             }
         )
         return
     _head("Before: what is proved of the model's own scores")
-    show_audit(before)
+    show(before)
     _head("After: what is guaranteed")
-    show_promise(calibrator)
+    show_guarantee(calibrator)
     _show_kept(kept, kept_december, n_regions, len(held_out), after)
     _decisions(calibrator, held_out)
     say()
@@ -105,7 +105,7 @@ def _show_kept(kept: int, kept_december: int, n_regions: int, n_held_out: int, a
     _head("Does the guarantee hold?")
     paragraph(
         f"On {n_held_out:,} held-out flights, the confidence interval of the observed rate meets the "
-        f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {after.sentence()}"
+        f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {after.sentence}"
     )
     paragraph(
         f"In December it is {kept_december} of {n_regions}: more flights were late at the same score. The guarantee is "

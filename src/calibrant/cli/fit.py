@@ -15,8 +15,8 @@ from calibrant.cli._input import STANDARD_INPUT, labelled, typed_segments
 from calibrant.cli._latest import latest
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
-from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli._report import is_page
+from calibrant.cli._show import guarantee_json, show_guarantee
 from calibrant.cli._signs import on_first_rows, on_time, show_signs, signs_of
 from calibrant.cli._target import check_target
 from calibrant.text.numbers import rows, upper
@@ -162,7 +162,7 @@ def _fit(settings: Settings, options: dict[str, Any]) -> _Fitted:
         n_groups = None if options["group"] is None else data.n_groups()
     if n_groups is not None:
         provenance["groups"] = n_groups
-    told = [text for text in facts.notes if text not in calibrator.guarantee_.remarks]
+    told = [text for text in facts.notes if text not in calibrator.guarantee_.notes]
     return _Fitted(
         method=settings.method,
         calibrator=calibrator,
@@ -212,7 +212,7 @@ def _json(fitted: _Fitted, reached: bool | None, options: dict[str, Any]) -> dic
         "groups": fitted.n_groups,
         "fingerprint": fitted.provenance["fingerprint"],
         "columns": fitted.columns,
-        "guarantee": promise_json(fitted.calibrator),
+        "guarantee": guarantee_json(fitted.calibrator),
         "notes": fitted.notes,
         "signs_of_groups": fitted.signs,
         "required_epsilon": options["require_epsilon"],
@@ -222,20 +222,13 @@ def _json(fitted: _Fitted, reached: bool | None, options: dict[str, Any]) -> dic
 
 def _show(fitted: _Fitted, reached: bool | None, options: dict[str, Any]) -> None:
     """The guarantee, what it assumes, and where the model is."""
-    show_promise(fitted.calibrator, fitted.on_rows if is_quiet() else fitted.notes)
+    show_guarantee(fitted.calibrator, notes=fitted.on_rows if is_quiet() else fitted.notes)
     _show_rest(fitted.guarantee, fitted.provenance["rows"])
-    _show_assumptions(fitted.calibrator)
     show_signs(fitted.signs)
     say()
     if reached is False:
         _show_not_reached(fitted.calibrator, options["require_epsilon"])
     _show_file(fitted.calibrator, options)
-
-
-def _show_assumptions(calibrator: Any) -> None:
-    assumed = promise_json(calibrator)["assumptions"]
-    if assumed and not is_quiet():
-        paragraph(f"Assumed: {'; '.join(assumed)}.")
 
 
 def _show_not_reached(calibrator: Any, wanted: float) -> None:

@@ -1,14 +1,12 @@
 """`calibrant plan`: how many labels a guarantee needs."""
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._output import note, paragraph, print_json
-from calibrant.cli._words import in_options
-from calibrant.text.sentences import render
+from calibrant.cli._output import print_json
+from calibrant.cli._show import result_json, show
 
 
 @option.command("How many labels does a guarantee need?")
@@ -47,12 +45,7 @@ def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: 
     del options["quiet"]
     options["pilot"] = {None: "auto", "none": None}.get(options["pilot"], options["pilot"])
     found = plan(confidence_level=confidence, **options)
-    said = render(found.sentence(), in_options)
     if as_json:
-        facts = asdict(found)
-        facts.pop("calibrator")
-        facts["relative"] = None if found.relative is None else [found.relative.lower[0], found.relative.upper[0]]
-        print_json({"command": "plan", "sentence": said, "method": "binning", **facts})
+        print_json({"command": "plan", **result_json(found), "method": "binning"})
     else:
-        paragraph(said, bold=True)
-        note("the default method, anchored, is not covered; its epsilon is usually larger")
+        show(found, notes=["the default method, anchored, is not covered; its epsilon is usually larger"])

@@ -8,8 +8,9 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
-from calibrant.cli._output import note, paragraph, print_json, saved, say, table
+from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._show import result_json, show
 from calibrant.cli._target import check_target
 from calibrant.text.numbers import counted, percent, plain
 
@@ -86,7 +87,7 @@ def command(**options: Any) -> int:
         "verdict": verdict,
         "at_least": options["at_least"],
         "more_labels": more,
-        **found.to_dict(),
+        **result_json(found),
         "sentence": answer,
         "output": list(outputs),
     }
@@ -95,7 +96,7 @@ def command(**options: Any) -> int:
     if options["as_json"]:
         print_json(state)
     else:
-        _show(found, answer, options["quiet"])
+        show(found, sentence=answer)
         for path in outputs:
             saved(path)
     return 0 if verdict is None else _CODES[verdict]
@@ -135,22 +136,6 @@ def _typed(text: str | None, labels: list[Any]) -> Any:
     return text
 
 
-def _show(found: Any, answer: str, quiet: bool) -> None:
-    paragraph(answer, bold=True)
-    if found.segments:
-        say()
-        rates = found.tables()[0]
-        rows = [[_cell(value) for value in row.values()] for row in rates.to_dicts()]
-        table(list(rates.columns), rows)
-    if not quiet:
-        for text in found.notes:
-            note(text)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
 def _write(
     path: str, found: Any, answer: str, verdict: str | None, state: dict[str, Any], names: list[str], options: Any
 ) -> None:
@@ -160,7 +145,7 @@ def _write(
         from calibrant.draw.report.pages import result_page
 
         facts = facts_of(_Named(names), score=options["score"], label=options["label"])
-        content = result_page(found, "Rate", answer, facts, not_proved=_TAGS.get(verdict or "", ""))
+        content = result_page(found, "Rate", facts, verdict=answer, not_proved=_TAGS.get(verdict or "", ""))
     else:
         content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_file(content.encode(), path, overwrite=options["overwrite"])

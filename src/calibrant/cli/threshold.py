@@ -9,8 +9,9 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._output import note, paragraph, print_json, saved, say, table, warn
+from calibrant.cli._output import print_json, saved, warn
 from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._show import result_json, show
 from calibrant.cli._signs import on_first_rows, signs_of, texts_of
 from calibrant.cli._target import InputPath, check_target
 from calibrant.text.numbers import rows
@@ -72,7 +73,7 @@ def command(**options: Any) -> int:
         print_json(_json(found, options))
     else:
         _show(found, options)
-    return 1 if options["check"] and not found.is_proved else 0
+    return 1 if options["check"] and not found.threshold.is_proved else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,6 @@ class _Found:
     notes: tuple[str, ...]
     signs: list[dict[str, Any]]
     on_first_rows: list[str]
-
-    @property
-    def is_proved(self) -> bool:
-        """Whether every target is proved."""
-        return all(cut.threshold is not None for cut in self.threshold.cuts)
 
     @property
     def warnings(self) -> list[str]:
@@ -210,27 +206,18 @@ def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]
 
 def _json(found: _Found, options: dict[str, Any]) -> dict[str, Any]:
     """The thresholds as plain values; documented on the page of the command line."""
-    threshold = found.threshold
-    renamed = ("schema", "n_rows", "n_drawn")
-    state = {name: value for name, value in threshold.to_dict().items() if name not in renamed}
     return {
         "command": "threshold",
-        "proved": found.is_proved,
         "output": options["output"],
-        "rows": threshold.n_rows,
-        "drawn_rows": threshold.n_drawn,
-        "skipped_rows": found.n_skipped,
-        **state,
-        "limits_confidence_level": threshold.limits_confidence_level,
+        **result_json(found.threshold),
+        "n_skipped": found.n_skipped,
         "signs_of_groups": found.signs,
     }
 
 
 def _show(found: _Found, options: dict[str, Any]) -> None:
     """The thresholds, what there is to say of the rows, and which file was written."""
-    _show_threshold(found.threshold)
-    for text in found.notes:
-        note(text)
+    show(found.threshold, notes=found.notes)
     for text in found.warnings:
         warn(text)
     output = options["output"]
@@ -242,17 +229,3 @@ def _show(found: _Found, options: dict[str, Any]) -> None:
 def _selects_rows(threshold: Any) -> bool:
     """Whether there is a segment with a score from which on rows are selected."""
     return any(high < math.inf for _, high in threshold.ends.values())
-
-
-def _show_threshold(threshold: Any) -> None:
-    for line in threshold.lines():
-        paragraph(line, bold=True)
-    proved = threshold.table()
-    if proved.rows:
-        say()
-        table(*proved)
-        paragraph(threshold.on_limits)
-    drawn = ""
-    if threshold.n_drawn:
-        drawn = f". {threshold.n_drawn:,} of them chose the thresholds to test and are not counted"
-    paragraph(f"{rows(threshold.n_rows)}{drawn}.")

@@ -10,8 +10,8 @@ from calibrant.cli._errors import message_of
 from calibrant.cli._input import files
 from calibrant.cli._latest import latest
 from calibrant.cli._model import DamagedError, columns_for, read_model, settings_of, text_types
-from calibrant.cli._output import note, paragraph, print_json, say, width
-from calibrant.cli._promise import promise_json, show_sentence
+from calibrant.cli._output import note, print_json, say, width
+from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
 from calibrant.cli._verify_model import PROOF, recomputed
 from calibrant.cli._verify_threshold import THRESHOLD_PROOF, found_again
 from calibrant.cli._words import in_options
@@ -54,7 +54,7 @@ def command(**options: Any) -> int:
         return _print([Check("model file", False, message_of(error))], options["as_json"])
     guarantee = getattr(model.calibrator, "guarantee_", None)
     if guarantee is not None and guarantee.epsilon is None:
-        nothing = Check("promise", False, promise_json(model.calibrator)["sentence"])
+        nothing = Check("promise", False, guarantee_json(model.calibrator)["sentence"])
         return _print([nothing], options["as_json"], model)
     with files(options) as source:
         columns = columns_for(model, source, options, *_ROLES)
@@ -88,7 +88,7 @@ def _print(checks: list[Check], as_json: bool, model: Any = None, again: Any = N
     stands = False if False in found.values() else None if missing else True
     code = {True: 0, False: 1, None: _NOT_CHECKED}[stands]
     if as_json:
-        said = _said(again) if stands else {"sentence": None, "remarks": []}
+        said = _said(again) if stands else {"sentence": None, "notes": []}
         print_json(
             {
                 "command": "verify",
@@ -129,15 +129,12 @@ def _verdict(checks: list[Check], stands: bool | None, missing: list[str], model
 
 
 def _said(again: Any) -> dict[str, Any]:
-    if hasattr(again, "guarantee_"):
-        said = promise_json(again)
-        return {name: said[name] for name in ("sentence", "remarks")}
-    return {"sentence": again.sentence(), "remarks": []}
+    said = guarantee_json(again) if hasattr(again, "guarantee_") else result_json(again)
+    return {name: said[name] for name in ("sentence", "notes")}
 
 
 def _show(again: Any) -> None:
     if hasattr(again, "guarantee_"):
-        show_sentence(again, bold=False)
-        return
-    for line in again.lines():
-        paragraph(line)
+        show_guarantee(again, brief=True, bold=False)
+    else:
+        show(again, brief=True, bold=False)

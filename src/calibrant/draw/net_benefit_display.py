@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from calibrant._typing import ArrayLike
-from calibrant.assess.decide import NetBenefit, net_benefit
+from calibrant.assess.net_benefit import NetBenefit, net_benefit
 from calibrant.draw.diagram import Display, without_frame
 from calibrant.draw.style import QUIET, style_of
 from calibrant.text.numbers import percent

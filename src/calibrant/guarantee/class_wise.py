@@ -2,15 +2,17 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.short import assumption_of, counting_of, prediction_of, rate_of
 from calibrant.text.numbers import percent, upper
-from calibrant.text.sentences import PlainText, in_python
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassWiseGuarantee:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ClassWiseGuarantee(Result):
     """One guarantee per class; all hold at once.
 
     Attributes
@@ -22,6 +24,8 @@ class ClassWiseGuarantee:
     adds_up : bool
         Whether the probabilities of a row add up to 1.
     """
+
+    _also: ClassVar[tuple[str, ...]] = ("epsilon", "is_proved")
 
     confidence_level: float
     guarantees: Mapping[Hashable, Guarantee]
@@ -47,12 +51,13 @@ class ClassWiseGuarantee:
         """What must be true for it to hold."""
         return tuple(dict.fromkeys(text for one in self.guarantees.values() for text in one.assumptions))
 
-    def sentence(self, setting: PlainText = in_python) -> str:
+    @property
+    def sentence(self) -> str:
         """What is proved of all classes, and on which assumption, in 35 words at most."""
         worst = self.guarantees[self.worst]
         if not self.is_proved:
             unproved = next(one for one in self.guarantees.values() if not one.is_proved)
-            return unproved.sentence(setting)
+            return unproved.sentence
         statement = worst.statement
         rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
         return (
@@ -69,10 +74,18 @@ class ClassWiseGuarantee:
         of_classes = [f"class {label!r}: within {upper(one.epsilon)}" for label, one in self.guarantees.items()]
         return f"{shared} By class: {', '.join(of_classes)}."
 
-    @property
-    def details(self) -> str:
-        """The sentence, what is proved of each class, and all assumptions."""
-        return f"{self.sentence()} {self.explanation}\nAssumptions: {'; '.join(self.assumptions)}."
-
-    def __str__(self) -> str:
-        return self.details
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The guarantee of each class, and the regions of all."""
+        classes = {
+            "class": [str(label) for label in self.guarantees],
+            "n_regions": [len(one.regions) for one in self.guarantees.values()],
+            "epsilon": [one.epsilon for one in self.guarantees.values()],
+            "proved": [one.is_proved for one in self.guarantees.values()],
+        }
+        regions: dict[str, list[Any]] = {}
+        for label, guarantee in self.guarantees.items():
+            (table,) = guarantee.tables()
+            regions.setdefault("class", []).extend([str(label)] * len(table))
+            for name, column in table.columns.items():
+                regions.setdefault(name, []).extend(column)
+        return ResultTable("classes", classes), ResultTable("regions", regions, shown=())

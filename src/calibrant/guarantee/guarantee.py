@@ -2,12 +2,11 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._optional import pandas
-from calibrant._typing import FloatArray, Frame, IntArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
@@ -24,16 +23,18 @@ from calibrant.limits.mass import MassLimits, budgets, mass_limits
 from calibrant.limits.methods import get_method
 from calibrant.params.rules import Number, error_budget
 from calibrant.sample.facts import RowFacts
+from calibrant.text.numbers import plain
+from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import PlainText, Text, in_python, joined, render, words
+from calibrant.text.sentences import Text, joined, words
 
 _SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
 _LITTLE = 0.25  # from this epsilon on a guarantee says little
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guarantee:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Guarantee(Result):
     """What is proved of a calibrator, with which confidence.
 
     With probability at least `confidence_level` over the calibration data, *in every region at once*, the true rate
@@ -55,7 +56,7 @@ class Guarantee:
     positive_label : object
         The label of the positive class.
     statement : Statement
-        The facts that the sentence, the assumptions and the remarks are made of.
+        The facts that the sentence, the assumptions and the notes are made of.
     mass_limits : MassLimits or None
         Limits on the mass of each region and of what lies in no region; None if nothing is proved about mass.
     margin : float array of shape (n_regions,), or None
@@ -79,6 +80,10 @@ class Guarantee:
     the corollary as printed can cover with probability 0.063 where 0.9 was promised.
     """
 
+    _also: ClassVar[tuple[str, ...]] = (
+        "epsilon", "average_epsilon", "n_rows", "is_proved", "theorem", "caveat", "details",
+    )  # fmt: skip
+
     confidence_level: float
     method: str
     regions: tuple[str, ...]
@@ -89,9 +94,9 @@ class Guarantee:
     upper: FloatArray
     positive_label: Hashable = 1
     statement: Statement = field(default_factory=Statement)
-    mass_limits: MassLimits | None = field(default=None, repr=False)
-    margin: FloatArray | None = field(default=None, repr=False)
-    errors: Interval | None = field(default=None, repr=False)
+    mass_limits: MassLimits | None = None
+    margin: FloatArray | None = None
+    errors: Interval | None = None
     read: tuple[str, ...] = ()
 
     @classmethod
@@ -299,9 +304,9 @@ class Guarantee:
         return tuple(map(words, said.assumptions(self.statement)))
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What a reader should know besides."""
-        return tuple(map(words, said.remarks(self)))
+        return tuple(map(words, said.notes(self)))
 
     @property
     def caveat(self) -> str | None:
@@ -323,12 +328,10 @@ class Guarantee:
         """How little is said, why, and what to do about it; None if enough is said."""
         return words(said.weakness(self)) if self.is_weak else None
 
-    def sentence(self, setting: PlainText = in_python) -> str:
-        """What is proved and on which assumption, in 35 words at most; `details` has the rest.
-
-        `setting` says how a parameter and its value are written.
-        """
-        return render(short_sentence(self), setting)
+    @property
+    def sentence(self) -> str:
+        """What is proved and on which assumption, in 35 words at most; `details` has the rest."""
+        return words(short_sentence(self))
 
     @property
     def explanation(self) -> str:
@@ -341,10 +344,28 @@ class Guarantee:
         assumed = said.listed(said.assumptions(self.statement), "; ")
         return words(joined(short_sentence(self), " ", self.explanation, "\nAssumptions: ", assumed, "."))
 
-    def __str__(self) -> str:
-        return self.details
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The regions: rows, value and limits of each."""
+        columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
+        columns |= {"relative_lower": self.relative.lower, "relative_upper": self.relative.upper}
+        averaged = self.predictions_vary
+        heads = {
+            "counts": "rows",
+            "positives": "positive",
+            "value": "average prediction" if averaged else "calibrated",
+            "lower": "true rate lies in",
+            "radius": "off by at most",
+            "relative_lower": "rate / prediction",
+        }
+        shown = ["region", "counts", "positives", "value", "lower", "upper"]
+        if averaged:
+            shown.append("radius")
+        if self.is_rare:
+            shown.extend(("relative_lower", "relative_upper"))
+        about = said.OFF_BY if averaged else ""
+        return (ResultTable("regions", {"region": self.regions, **columns}, tuple(shown), heads, about),)
 
-    def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return what is proved and what is said, as plain JSON values.
 
         `stated_epsilon` holds for `stated_mass` of the population: what the sentence says. `epsilon` holds in all
@@ -353,45 +374,15 @@ class Guarantee:
         >>> from calibrant import BinningCalibrator
         >>> scores = [number / 400 for number in range(400)]
         >>> found = BinningCalibrator(2, pilot=None).fit(scores, [score > 0.5 for score in scores]).guarantee_.to_dict()
-        >>> found["positive_label"], found["rows"], round(found["epsilon"], 3)
+        >>> found["positive_label"], found["n_rows"], round(found["epsilon"], 3)
         (True, 399, 0.016)
-        >>> found["regions"][0]["region"], found["regions"][0]["rows"]
+        >>> found["regions"][0]["region"], found["regions"][0]["counts"]
         ('(-inf, 0.5)', 200)
         """
-        stated, label = self.stated, self.positive_label
-        relative = self.relative
-        columns: dict[str, Any] = {
-            "region": self.regions,
-            "rows": self.counts,
-            "positives": self.positives,
-            "calibrated": self.value,
-            "lower": self.lower,
-            "upper": self.upper,
-            "epsilon": self.radius,
-            "relative_lower": relative.lower,
-            "relative_upper": relative.upper,
-        }
+        stated = self.stated
         return {
-            "sentence": self.sentence(setting),
-            "details": render(self.details, setting),
-            "remarks": [render(text, setting) for text in self.remarks],
-            "proved": self.is_proved,
-            "read": list(self.read),
-            "epsilon": self.epsilon,
-            "average_epsilon": self.average_epsilon,
+            **Result.to_dict(self),
             "stated_epsilon": stated.epsilon,
-            "stated_mass": stated.mass,
-            "positive_label": label.item() if isinstance(label, np.generic) else label,
-            "rows": self.n_rows,
-            "confidence_level": self.confidence_level,
-            "interval": self.method,
-            "theorem": self.theorem,
-            "assumptions": [render(text, setting) for text in self.assumptions],
-            "regions": ResultTable("regions", columns).to_dicts(),
+            "stated_mass": plain(stated.mass),
+            "read": list(self.read),
         }
-
-    def to_frame(self) -> Frame:
-        """Return the regions as a pandas frame: count, value and limits, one row each."""
-        columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
-        relative = {"relative_lower": self.relative.lower, "relative_upper": self.relative.upper}
-        return pandas().DataFrame({"region": self.regions, **columns, **relative})

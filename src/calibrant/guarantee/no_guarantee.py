@@ -4,11 +4,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from calibrant.sample.facts import RowFacts
-from calibrant.text.sentences import PlainText, Text, in_python, joined, render, words
+from calibrant.text.result import Result
+from calibrant.text.sentences import Text, joined, words
+
+_NUMBERS = (
+    "confidence_level", "method", "positive_label", "average_epsilon", "n_rows", "theorem", "caveat",
+    "stated_epsilon", "stated_mass",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class NoGuarantee:
+@dataclass(frozen=True, slots=True, repr=False)
+class NoGuarantee(Result):
     """What is said of a calibrator for which nothing can be proved without assumptions on the data.
 
     Attributes
@@ -19,9 +25,11 @@ class NoGuarantee:
         What to use for one.
     because : Text
         More on the reason, for the details.
-    epsilon, is_proved, predictions_vary, is_rare, remarks, assumptions
-        As in a `Guarantee`: None, False, True, False, and two empty tuples.
+    epsilon, is_proved, predictions_vary, is_rare
+        As in a `Guarantee`: None, False, True and False.
     """
+
+    _also: ClassVar[tuple[str, ...]] = ("epsilon", "is_proved", "details")
 
     reason: Text
     advice: Text
@@ -31,16 +39,15 @@ class NoGuarantee:
     is_proved: ClassVar[bool] = False
     predictions_vary: ClassVar[bool] = True
     is_rare: ClassVar[bool] = False
-    remarks: ClassVar[tuple[str, ...]] = ()
-    assumptions: ClassVar[tuple[str, ...]] = ()
 
     def of_rows(self, facts: RowFacts) -> Self:
         """Return the same: nothing is claimed of any rows."""
         return self
 
-    def sentence(self, setting: PlainText = in_python) -> str:
+    @property
+    def sentence(self) -> str:
         """Why there is no guarantee, in 35 words at most."""
-        return render(joined(self._opening, ": ", self.reason, "."), setting)
+        return words(joined(self._opening, ": ", self.reason, "."))
 
     @property
     def explanation(self) -> str:
@@ -53,18 +60,6 @@ class NoGuarantee:
         """The sentence and the explanation."""
         return words(joined(self._opening, ": ", self.reason, ". ", self.explanation))
 
-    def __str__(self) -> str:
-        return self.details
-
-    def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return what is said as plain JSON values, under the names that a guarantee has."""
-        said = {
-            "sentence": self.sentence(setting),
-            "details": render(self.details, setting),
-            "remarks": [],
-            "proved": False,
-            "read": [],
-        }
-        names = ("epsilon", "average_epsilon", "stated_epsilon", "stated_mass", "positive_label", "rows")
-        absent = dict.fromkeys((*names, "confidence_level", "interval", "theorem"))
-        return {**said, **absent, "assumptions": [], "regions": []}
+        return {**dict.fromkeys(_NUMBERS), **Result.to_dict(self), "read": [], "regions": []}

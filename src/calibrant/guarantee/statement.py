@@ -154,7 +154,7 @@ class Statement:
     caveats : tuple of Caveat
         Why nothing is proved, where that is so.
     assumed, notes : tuple of Text
-        Further assumptions, and further remarks.
+        Further assumptions, and further notes.
     groups : GroupFacts or None
         What is to be said of groups, where rows have them.
     of_groups : str

@@ -16,6 +16,11 @@ from calibrant.text.sentences import Setting, Text, joined, render
 if TYPE_CHECKING:
     from calibrant.guarantee.guarantee import Guarantee
 
+OFF_BY = (
+    "Off by at most: how far the average prediction of new rows can be from the true rate. New rows may lie elsewhere "
+    "in a region than these, so it can be more than the limits show."
+)
+
 
 def explanation(guarantee: "Guarantee") -> Text:
     """What the first sentence leaves out: what else is proved, for which rows, and what to do where that is little."""
@@ -244,7 +249,7 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
     return (*alike, nature, f"no importance weight exceeds {lower(weights.bound)}")
 
 
-def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
+def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
     """What a reader should know besides."""
     statement, counts = guarantee.statement, guarantee.counts
     stated: list[Text] = []

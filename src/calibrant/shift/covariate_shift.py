@@ -387,5 +387,5 @@ def _remarks(evidence: Evidence, ratio: DensityRatio | None, remark: str | None)
             f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval there is [0, 1]"
         )
     if ratio is not None and hasattr(ratio, "diagnostics_"):  # a ratio written by the user may not have them
-        remarks.append(str(ratio.diagnostics_))
+        remarks.append(ratio.diagnostics_.sentence)
     return tuple(remarks)

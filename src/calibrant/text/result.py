@@ -1,19 +1,23 @@
 """What every answer has in common: a sentence, its assumptions, its tables, and all of it as data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from textwrap import shorten
+from types import NoneType, UnionType
 from typing import Any, ClassVar
 
 from calibrant.text.numbers import plain
 from calibrant.text.result_table import ResultTable, aligned
+from calibrant.text.sentences import sentence as as_sentence
 
-_ROWS_SHOWN = 10  # of a table in a notebook
-_ROWS_PRINTED = 24
+ROWS_SHOWN = 24
+"""Rows of a table in text."""
+_IN_NOTEBOOK = 10
 _SHORT = 100  # characters of the sentence in a repr
+_SINGLE = (bool, int, float, str, NoneType, Any, Hashable)  # a field of any type, or hashable, is a label
 
 
 class Result:
@@ -41,26 +45,30 @@ class Result:
         raise NotImplementedError
 
     @property
+    def explanation(self) -> str:
+        """What the sentence leaves out, where it must be short; without the assumptions."""
+        return ""
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What the answer takes for granted."""
         return ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a reader should know, such as rows that were skipped; each a sentence."""
+        """What else a reader should know, such as rows that were skipped; each a clause or a sentence."""
         return ()
 
     @property
     def details(self) -> str:
-        """The whole answer as text: the sentence, the tables, the assumptions and the notes."""
-        parts = [self.sentence]
-        for table in self.tables():
-            if len(table) and table.shown != ():
-                parts.extend(("", printed(table), *([table.about] if table.about else []), ""))
-        if self.assumptions:
-            parts.append("Assumptions: " + "; ".join(self.assumptions) + ".")
-        parts.extend(self.notes)
-        return "\n".join(parts).strip("\n")
+        """The whole answer as text: the sentence, its explanation, the tables, the assumptions and the notes."""
+        shown = [_printed(table) for table in self.tables() if is_shown(table)]
+        rest = ["Assumptions: " + "; ".join(self.assumptions) + "."] if self.assumptions else []
+        rest.extend(map(as_sentence, self.notes))
+        opening = f"{self.sentence} {self.explanation}".strip()
+        if not shown:
+            return "\n".join([opening, *rest])
+        return "\n\n".join([opening, *shown, *(["\n".join(rest)] if rest else [])])
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The numbers behind the answer, the most important table first."""
@@ -80,14 +88,10 @@ class Result:
 
     def _values(self) -> dict[str, Any]:
         """Fields, and properties of `_also`, that are one plain value or a result."""
-        own: list[str] = [field.name for field in fields(self)] if is_dataclass(self) else []
         found = {}
-        for name in (*own, *self._also):
+        for name in (*_single_fields(type(self)), *self._also):
             value = getattr(self, name)
-            if isinstance(value, Result):
-                found[name] = value.to_dict()
-            elif is_single(value):
-                found[name] = plain(value)
+            found[name] = value.to_dict() if isinstance(value, Result) else _trimmed(plain(value))
         return found
 
     def to_frame(self) -> Any:
@@ -110,17 +114,36 @@ class Result:
     def _repr_html_(self) -> str:
         """What a notebook shows: the sentence and a small table."""
         parts = [f"<p>{escape(self.sentence)}</p>"]
-        parts.extend(_html(table) for table in self.tables()[:1] if len(table) and table.shown != ())
+        filled = [table for table in self.tables() if len(table)]
+        filled.sort(key=is_shown, reverse=True)
+        parts.extend(_html(table) for table in filled[:1])
         return "\n".join(parts)
 
 
-def is_single(value: object) -> bool:
-    """Whether a value is one number, a text, true, false or nothing; numbers of numpy count too.
+def is_shown(table: ResultTable) -> bool:
+    """Whether text shows a table: it has rows, and columns for people."""
+    return len(table) > 0 and table.shown != ()
 
-    >>> is_single(0.5), is_single(None), is_single((1, 2))
-    (True, True, False)
-    """
-    return value is None or isinstance(value, bool | int | float | str) or getattr(value, "shape", None) == ()
+
+def _trimmed(value: Any) -> Any:
+    """A text without spaces at its ends, which it has where it is part of a sentence."""
+    return value.strip() if type(value) is str else value
+
+
+def _single_fields(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass that hold one number, a text, a label, a result, or nothing."""
+    if not is_dataclass(kind):
+        return ()
+    return tuple(field.name for field in fields(kind) if all(map(_is_single, _choices(field.type))))
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    """What an annotation allows: the members of a union, or itself."""
+    return annotation.__args__ if isinstance(annotation, UnionType) else (annotation,)
+
+
+def _is_single(annotation: Any) -> bool:
+    return annotation in _SINGLE or (isinstance(annotation, type) and issubclass(annotation, Result))
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
@@ -132,28 +155,16 @@ def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
     return import_module("pyarrow").table(dict(columns))
 
 
-def shortened(rows: Sequence[Sequence[str]], most: int = _ROWS_PRINTED) -> Sequence[Sequence[str]]:
-    """The first and the last rows, where there are too many to read.
-
-    >>> shortened([["a"], ["b"], ["c"], ["d"], ["e"]], most=2)
-    [['a'], ['... 3 more'], ['e']]
-    """
-    if len(rows) <= most:
-        return rows
-    gap = [f"... {len(rows) - most:,} more" if place == 0 else "" for place in range(len(rows[0]))]
-    return [*rows[: most // 2], gap, *rows[-(most // 2) :]]
-
-
-def printed(table: ResultTable) -> str:
-    """A table as lines of text, without its middle where it is long."""
-    heads, rows = table.text()
-    return aligned([heads, *shortened(rows)])
+def _printed(table: ResultTable) -> str:
+    """A table as lines of text, without its middle where it is long, and how to read it."""
+    heads, rows = table.text(most=ROWS_SHOWN)
+    lines = aligned([heads, *rows])
+    return f"{lines}\n{table.about}" if table.about else lines
 
 
 def _html(table: ResultTable) -> str:
-    heads, rows = table.text()
+    heads, rows = table.text(most=_IN_NOTEBOOK)
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows[:_ROWS_SHOWN])
-    left = len(rows) - _ROWS_SHOWN
-    more = f"<p>and {left:,} more</p>" if left > 0 else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+    lines = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

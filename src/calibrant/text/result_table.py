@@ -10,6 +10,8 @@ from calibrant.text.sentences import TextTable
 
 _LOWER = "lower"
 _UPPER = "upper"
+_AT_LEAST = (_LOWER, "error")
+_AT_MOST = (_UPPER, "epsilon", "radius", "p_value", "claimed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,13 @@ class ResultTable:
     ----------
     name : str
         What the rows are, such as "regions"; the key of the table in `Result.to_dict`.
-    columns : mapping from str to sequence
-        Plain numbers and text. All columns have the same length. Names end in "lower" and "upper" for limits, and
-        begin with "n_" for counts.
+    columns : mapping from str to sequence or array
+        Plain numbers and text. All columns have the same length. Names end in "lower" or "error" for what something
+        is at least, and in "upper", "epsilon", "radius", "claimed" or "p_value" for what it is at most; they begin with
+        "n_" for counts.
     shown : tuple of str, optional
-        The columns that people see; the others are for programs. Default: all of them.
+        The columns that people see; the others are for programs. Default: all of them. Empty: text leaves the table
+        out, and a notebook shows it only if there is no other.
     heads : mapping from str to str
         What people read above a column, where it is not its name without underscores. For limits in one column, the
         name of the lower limit says it.
@@ -44,7 +48,7 @@ class ResultTable:
     """
 
     name: str
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, Any]
     shown: tuple[str, ...] | None = None
     heads: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
@@ -58,20 +62,31 @@ class ResultTable:
         values = [plain(list(column)) for column in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
-    def text(self, name_of: Callable[[str], str] = str) -> TextTable:
+    def text(self, name_of: Callable[[str], str] = str, *, most: int | None = None) -> TextTable:
         """The columns that people see, as text; `name_of` may shorten or escape text that comes from the data.
 
         Numbers are rounded to the nearest and limits outwards. A column "lower" and the next, "upper", become one.
-        So do three: "recall", "recall_lower" and "recall_upper".
+        So do three: "recall", "recall_lower" and "recall_upper". Of more than `most` rows the middle is left out.
         """
-        names = list(self.columns) if self.shown is None else list(self.shown)
-        heads = []
-        columns = []
-        for group in _groups(names):
+        first, left_out, last = self._ends(most)
+        heads: list[str] = []
+        columns: list[list[str]] = []
+        for group in _groups(list(self.shown or self.columns)):
             heads.append(self.heads.get(group.head, _head(group.head)))
             values = [plain_values(self.columns[name]) for name in group.names]
-            columns.append([group.text(row, name_of) for row in zip(*values, strict=True)])
+            rows = list(zip(*values, strict=True))
+            cells = [group.text(row, name_of) for row in (*rows[:first], *rows[len(rows) - last :])]
+            if left_out:
+                cells.insert(first, "" if columns else f"... {left_out:,} more")
+            columns.append(cells)
         return TextTable(heads, [*zip(*columns, strict=True)])
+
+    def _ends(self, most: int | None) -> tuple[int, int, int]:
+        """How many rows are shown from the start, how many are left out, and how many are shown from the end."""
+        if most is None or len(self) <= most:
+            return len(self), 0, 0
+        last = most // 2
+        return most - last, len(self) - most, last
 
     def __str__(self) -> str:
         heads, rows = self.text()
@@ -98,8 +113,8 @@ class _Columns(NamedTuple):
         """The cell of one row."""
         if len(row) == 1:
             return cell(self.names[0], row[0], name_of)
-        if None in row:
-            return ""
+        if any(value is None or math.isnan(value) for value in row):
+            return cell(self.names[0], row[0], name_of) if len(row) == 3 else ""
         if len(row) == 2:
             return limits(*row)
         return f"{nearest(row[0])} ({share_limits(row[1], row[2])})"
@@ -146,14 +161,14 @@ def plain_values(column: Sequence[Any]) -> list[Any]:
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 
-def share_limits(low: float, high: float) -> str:
+def share_limits(low: float, high: float, most: float = 1.0) -> str:
     """Limits of a share or a ratio; an end that is true of all of them is left out.
 
     >>> share_limits(0.9, 1.0), share_limits(0.0, 0.2), share_limits(0.1, 0.2), share_limits(0.0, math.inf)
     ('at least 0.9', 'at most 0.2', '0.1 to 0.2', 'no limit derived')
     """
     open_low = not low > 0.0
-    open_high = high == 1.0 or not high < math.inf
+    open_high = high == most or not high < math.inf
     if open_low and open_high:
         return "no limit derived"
     if open_low:
@@ -179,6 +194,6 @@ def cell(name: str, value: object, name_of: Callable[[str], str] = str) -> str:
         return name_of(str(value))
     if math.isnan(value):
         return ""
-    if name.endswith(_LOWER):
+    if name.endswith(_AT_LEAST):
         return lower(value)
-    return upper(value) if name.endswith((_UPPER, "epsilon")) else nearest(value)
+    return upper(value) if name.endswith(_AT_MOST) else nearest(value)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 
 class _NotGiven:
@@ -95,6 +95,21 @@ def render(text: Text, setting: PlainText = in_python) -> str:
     return "".join(part if isinstance(part, str) else setting(part) for part in text)
 
 
+def rendered(value: Any, setting: PlainText) -> Any:
+    """Plain JSON values, with every text in the words of its reader.
+
+    >>> rendered({"advice": [words(("use ", Setting("split", 0.2)))]}, lambda setting: f"--{setting.parameter}")
+    {'advice': ['use --split']}
+    """
+    if isinstance(value, str):
+        return render(value, setting)
+    if isinstance(value, dict):
+        return {name: rendered(entry, setting) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [rendered(entry, setting) for entry in value]
+    return value
+
+
 def joined(*parts: Text) -> Text:
     """One text made of several.
 
@@ -123,8 +138,16 @@ def sentence(text: str) -> str:
 
     >>> sentence("the data cannot tell")
     'The data cannot tell.'
+    >>> render(sentence(words(("use ", Setting("split", 0.2)))), lambda setting: f"--{setting.parameter}")
+    'Use --split.'
     """
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    end = "" if text.endswith(".") else "."
+    if not isinstance(text, Words):
+        return f"{text[:1].upper()}{text[1:]}{end}"
+    first, *others = text.parts
+    if isinstance(first, str):
+        first = f"{first[:1].upper()}{first[1:]}"
+    return Words(first, *others, end)
 
 
 def shown(value: object) -> str:

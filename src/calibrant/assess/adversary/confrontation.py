@@ -5,22 +5,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._optional import pandas
-from calibrant._typing import BoolArray, FloatArray, Frame, IntArray, ScoreMap, Seed
+from calibrant._typing import BoolArray, FloatArray, IntArray, ScoreMap, Seed
 from calibrant.assess.adversary.ghost import BITS, POINTS, GhostWorld, is_fitted, predict, refitted
 from calibrant.assess.metrics.ece import ece
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.params.random import as_generator
 from calibrant.params.rules import Integer
-from calibrant.text.numbers import upper
+from calibrant.text.numbers import counted, nearest
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 
 SAMPLE_SIZES = (10**2, 10**3, 10**4, 10**5, 10**6)
 _PROBES = 2000  # new points over which the real error is averaged
 _COLUMNS = ("shown", "claimed", "real", "real_largest")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Confrontation:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Confrontation(Result):
     """Shown, claimed and real calibration error, for growing samples from a `GhostWorld`.
 
     All arrays have shape (n_methods, n_sizes).
@@ -54,21 +55,27 @@ class Confrontation:
     injective: BoolArray
     no_repeat: FloatArray
 
-    def __str__(self) -> str:
-        lines = [f"{'n':>9}  {'method':<12} {'shown':>8} {'claimed':>8} {'real':>8} {'largest':>8}"]
-        for column, n in enumerate(self.sample_sizes.tolist()):
-            for row, method in enumerate(self.methods):
-                shown, claim, real, largest = (float(getattr(self, name)[row, column]) for name in _COLUMNS)
-                claimed = "nothing" if np.isnan(claim) else upper(claim)
-                lines.append(f"{n:>9,}  {method:<12} {shown:>8.4f} {claimed:>8} {real:>8.4f} {largest:>8.4f}")
-        return "\n".join(lines)
+    @property
+    def sentence(self) -> str:
+        """What the largest sample shows, and what is real."""
+        n_rows = int(self.sample_sizes[-1])
+        told = [
+            f"{method!r} shows an error of {nearest(float(self.shown[row, -1]))}, and its real error is "
+            f"{nearest(float(self.real[row, -1]))}"
+            for row, method in enumerate(self.methods)
+        ]
+        return f"With {counted(n_rows, 'row')} of this world, {'; '.join(told)}."
 
-    def to_frame(self) -> Frame:
-        """Return the numbers as a pandas frame, one row per method and sample size."""
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The errors, one row per method and sample size."""
         n_methods, n_sizes = self.real.shape
-        methods = np.repeat(np.array(self.methods, dtype=object), n_sizes)
-        columns = {name: getattr(self, name).ravel() for name in _COLUMNS}
-        return pandas().DataFrame({"method": methods, "n": np.tile(self.sample_sizes, n_methods), **columns})
+        columns = {
+            "method": np.repeat(np.array(self.methods, dtype=object), n_sizes),
+            "n": np.tile(self.sample_sizes, n_methods),
+            **{name: getattr(self, name).ravel() for name in _COLUMNS},
+        }
+        about = "Claimed: the guaranteed epsilon; empty if nothing is guaranteed."
+        return (ResultTable("errors", columns, heads={"real_largest": "largest"}, about=about),)
 
 
 def confront(

@@ -11,12 +11,14 @@ from calibrant.guarantee.tripod import minimum_expected_width
 from calibrant.params.random import as_generator
 from calibrant.params.rules import OPEN_UNIT, Integer
 from calibrant.text.numbers import lower, percent, upper
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 
 _PROBES = 20_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WidthDemonstration:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WidthDemonstration(Result):
     """Why no distribution-free interval around an injective map can be narrow (`cor:CI-PS-diameter`).
 
     Attributes
@@ -45,15 +47,24 @@ class WidthDemonstration:
     confidence_level: float
     n: int
 
-    def __str__(self) -> str:
-        lines = [f"{'width':>6} {'covers, coins':>14} {'covers, ghost':>14}"]
-        rows = zip(self.widths, self.coverage_apparent, self.coverage_ghost, strict=True)
-        lines += [f"{width:>6.2f} {coins:>14.3f} {ghost:>14.3f}" for width, coins, ghost in rows]
-        lines.append(
-            f"{percent(self.confidence_level)} on both needs width {upper(self.needed_width)}; "
-            f"every method needs at least {lower(self.minimum_width)} on average"
+    @property
+    def sentence(self) -> str:
+        """The width that is needed here, and the least that any method needs."""
+        return (
+            f"An interval centred on the prediction needs width {upper(self.needed_width)} for "
+            f"{percent(self.confidence_level)} coverage on both worlds; every distribution-free method needs at least "
+            f"{lower(self.minimum_width)} on average."
         )
-        return "\n".join(lines)
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """How often intervals of each width cover, on both worlds."""
+        columns = {
+            "width": self.widths,
+            "coverage_apparent": self.coverage_apparent,
+            "coverage_ghost": self.coverage_ghost,
+        }
+        heads = {"coverage_apparent": "covers, coins", "coverage_ghost": "covers, ghost"}
+        return (ResultTable("widths", columns, heads=heads),)
 
 
 def width_demonstration(

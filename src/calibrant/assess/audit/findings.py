@@ -1,26 +1,28 @@
 """What an audit found, as plain numbers and as text."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._optional import pandas
-from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
+from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.subgroups.findings import SubgroupFinding
 from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.guarantee.relative import RARE
 from calibrant.sample.facts import RowFacts
 from calibrant.text import numbers
+from calibrant.text.result import Result, frame_of
+from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import sentence
 
 TOO_LOW, TOO_HIGH, NO_EVIDENCE = "scores too low", "scores too high", "no evidence"
 _VACUOUS = 0.5
 _NUMBERS = ("low", "high", "error", "mean_score", "rate", "relative_lower", "relative_upper")
-_LINES = 8  # findings in the text
+_ON_FINDINGS = "Of the rows in each range of scores, some score is off by at least that much."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,9 @@ class Finding:
     relative_upper: float = np.nan
 
     def __str__(self) -> str:
-        return self.sentence()
+        return self.text()
 
-    def sentence(self, noun: str = "segment") -> str:
+    def text(self, noun: str = "segment") -> str:
         """The finding in words; `noun` is what a segment is, such as a month."""
         where = f"{numbers.rows(self.count)} with scores from {numbers.span(self.low, self.high)}"
         group = "" if self.segment is None else f" in {noun} {self.segment!r}"
@@ -150,10 +152,14 @@ class AuditTable:
             **{name: float(getattr(self, name)[row]) for name in _NUMBERS},
         )
 
-    def to_frame(self) -> Frame:
-        """Return the table as a pandas frame, one row per region."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        return pandas().DataFrame({**columns, "verdict": self.verdict})
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All columns, by name."""
+        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "verdict": self.verdict}
+
+    def to_frame(self) -> Any:
+        """Return the table as a frame, one row per region; see `Result.to_frame`."""
+        return frame_of(self.columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,6 +215,10 @@ class Bounds:
             return f"proved within {numbers.upper(self.upper_bound)} (finitely many scores)"
         return f"not proved off by more than {self.tolerance:g}" if self.tolerance else NO_EVIDENCE
 
+    def to_dict(self) -> dict[str, Any]:
+        """The bounds as plain JSON values."""
+        return {"is_miscalibrated": self.is_miscalibrated, "verdict": self.verdict, **asdict(self)}
+
     def proved(self, who: str = "", value: str = "score value") -> list[str]:
         """What is proved, in words: `who` is off, such as " the scores are", and by how much a `value` is at most."""
         found = []
@@ -223,14 +233,14 @@ class Bounds:
         return found
 
     def _lines(self, where: str, value: str) -> list[str]:
-        """What the verdict does not say, as lines of text."""
+        """What the verdict does not say, in words."""
         known = self.proved(where, value)[int(self.is_miscalibrated) :]
         unknown = [] if self.upper_bound is not None else [f"no upper bound{where}: {self.upper_bound_reason}"]
-        return [f"  {text}" for text in (*known, *unknown)]
+        return [*known, *unknown]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Audit(Bounds):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Audit(Result, Bounds):
     """What is proved about the calibration of a score, for every distribution, and what cannot be known.
 
     All statements hold together with probability at least `confidence_level` over the draw of the rows. The bounds of
@@ -281,12 +291,14 @@ class Audit(Bounds):
         The audit of subgroups; None unless attributes were given. It holds at `confidence_level` on its own.
     """
 
+    _also: ClassVar[tuple[str, ...]] = ("verdict", "is_miscalibrated", "at_single_scores")
+
     within_segments: Bounds | None
     table: AuditTable
     findings: tuple[Finding, ...]
     confidence_level: float
     n_rows: int
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...] = field()
     n_skipped: int = 0
     monotone: MonotoneBand | None = None
     noun: str = "segment"
@@ -346,6 +358,7 @@ class Audit(Bounds):
             return verdict
         return f"{verdict}; within {self.noun}s: {within.verdict}"
 
+    @property
     def sentence(self) -> str:
         """The verdict and what it rests on. Where nothing is proved, it says so."""
         basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.basis}"
@@ -356,23 +369,42 @@ class Audit(Bounds):
         return sentence(f"{verdict}, {basis}; this does not prove that the scores are {aim}")
 
     @property
-    def details(self) -> list[str]:
-        """What the verdict rests on, as lines of text."""
-        lines = [f"  this is about the error{self.population}"] if self.population else []
-        lines += [f"  {finding.sentence(self.noun)}" for finding in self.findings[:_LINES]]
-        if len(self.findings) > _LINES:
-            lines.append(f"  and findings in {numbers.counted(len(self.findings) - _LINES, f'more {self.noun}')}")
-        lines += self._lines("", "score value")
+    def notes(self) -> tuple[str, ...]:
+        """What else is proved, and what cannot be known."""
+        found = [f"this is about the error{self.population}"] if self.population else []
+        found += self._lines("", "score value")
         if self.within_segments is not None:
-            lines += self.within_segments._lines(f" within {self.noun}s", f"score value of a {self.noun}")
+            found += self.within_segments._lines(f" within {self.noun}s", f"score value of a {self.noun}")
         if self.at_single_scores is not None:
-            lines.append(f"  {self.at_single_scores}")
+            found.append(self.at_single_scores)
         if self.by_attributes is not None:
-            lines.append(f"  {self.by_attributes.sentence}")
-            lines += [f"  {note}" for note in self.by_attributes.notes]
-        lines += [f"  {note}" for note in RowFacts(skipped=self.n_skipped).notes]
-        return lines
+            found += [self.by_attributes.sentence, *self.by_attributes.notes]
+        found += RowFacts(skipped=self.n_skipped).notes
+        return tuple(found)
 
-    def __str__(self) -> str:
-        confidence = f"with {numbers.percent(self.confidence_level)} confidence"
-        return "\n".join([f"{self.verdict}, {confidence}, from {self.basis}", *self.details])
+    def tables(self) -> tuple[ResultTable, ...]:
+        """Every region, and the findings."""
+        heads = {
+            "error": "off by at least",
+            "count": "rows",
+            "segment": self.noun,
+            "direction": "finding",
+            "relative_lower": "rate / score",
+        }
+        names = [field.name for field in fields(Finding)]
+        findings = {name: [getattr(finding, name) for finding in self.findings] for name in names}
+        by_segment = any(finding.segment is not None for finding in self.findings)
+        hidden = () if by_segment else ("segment",)
+        if not any(finding.rate < RARE for finding in self.findings):
+            hidden = (*hidden, "relative_lower", "relative_upper")
+        shown = tuple(name for name in names if name not in hidden)
+        return (
+            ResultTable("regions", self.table.columns, shown=()),
+            ResultTable("findings", findings, shown, heads, _ON_FINDINGS),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as plain JSON values."""
+        within = None if self.within_segments is None else numbers.plain(self.within_segments.to_dict())
+        band = None if self.monotone is None else self.monotone.guarantee_.to_dict()
+        return {**Result.to_dict(self), "within_segments": within, "monotone": band}

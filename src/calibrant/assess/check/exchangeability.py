@@ -1,13 +1,17 @@
 """What a test of exchangeability found, as numbers and in words."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
+from calibrant.sample.facts import RowFacts
 from calibrant.text import numbers
-from calibrant.text.sentences import Setting, Text, render, sentence
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import Setting, Text, joined, words
+from calibrant.text.sentences import sentence as as_sentence
 
 _NULLS = {
     "scores": "the scores are exchangeable",
@@ -17,6 +21,8 @@ _NULLS = {
     "runs of labels": "within each bin of the score, the rows are exchangeable",
 }
 KINDS = tuple(_NULLS)
+_COLUMNS = ("kind", "null", "alarm", "log_evidence", "p_value", "alarm_after", "alarm_time", "change_after",
+            "change_time", "before", "after")  # fmt: skip
 _MOVED = {
     "scores": "the scores have moved",
     "labels": "the rate at a given score has moved",
@@ -102,8 +108,8 @@ class ExchangeabilityTest:
         return f"{self.kind}: {_MOVED[self.kind]} ({strength}{when}){change}"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSign:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupSign(Result):
     """Something that rows drawn one by one do not show.
 
     Attributes
@@ -123,12 +129,14 @@ class GroupSign:
     n_rows: int
     text: Text
 
-    def __str__(self) -> str:
-        return render(self.text)
+    @property
+    def sentence(self) -> str:
+        """The evidence, and what to do."""
+        return as_sentence(words(self.text))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Exchangeability:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Exchangeability(Result):
     """Whether rows look like draws from one population, in any order; and if not, what has moved.
 
     Attributes
@@ -156,6 +164,8 @@ class Exchangeability:
     n_in_data : int
         Rows of the data with a label; more than were tested where a sample was drawn.
     """
+
+    _also: ClassVar[tuple[str, ...]] = ("verdict", "alarm", "p_value")
 
     tests: tuple[ExchangeabilityTest, ...]
     looks: IntArray
@@ -266,14 +276,37 @@ class Exchangeability:
         """Whether runs have at least half the evidence of a drift, which alone gives less."""
         return self[runs].alarm and 2.0 * self[runs].log_evidence >= self[drift].log_evidence
 
-    def __str__(self) -> str:
-        basis = f"{numbers.percent(self.confidence_level)} confidence, {self.tested}"
-        lines = [sentence(f"{self.verdict} ({basis})")]
-        lines += [f"  {test}" for test in self.tests]
-        lines += [f"  {self.scale}"]
-        lines += [f"  What to do: {render(text)}." for text in self.advice]
-        lines += [f"  A sign that rows belong together: {sign}." for sign in self.signs]
-        return "\n".join(lines)
+    @property
+    def sentence(self) -> str:
+        """What was found, with which confidence, from how many rows."""
+        basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.tested}"
+        return as_sentence(f"{self.verdict}, {basis}")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What raised an alarm, which e-value does, what to do, and signs that rows belong together."""
+        found = [str(test) for test in self.tests if test.alarm]
+        found.append(self.scale)
+        found.extend(words(joined("what to do: ", text)) for text in self.advice)
+        found.extend(words(joined("a sign that rows belong together: ", sign.text)) for sign in self.signs)
+        found.extend(RowFacts(skipped=self.n_skipped).notes)
+        return tuple(found)
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The tests, and the signs that rows belong together."""
+        columns = {name: [getattr(test, name) for test in self.tests] for name in _COLUMNS}
+        columns["e_value"] = [_e_value(test.log_evidence) for test in self.tests]
+        names = ("kind", "column", "n_rows", "sentence")
+        signs = {name: [getattr(sign, name) for sign in self.signs] for name in names}
+        return (
+            ResultTable("tests", columns, ("kind", "alarm", "e_value", "p_value"), {"kind": "test"}),
+            ResultTable("signs", signs, shown=()),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON values."""
+        advice = [words(text) for text in self.advice]
+        return {**Result.to_dict(self), "causes": list(self.causes), "advice": advice}
 
 
 def _e_value(log: float) -> str:

@@ -92,8 +92,8 @@ def group_signs(
     >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})
     >>> for sign in group_signs(scored(table, score="p", label="y")):
     ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
-    column 'customer_id' looks like an id and repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
-    rows of one customer_id are not independent draws: use group='customer_id'
+    Column 'customer_id' looks like an id and repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
+    rows of one customer_id are not independent draws: use group='customer_id'.
     """
     most_rows = Integer(1).check("most_rows", most_rows)
     needed("pyarrow", "arrow", "the first rows are read")

@@ -1,26 +1,24 @@
 """What a comparison of calibrators returns: the table, proved differences, and remarks."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._optional import pandas
-from calibrant._typing import FloatArray, Frame, IntArray
-from calibrant.assess.compare_models.losses import number_or_none
-from calibrant.assess.compare_models.model_comparison import PairedDifference
+from calibrant._typing import FloatArray, IntArray
+from calibrant.assess.compare_models.model_comparison import PairedDifference, differences_table
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.text.numbers import counted, percent, rows, upper
-from calibrant.text.sentences import Setting, Text, render
+from calibrant.text.numbers import counted, nearest, percent, rows
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import Setting, Text, words
 
 COLUMNS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
-_HEADER = ("log loss", "Brier", "ECE", "AUC", "guaranteed", "state", "fit", "predict")
 _INFINITE = "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(Result):
     """Calibrators side by side. Every array has one entry per method.
 
     Attributes
@@ -71,47 +69,53 @@ class Comparison:
     difference_level: float = 0.95
     seed: int | None = None
 
-    def to_frame(self) -> Frame:
-        """Return the comparison as a pandas frame, one row per method."""
-        index = pandas().Index(self.methods, name="method")
-        return pandas().DataFrame({name: getattr(self, name) for name in COLUMNS}, index=index)
+    @property
+    def best(self) -> str:
+        """The method with the lowest Brier score on rows that it was not fitted on."""
+        return self.methods[int(np.argmin(self.brier))]
 
-    def __str__(self) -> str:
-        width = max(len("method"), *(len(method) for method in self.methods))
-        lines: list[tuple[str, ...]] = [("method", *_HEADER)]
-        for row, method in enumerate(self.methods):
-            epsilon = self.epsilon[row]
-            measured = (number_or_none(getattr(self, name)[row]) for name in ("log_loss", "brier", "ece", "auc"))
-            guaranteed = "none" if math.isnan(epsilon) else upper(epsilon)
-            times = (_duration(self.fit_seconds[row]), _duration(self.predict_seconds[row]))
-            lines.append((method, *measured, guaranteed, f"{self.state_bytes[row]:,} B", *times))
-        table = [f"{name:<{width}} " + " ".join(f"{cell:>10}" for cell in cells) for name, *cells in lines]
+    @property
+    def sentence(self) -> str:
+        """Which method measured best, and whether that is proved."""
         size = f"{rows(self.n_rows)}, {counted(self.n_folds, 'fold')}"
         size += "" if self.seed is None else f", seed {self.seed}"
-        note = f"{size}; only the column 'guaranteed' is guaranteed, the others are measured"
-        return "\n".join([*table, *self.difference_lines, note, *map(render, self.remarks)])
+        score = nearest(float(np.min(self.brier)))
+        methods = counted(len(self.methods), "method")
+        measured = f"Of {methods}, {self.best!r} has the lowest Brier score, {score} ({size})"
+        return f"{measured}; {self._on_differences()}."
 
-    @property
-    def difference_lines(self) -> list[str]:
-        """Which differences from the best method are proved, as text."""
+    def _on_differences(self) -> str:
+        """Whether differences from the best method are proved."""
         if not self.differences:
-            return []
-        best, level = self.differences[0].second, percent(self.difference_level)
-        proved = [f"  {found}" for found in self.differences if found.better is not None]
-        if not proved:
-            return [f"no loss of another method is proved to differ from that of {best!r} ({level} confidence)"]
-        return [f"proved differences, {level} confidence for all at once:", *proved]
+            return "the difference from others is measured, not proved"
+        level = percent(self.difference_level)
+        others = {found.first for found in self.differences if found.better is not None}
+        if not others:
+            return f"no loss of another method is proved to differ from its own, with {level} confidence"
+        verb = "is" if len(others) == 1 else "are"
+        return f"{counted(len(others), 'other')} {verb} proved to differ, with {level} confidence for all at once"
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The methods side by side, and the differences from the best."""
+        columns = {"method": self.methods, **{name: getattr(self, name) for name in COLUMNS}}
+        columns["guarantee"] = [None if one is None else one.sentence for one in self.guarantee]
+        shown = ("method", *COLUMNS[:-3])
+        heads = {"epsilon": "guaranteed", "log_loss": "log loss", "brier": "Brier", "ece": "ECE", "auc": "AUC"}
+        about = "Only the column 'guaranteed' is guaranteed: off by at most. The others are measured."
+        found = differences_table(self.differences, "Limits that hold for all differences at once.")
+        if not any(one.better for one in self.differences):
+            found = replace(found, shown=())
+        return ResultTable("methods", columns, shown, heads, about), found
 
     @property
-    def remarks(self) -> tuple[Text, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What the guarantees mean for someone who chooses by them, and what an infinite loss means."""
+        return tuple(map(words, self._remarks()))
+
+    def _remarks(self) -> tuple[Text, ...]:
         by_itself: Text = (
             "each guarantee holds on its own: if you choose by them, fit the chosen method on other rows, or use ",
             Setting("simultaneous", True),
         )
         chosen: Text = "all guarantees hold at once: you may choose by them" if self.simultaneous else by_itself
         return (chosen, _INFINITE) if np.isinf(self.log_loss).any() else (chosen,)
-
-
-def _duration(seconds: float) -> str:
-    return f"{1e3 * seconds:.1f} ms" if seconds < 1.0 else f"{seconds:.2f} s"

@@ -1,17 +1,19 @@
 """What a comparison of models returns: paired differences, a verdict, and what was measured."""
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
-from calibrant._optional import pandas
-from calibrant._typing import FloatArray, Frame
-from calibrant.assess.compare_models.losses import AUC, BRIER, LOG_LOSS, number_or_none
+from calibrant._typing import FloatArray
+from calibrant.assess.compare_models.losses import AUC, BRIER, LOG_LOSS
 from calibrant.text import numbers
-from calibrant.text.sentences import TextTable, sentence
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import sentence as as_sentence
 
 CANNOT_TELL = "the data cannot tell"
+_ALL_AT_ONCE = "All limits that are called proved hold at once."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class PairedDifference:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Differences:
+class Differences(Result):
     """Paired differences between models, and what follows from them.
 
     Attributes
@@ -77,13 +79,15 @@ class Differences:
         What must be true.
     """
 
+    _also: ClassVar[tuple[str, ...]] = ("verdict", "best")
+
     models: tuple[str, ...]
     differences: tuple[PairedDifference, ...]
     confidence_level: float
     clip: float
     n_rows: int
     population: str
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...] = field()
 
     @property
     def best(self) -> str | None:
@@ -109,55 +113,22 @@ class Differences:
             told.append(f"{CANNOT_TELL} the other pairs")
         return "; ".join(told)
 
+    @property
     def sentence(self) -> str:
         """What is proved about the losses, in words."""
         level, rows = numbers.percent(self.confidence_level), numbers.rows(self.n_rows)
         limits = "; ".join(map(str, self._proved))
-        clipped = f"probabilities in the log loss are clipped to [{self.clip:g}, {1 - self.clip:g}]"
+        clipped = _clipped(self.clip)
         about = f"Of expected losses{self.population}, all at once" if self.population else "All at once"
-        return sentence(f"{self.verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}.")
+        return as_sentence(f"{self.verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}.")
 
-    def to_frame(self) -> Frame:
-        """Return the differences as a pandas frame, one row per pair and measure."""
-        return pandas().DataFrame([asdict(found) | {"better": found.better} for found in self.differences])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; a number that is not known is None."""
-        return {
-            "verdict": self.verdict,
-            "best": self.best,
-            "confidence_level": self.confidence_level,
-            "rows": self.n_rows,
-            "clip": self.clip,
-            "models": list(self.models),
-            "differences": [numbers.plain(asdict(found)) | {"better": found.better} for found in self.differences],
-            "population": self.population.strip() or None,
-            "assumptions": list(self.assumptions),
-        }
-
-    def differences_table(self, name_of: Callable[[str], str] = str) -> TextTable:
-        """The differences, as text; `name_of` may shorten the names of models."""
-        rows = [
-            (
-                f"{name_of(one.first)} minus {name_of(one.second)}",
-                one.measure,
-                numbers.nearest(one.value),
-                "none" if math.isnan(one.lower) else numbers.limits(one.lower, one.upper),
-                "proved" if one.is_proved else "asymptotic",
-            )
-            for one in self.differences
-        ]
-        return TextTable(("pair", "measure", "difference", "limits", "basis"), rows)
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The differences, one row per pair and measure."""
+        return (differences_table(self.differences),)
 
     @property
     def _proved(self) -> list[PairedDifference]:
         return [found for found in self.differences if found.is_proved]
-
-    def __str__(self) -> str:
-        return "\n".join([self.verdict, *(f"  {found}" for found in self.differences)])
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.verdict}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -185,34 +156,38 @@ class ModelComparison(Differences):
     auc_upper: FloatArray
     seed: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; a number that is not known is None."""
-        measures = ("brier", "log_loss", "auc", "auc_lower", "auc_upper", "ece")
-        models = [
-            {"model": model} | {name: getattr(self, name)[place] for name in measures}
-            for place, model in enumerate(self.models)
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the log loss is clipped, that ECE has no limits, and the seed that repeats the bets."""
+        found = [
+            f"{_clipped(self.clip)}; ECE has no limits, because binning biases it",
+            "the losses say which model is better, not AUC",
         ]
-        return Differences.to_dict(self) | {"models": numbers.plain(models), "seed": self.seed}
+        if self.seed is not None:
+            found.append(f"bets were made in the order of seed {self.seed}")
+        return tuple(found)
 
-    def sentence(self) -> str:
-        """What is proved about the losses, in words, and the seed that repeats it."""
-        said = Differences.sentence(self)
-        return said if self.seed is None else f"{said} Bets were made in the order of seed {self.seed}."
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The differences, one row per pair and measure; and what was measured of each model."""
+        measures = ("brier", "log_loss", "auc", "auc_lower", "auc_upper", "ece")
+        columns = {"model": self.models, **{name: getattr(self, name) for name in measures}}
+        heads = {"brier": BRIER, "log_loss": LOG_LOSS, "auc": AUC, "ece": "ECE"}
+        return (differences_table(self.differences), ResultTable("models", columns, heads=heads))
 
-    def models_table(self, name_of: Callable[[str], str] = str) -> TextTable:
-        """What was measured, as text; `name_of` may shorten the names of models."""
-        columns = (map(number_or_none, column) for column in (self.brier, self.log_loss, self.auc, self.ece))
-        rows = [*zip(map(name_of, self.models), *columns, strict=True)]
-        return TextTable(("model", BRIER, LOG_LOSS, AUC, "ECE"), rows)
 
-    def __str__(self) -> str:
-        width = max(len("model"), *map(len, self.models))
-        heads, rows = self.models_table()
-        lines = []
-        for name, brier, *others in (heads, *rows):
-            cells = " ".join(f"{cell:>10}" for cell in others)
-            lines.append(f"{name:<{width}} {brier:>12} {cells}")
-        return "\n".join([*lines, Differences.__str__(self)])
+def differences_table(differences: Sequence[PairedDifference], about: str = _ALL_AT_ONCE) -> ResultTable:
+    """Differences as a table, one row per pair and measure."""
+    names = [one.name for one in fields(PairedDifference)]
+    columns: dict[str, list[Any]] = {name: [getattr(found, name) for found in differences] for name in names}
+    columns["better"] = [found.better for found in differences]
+    columns["basis"] = ["proved" if found.is_proved else "asymptotic" for found in differences]
+    shown = ("first", "second", "measure", "value", "lower", "upper", "better", "basis")
+    heads = {"first": "model", "second": "minus", "value": "difference"}
+    return ResultTable("differences", columns, shown, heads, about if differences else "")
+
+
+def _clipped(clip: float) -> str:
+    return f"probabilities in the log loss are clipped to [{clip:g}, {1 - clip:g}]"
 
 
 def _pair_verdict(brier: PairedDifference, log_loss: PairedDifference) -> str | None:

@@ -102,8 +102,8 @@ def ece(
     >>> scores = rng.uniform(size=10_000)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(ece(y, scores))
-    l1-ECE 0.177 (95% valid interval 0.147 to 0.206 for the calibration error in these bins of the scores seen, which \
-is at most the error without bins)
+    The l1-ECE is 0.177 (95% valid interval 0.147 to 0.206 for the calibration error in these bins of the scores seen, \
+which is at most the error without bins).
     """
     Choice(NORMS).check("norm", norm)
     error_budget(confidence_level)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from calibrant.text.numbers import limits, nearest, percent
+from calibrant.text.result import Result
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate(Result):
     """A metric's value and a confidence interval for what it estimates.
 
     Attributes
@@ -43,7 +44,9 @@ class Estimate:
     def __float__(self) -> float:
         return self.value
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """The value, and the interval with what it is for."""
         kind = "heuristic interval" if self.heuristic else "valid interval"
         interval = f"{percent(self.confidence_level)} {kind} {limits(self.lower, self.upper)}"
-        return f"{self.name} {nearest(self.value)} ({interval} for {self.target})"
+        return f"The {self.name} is {nearest(self.value)} ({interval} for {self.target})."

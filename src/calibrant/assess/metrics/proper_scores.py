@@ -20,7 +20,7 @@ _CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_lo
 _BOUNDED = "bets against each value of the mean of a bounded loss (Waudby-Smith and Ramdas 2024)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BrierScore(Estimate):
     """The Brier score, a valid interval for its expectation, and its decomposition.
 

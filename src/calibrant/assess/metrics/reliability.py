@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import kernels
-from calibrant._optional import pandas
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IndexArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions.region_calibrator import warn_of_cap
 from calibrant.cells.partition import Partition
@@ -18,12 +17,15 @@ from calibrant.params.arrays import as_weights
 from calibrant.params.random import RandomSource
 from calibrant.params.rules import error_budget
 from calibrant.sample.groups import Groups
+from calibrant.text.numbers import counted, percent, rows
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 
 _HISTOGRAM_CELLS = 50
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReliabilityTable:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReliabilityTable(Result):
     """Mean score, observed rate and simultaneous confidence limits of each bin.
 
     Attributes
@@ -76,10 +78,29 @@ class ReliabilityTable:
         """
         return (self.mean_score < self.lower) | (self.mean_score > self.upper)
 
-    def to_frame(self) -> Frame:
-        """Return the table as a pandas frame, one row per bin."""
-        columns = {name: getattr(self, name) for name in ("counts", "mean_score", "rate", "lower", "upper")}
-        return pandas().DataFrame({"region": self.regions, **columns})
+    @property
+    def sentence(self) -> str:
+        """In how many bins the scores are proved off."""
+        n_off = int(np.count_nonzero(self.is_off))
+        bins = counted(len(self.regions), "bin")
+        which = f"in {n_off:,} of {bins}" if n_off else f"in none of {bins}"
+        return (
+            f"With {percent(self.confidence_level)} confidence for all bins at once, the mean score is proved to "
+            f"differ from the true rate {which}, from {rows(int(self.counts.sum()))}."
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for it to hold."""
+        drawn = "rows, or groups of rows, are independent draws from one distribution"
+        return (drawn, "the model was not trained on these rows")
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The bins."""
+        names = ("counts", "mean_score", "rate", "lower", "upper")
+        columns = {"region": self.regions, **{name: getattr(self, name) for name in names}}
+        heads = {"region": "bin", "counts": "rows", "lower": "true rate lies in"}
+        return (ResultTable("regions", columns, heads=heads),)
 
 
 def reliability_table(

@@ -84,7 +84,7 @@ def smooth_ece(
     >>> scores = rng.uniform(size=10_000)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(smooth_ece(y, scores))
-    smooth ECE 0.177 (95% valid interval 0.151 to 0.206 for the smooth calibration error of the scores seen)
+    The smooth ECE is 0.177 (95% valid interval 0.151 to 0.206 for the smooth calibration error of the scores seen).
     """
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)

@@ -10,6 +10,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant.assess.monotone.band_guarantee import BandGuarantee
 from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, kept_rows, weights_of
 from calibrant.calibrators.tables.steps import steps_everywhere
@@ -246,21 +247,19 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         too_low = bool(lower[place] > knots[place])
         return ScoreFinding(float(knots[place]), float((lower if too_low else upper)[place]), too_low)
 
-    def sentence(self) -> str:
-        """What is claimed, in words."""
+    @property
+    def guarantee_(self) -> BandGuarantee:
+        """What is claimed."""
         check_is_fitted(self)
-        basis = f"With {numbers.percent(self.confidence_level)} confidence, from {numbers.rows(self.n_rows_)}"
         of_groups = self._facts.said_of_groups
-        if self.refutation_ is not None:
-            return f"{basis}, the rate falls somewhere as the score rises: {self.refutation_}.{of_groups}"
-        claim = "the rate at every score lies in its interval, at all scores at once"
-        assumed, of_weights = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ()), ""
+        assumed = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ())
+        of_weights = ""
         if self._before:
             of_weights = f" {_KEPT} {numbers.rows(self._before)}: this is about the weighted population."
             assumed += (f"no importance weight exceeds {self.weight_bound:g}",)
             if not self._facts.keyed:  # in files of earlier releases
                 assumed += ("the order of the rows says nothing about scores and labels",)
-        return f"{basis}, {claim}.{of_groups}{of_weights} Assumed: {'; '.join(assumed)}."
+        return BandGuarantee(float(self.confidence_level), self.steps_, assumed, of_groups, of_weights)
 
     def _table(self, coverage: float) -> Table:
         """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its knot."""
@@ -271,7 +270,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             (steps_everywhere(cuts),),
             (lower + upper) / 2.0,
             coverage,
-            (written_by("MonotoneBand"), self.sentence()),
+            (written_by("MonotoneBand"), self.guarantee_.sentence),
             lower=lower,
             upper=upper,
             named={"lower": "lower", "upper": "upper"},

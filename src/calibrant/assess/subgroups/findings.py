@@ -64,7 +64,7 @@ class SubgroupFinding:
         return self.rate_limit / self.tested_score
 
     @property
-    def sentence(self) -> str:
+    def text(self) -> str:
         """The finding in words."""
         return f"{self.subgroup}: {self._proved()}{self._others()}."
 
@@ -94,7 +94,7 @@ class SubgroupFinding:
         return f"; the same shows in {numbers.counted(len(self.also), 'more subgroup')}, such as {self.also[0]}"
 
     def __str__(self) -> str:
-        return self.sentence
+        return self.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)

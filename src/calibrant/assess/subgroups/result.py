@@ -130,7 +130,7 @@ class SubgroupAudit(Result):
             return f"No subgroup is proved off among {searched}{self._p_words()}"
         if not self.findings:
             return f"Some subgroup is off among {searched}{self._p_words()}, though it is not proved which"
-        said = "; ".join(finding.sentence.rstrip(".") for finding in self.findings[:_SAID])
+        said = "; ".join(finding.text.rstrip(".") for finding in self.findings[:_SAID])
         left = len(self.findings) - _SAID
         more = f"; and {left} more" if left > 0 else ""
         subject = "One subgroup is" if len(self.findings) == 1 else f"{len(self.findings)} subgroups are"

@@ -16,7 +16,7 @@ def threshold_table(found: Threshold, coverage: float) -> Table:
     if None not in ends:
         check_segments(tuple(ends))
     steps = [_steps(segment, low, high) for segment, (low, high) in ends.items()]
-    notes = (written_by("Threshold"), found.sentence())
+    notes = (written_by("Threshold"), found.sentence)
     named = {"calibrated": "selected"}
     return Table(tuple(steps), np.array([0.0, 1.0]), coverage, notes, named=named)
 

@@ -1,7 +1,7 @@
 """What `threshold` returns: numbers, the sentence, and the decisions that follow."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,8 +12,10 @@ from calibrant._typing import ArrayLike, BoolArray
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
-from calibrant.text.numbers import above_cap, limits, lower, nearest, percent, plain, rows, upper
-from calibrant.text.sentences import TextTable, shown
+from calibrant.text.numbers import above_cap, nearest, percent, plain, rows
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable, share_limits
+from calibrant.text.sentences import shown
 
 if TYPE_CHECKING:
     from calibrant.calibrators.tables.table import Table
@@ -27,6 +29,8 @@ TARGETS = {
     "specificity": "{share} of the negative rows have a score {below}",
 }
 """The targets, and what each claims."""
+PARTS = ("selected", "precision", "recall", "specificity", "npv", "false_alarms")
+"""What is measured at a threshold."""
 SHOWN = ("selected", "precision", "recall", "false_alarms")
 """What is printed of a threshold."""
 NAMES = {"false_alarms": "false alarms per true one"}
@@ -63,12 +67,7 @@ class Measured:
     @property
     def limits(self) -> str:
         """The limits in words; what is true of every share is left out."""
-        low, high = not self.lower > 0.0, not self.upper < self.most
-        if low and high:
-            return "no limit derived"
-        if low or high:
-            return f"at most {upper(self.upper)}" if low else f"at least {lower(self.lower)}"
-        return limits(self.lower, self.upper)
+        return share_limits(self.lower, self.upper, self.most)
 
     def __str__(self) -> str:
         known = "unknown" if math.isnan(self.value) else nearest(self.value)
@@ -131,7 +130,7 @@ class Cut:
         shares: dict[str, Any] = dict(parts)
         return cls(segment, target, level, cut, counted=counted, **shares)
 
-    def sentence(self) -> str:
+    def text(self) -> str:
         """What is proved, in words."""
         where = "" if self.segment is None else f"in segment {self.segment!r}, "
         if self.threshold is None:
@@ -150,8 +149,8 @@ class Cut:
         return compared(self.threshold)["above"] if _shown_below(self.threshold) else repr(self.threshold)
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+@dataclass(frozen=True, slots=True, repr=False)
+class Threshold(Result):
     """Thresholds with a proof, made by `calibrant.threshold`.
 
     Attributes
@@ -179,13 +178,15 @@ class Threshold:
         What was read from a saved state and not recomputed from the rows; empty for what `threshold` has found.
     """
 
+    _also: ClassVar[tuple[str, ...]] = ("limits_confidence_level", "is_proved")
+
     cuts: tuple[Cut, ...]
     confidence_level: float
     method: str
     n_rows: int
     n_drawn: int
     positive_label: Hashable
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...] = field()
     max_group_size: int | None = None
     above_cap: float | None = None
     seed: int | None = None
@@ -200,6 +201,11 @@ class Threshold:
         if self.max_group_size is not None:
             return self.confidence_level
         return max(0.0, 1.0 - 2.0 * (1.0 - self.confidence_level))
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether every target is proved."""
+        return all(cut.threshold is not None for cut in self.cuts)
 
     @property
     def only(self) -> Cut:
@@ -243,59 +249,48 @@ class Threshold:
         """False alarms for each true one."""
         return self.only.false_alarms
 
+    @property
     def sentence(self) -> str:
         """What is proved, and how sure it is."""
-        head, *said, about = self._statements()
-        return f"{head} {'; '.join(said)}.{about and f' {about}'}"
-
-    def lines(self) -> list[str]:
-        """The sentence, with a line for each of several thresholds."""
-        head, *said, about = self._statements()
-        if len(said) == 1:
-            return [self.sentence()]
-        return [head, *(f"  {text}" for text in said), *([about] if about else [])]
-
-    def _statements(self) -> list[str]:
-        """How sure everything is, what is said of each threshold, and how much a group counts."""
         together = ", all at once" if len(self.cuts) > 1 else ""
+        head = f"With {percent(self.confidence_level)} confidence{together}:"
+        told = "; ".join(cut.text() for cut in self.cuts)
         about = ""
         if self.max_group_size is not None:
-            about = f"A group counts as at most {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
+            about = f" A group counts as at most {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
         if self.read:
-            about += f"{about and ' '}Read from a file, not recomputed from the rows: {', '.join(self.read)}."
-        head = f"With {percent(self.confidence_level)} confidence{together}:"
-        return [head, *(cut.sentence() for cut in self.cuts), about]
-
-    def table(self, name_of: Callable[[object], str] = str, *, every: bool = False) -> TextTable:
-        """The thresholds that are proved, as text; with `every`, all targets with their levels, and why not."""
-        cuts = [cut for cut in self.cuts if every or cut.threshold is not None]
-        columns = {
-            "target": [cut.target if cut.segment is None else f"{cut.target}, {name_of(cut.segment)}" for cut in cuts],
-            "level": [f"{cut.level:g}" for cut in cuts],
-            "threshold": [cut.threshold_text for cut in cuts],
-            **{NAMES.get(part, part): [str(getattr(cut, part) or "") for cut in cuts] for part in SHOWN},
-            "why not": [cut.reason or "" for cut in cuts],
-        }
-        heads = [head for head in columns if every or head not in ("level", "why not")]
-        return TextTable(heads, [*zip(*(columns[head] for head in heads), strict=True)])
+            about += f" Read from a file, not recomputed from the rows: {', '.join(self.read)}."
+        return f"{head} {told}.{about}"
 
     @property
-    def on_limits(self) -> str:
-        """How to read the limits of a table."""
+    def notes(self) -> tuple[str, ...]:
+        """From how many rows the thresholds come."""
+        if not self.n_drawn:
+            return (f"from {rows(self.n_rows)}",)
+        return (f"from {rows(self.n_rows)}; {self.n_drawn:,} of them chose the thresholds to test and are not counted",)
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The thresholds, and what is known of the rows that each selects."""
+        names = ("segment", "target", "level", "threshold", "reason", "labels_needed", "counted")
+        columns: dict[str, list[Any]] = {name: [getattr(cut, name) for cut in self.cuts] for name in names}
+        columns["score"] = [cut.threshold_text for cut in self.cuts]
+        for part in PARTS:
+            measured = [getattr(cut, part) for cut in self.cuts]
+            columns[part] = [None if one is None else one.value for one in measured]
+            columns[f"{part}_lower"] = [None if one is None else one.lower for one in measured]
+            columns[f"{part}_upper"] = [None if one is None else one.upper for one in measured]
+        shown = ["target", "level", "score", *(f"{part}{end}" for part in SHOWN for end in ("", "_lower", "_upper"))]
+        if any(cut.segment is not None for cut in self.cuts):
+            shown.insert(0, "segment")
+        if all(cut.threshold is None for cut in self.cuts):
+            shown = []  # the sentence says why
+        heads = {"score": "threshold", **NAMES}
+        return (ResultTable("thresholds", columns, tuple(shown), heads, self._on_limits()),)
+
+    def _on_limits(self) -> str:
+        """How to read the limits of the table."""
         together = percent(self.limits_confidence_level)
         return f"Limits are in brackets. They and the targets hold together with {together} confidence."
-
-    def __str__(self) -> str:
-        lines = self.lines()
-        for cut in self.cuts:
-            if cut.threshold is not None:
-                name = cut.target if cut.segment is None else f"{cut.target}, segment {cut.segment!r}"
-                lines.append(f"{name}: threshold {cut.threshold_text}, from {rows(cut.counted)}")
-                lines += [f"  {NAMES.get(part, part)} {getattr(cut, part)}" for part in SHOWN]
-        if any(cut.threshold is not None for cut in self.cuts):
-            together = percent(self.limits_confidence_level)
-            lines.append(f"limits in brackets; they and the target hold together with {together} confidence")
-        return "\n".join(lines)
 
     def predict(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
         """Return which rows are selected. A row of an unknown segment, or without a proved threshold, is not."""
@@ -367,9 +362,13 @@ class Threshold:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""
+        return {**self.saved_state(), **Result.to_dict(self)}
+
+    def saved_state(self) -> dict[str, Any]:
+        """What a model file keeps."""
         said = replace(self, read=())
         values = {name: value for name, value in plain(asdict(said)).items() if name != "read"}
-        return {"schema": SCHEMA, **values, "sentence": said.sentence()}
+        return {"schema": SCHEMA, **values, "sentence": said.sentence}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> "Threshold":

@@ -139,7 +139,7 @@ def threshold(
     >>> scores = rng.uniform(size=5_000)
     >>> y = rng.uniform(size=5_000) < scores
     >>> found = threshold(y, scores, precision=0.8)
-    >>> print(found.sentence())
+    >>> print(found.sentence)
     With 90% confidence: at least 80% of the rows with score >= 0.6363778754449418 are positive.
     >>> found.predict([0.5, 0.7])
     array([False,  True])

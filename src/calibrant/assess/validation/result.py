@@ -1,17 +1,16 @@
 """The validator's table, as numbers and as text."""
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._optional import pandas
-from calibrant._typing import FloatArray, Frame, IntArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.text import numbers
-from calibrant.text.sentences import TextTable
+from calibrant.text.result import Result, frame_of
+from calibrant.text.result_table import ResultTable
 
 PROVED, ASYMPTOTIC, MEASURED, EXACT_TEST = "proved", "asymptotic", "measured", "exact test"
 TOO_LOW, TOO_HIGH, NOT_REFUTED = "assigned too low", "assigned too high", "not refuted"
@@ -90,33 +89,18 @@ class GradeTable:
         low, high = self.assigned < self.lower - _ROUNDING, self.assigned > self.upper + _ROUNDING
         return tuple(np.where(low, TOO_LOW, np.where(high, TOO_HIGH, NOT_REFUTED)).tolist())
 
-    def to_frame(self) -> Frame:
-        """Return the grades as a pandas frame, one row per grade."""
-        return pandas().DataFrame({**self._columns(), "verdict": self.verdict})
+    def to_frame(self) -> Any:
+        """Return the grades as a frame, one row per grade; see `Result.to_frame`."""
+        return frame_of(self.columns)
 
-    def table(self, name_of: Callable[[object], str] = str) -> TextTable:
-        """The grades, as text."""
-        columns = (
-            map(name_of, self.grade),
-            (f"{count:,}" for count in self.counts),
-            map(numbers.nearest, self.assigned),
-            map(numbers.nearest, self.rate),
-            map(numbers.limits, self.lower, self.upper),
-            self.verdict,
-        )
-        return TextTable(("grade", "rows", "assigned", "rate", "limits", "verdict"), [*zip(*columns, strict=True)])
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the grades as plain JSON values, one object per grade."""
-        columns = {**{name: column.tolist() for name, column in self._columns().items()}, "verdict": self.verdict}
-        return [dict(zip(columns, entries, strict=True)) for entries in zip(*columns.values(), strict=True)]
-
-    def _columns(self) -> dict[str, NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All columns, by name."""
+        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "verdict": self.verdict}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Validation:
+class Validation(Result):
     """The validator's table.
 
     Attributes
@@ -139,6 +123,8 @@ class Validation:
         Which population the limits are about, where it is not that of the rows.
     """
 
+    _also: ClassVar[tuple[str, ...]] = ("is_rejected",)
+
     measures: tuple[Measure, ...]
     p_value: float
     n_draws: int
@@ -155,25 +141,11 @@ class Validation:
         raise KeyError(name)
 
     @property
-    def table(self) -> TextTable:
-        """The measures, as text."""
-        rows = [
-            (
-                one.name,
-                "none" if math.isnan(one.value) else numbers.nearest(one.value),
-                one.limits,
-                "" if math.isnan(one.ideal) else f"{one.ideal:g}",
-                one.basis,
-            )
-            for one in self.measures
-        ]
-        return TextTable(("measure", "value", "limits", "of a calibrated score", "basis"), rows)
-
-    @property
     def is_rejected(self) -> bool:
         """Whether the test rejects calibration at the level 1 - confidence_level."""
         return self.p_value <= 1.0 - self.confidence_level + _ROUNDING
 
+    @property
     def sentence(self) -> str:
         """The result of the test, and the two most read measures, in words."""
         verdict = "rejects" if self.is_rejected else "does not reject"
@@ -187,25 +159,30 @@ class Validation:
             f"With {numbers.percent(self.confidence_level)} confidence each: {each}."
         )
 
-    def to_frame(self) -> Frame:
-        """Return the table as a pandas frame, one row per measure."""
-        return pandas().DataFrame([asdict(measure) for measure in self.measures])
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which rows were clipped."""
+        if not self.n_clipped:
+            return ()
+        return (f"{numbers.rows(self.n_clipped)} so close to 0 or 1 that the slope and the intercepts clip them",)
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The measures; and the rating grades, where there are any."""
+        names = [field.name for field in fields(Measure)]
+        columns = {name: [getattr(measure, name) for measure in self.measures] for name in names}
+        level = numbers.percent(self.confidence_level)
+        heads = {"name": "measure", "ideal": "of a calibrated score"}
+        about = (
+            f"Each interval holds at {level} confidence on its own: for every distribution where it is proved, "
+            "approximately where it is asymptotic."
+        )
+        found = [ResultTable("measures", columns, heads=heads, about=about)]
+        if self.grades is not None:
+            shown = ("grade", "counts", "assigned", "rate", "lower", "upper", "verdict")
+            about = f"Limits hold for all grades at once, at {level} confidence."
+            found.append(ResultTable("grades", self.grades.columns, shown, {"counts": "rows"}, about))
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; an undefined number is None."""
-        return {
-            "measures": [numbers.plain(asdict(measure)) for measure in self.measures],
-            "p_value": self.p_value,
-            "draws": self.n_draws,
-            "grades": None if self.grades is None else self.grades.to_dicts(),
-            "confidence_level": self.confidence_level,
-            "rows": self.n_rows,
-            "clipped_rows": self.n_clipped,
-            "population": self.population.strip() or None,
-        }
-
-    def __str__(self) -> str:
-        return "\n".join([self.sentence(), *(f"  {measure}" for measure in self.measures)])
-
-    def __repr__(self) -> str:
-        return f"<Validation: p = {numbers.nearest(self.p_value)}, {numbers.rows(self.n_rows)}>"
+        """The table as plain JSON values; an undefined number is None."""
+        return {"grades": None, **Result.to_dict(self)}

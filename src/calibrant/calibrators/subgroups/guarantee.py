@@ -9,10 +9,9 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.limits.interval import Interval
 from calibrant.text.numbers import counted, percent, upper
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import PlainText, in_python
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SubgroupGuarantee(Guarantee):
     """A guarantee whose regions are subgroups, which overlap.
 
@@ -75,11 +74,12 @@ class SubgroupGuarantee(Guarantee):
         )
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What a reader should know besides."""
         return ()
 
-    def sentence(self, setting: PlainText = in_python) -> str:
+    @property
+    def sentence(self) -> str:
         """What is proved and on which assumption, in 35 words at most."""
         confidence = percent(self.confidence_level)
         each = "over all rows"
@@ -111,7 +111,7 @@ class SubgroupGuarantee(Guarantee):
     @property
     def details(self) -> str:
         """The sentence, what it leaves out, and all assumptions."""
-        return f"{self.sentence()} {self.explanation}\nAssumptions: {'; '.join(self.assumptions)}."
+        return f"{self.sentence} {self.explanation}\nAssumptions: {'; '.join(self.assumptions)}."
 
     @property
     def advice(self) -> str:
@@ -126,6 +126,3 @@ class SubgroupGuarantee(Guarantee):
         worst = int(self.radius.argmax())
         held = counted(int(self.counts[worst]), "row")
         return f"little yet: subgroup {self.regions[worst]} holds {held}. {self.advice}"
-
-    def __str__(self) -> str:
-        return self.details

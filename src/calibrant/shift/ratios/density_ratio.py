@@ -16,6 +16,8 @@ from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueErr
 from calibrant.params.arrays import as_array, in_all
 from calibrant.params.rules import CheckedParameters
 from calibrant.text.numbers import nearest, percent
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
 
 BATCH_ROWS = 2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
 _LARGEST_SHOWN = 5
@@ -30,9 +32,9 @@ class LargeShiftWarning(CalibrantWarning):
     """The two populations are too far apart for weights to correct the difference."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatioDiagnostics:
-    """What to look at before trusting estimated weights; `str` of it is the verdict.
+@dataclass(frozen=True, slots=True, repr=False)
+class RatioDiagnostics(Result):
+    """What to look at before trusting estimated weights; its sentence is the verdict.
 
     Attributes
     ----------
@@ -83,8 +85,14 @@ class RatioDiagnostics:
                 verdict += f"; the mean weight is {nearest(mean, 2)}, not 1, so the weights are poorly estimated"
         return cls(weights.size, n_target, size, mean, largest, outside_support, f"{verdict}.", bool(problems))
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """The verdict."""
         return self.verdict
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The largest weights."""
+        return (ResultTable("largest_weights", {"weight": self.largest_weights}, shown=()),)
 
 
 def effective_sample_size(weights: FloatArray) -> float:

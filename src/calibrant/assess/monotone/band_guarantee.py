@@ -1,0 +1,63 @@
+"""What a monotone band claims, as a result."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant.assess.monotone.runs import BandSteps
+from calibrant.text.numbers import percent, rows
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BandGuarantee(Result):
+    """What is claimed of the rate at every score, if it does not fall as the score rises.
+
+    Attributes
+    ----------
+    confidence_level : float
+        1 - alpha.
+    steps : BandSteps
+        The limits, or where the assumption is refuted.
+    assumptions : tuple of str
+        What must be true.
+    of_groups, of_weights : str
+        What is to be said of groups and of weights.
+    """
+
+    _also: ClassVar[tuple[str, ...]] = ("is_refuted", "n_rows")
+
+    confidence_level: float
+    steps: BandSteps
+    assumptions: tuple[str, ...] = field()
+    of_groups: str = ""
+    of_weights: str = ""
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the rate is proved to fall somewhere, so that no band holds."""
+        return self.steps.refutation is not None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows behind the band."""
+        return self.steps.n_rows
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed, in words."""
+        basis = f"With {percent(self.confidence_level)} confidence, from {rows(self.n_rows)}"
+        if self.is_refuted:
+            return f"{basis}, the rate falls somewhere as the score rises: {self.steps.refutation}.{self.of_groups}"
+        claim = "the rate at every score lies in its interval, at all scores at once"
+        return f"{basis}, {claim}.{self.of_groups}{self.of_weights} Assumed: {'; '.join(self.assumptions)}."
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The limits from each score at which one changes."""
+        knots = np.union1d(self.steps.lower_knots, self.steps.upper_knots)
+        if self.is_refuted:
+            knots = knots[:0]
+        lower, upper = self.steps.at(knots)
+        return (ResultTable("steps", {"score": knots, "lower": lower, "upper": upper}, shown=()),)

@@ -1,0 +1,181 @@
+"""Net benefit of models at every threshold probability, with bands for all thresholds at once."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.limits.binomial import lower_limit, upper_limit
+from calibrant.limits.kolmogorov import kolmogorov_distance
+from calibrant.params.arrays import as_numbers, as_scores, check_in_range, check_same_length
+from calibrant.params.labels import encode_labels
+from calibrant.params.rules import error_budget
+from calibrant.text.numbers import counted, nearest, percent, rows
+from calibrant.text.result import Result
+from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import shown
+
+_PREVALENCE_SHARE = 0.25  # of alpha; the rest is for the two distributions of scores
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NetBenefit(Result):
+    """Decision curves of one or more models, with bands that hold for all models and all thresholds at once.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Names of the models.
+    thresholds : float array of shape (m,)
+        Threshold probabilities, between 0 and 1.
+    value, lower, upper : float arrays of shape (n_models, m)
+        Net benefit of acting on rows with probability >= threshold, and its limits.
+    act_on_all, act_on_all_lower, act_on_all_upper : float arrays of shape (m,)
+        Net benefit of acting on every row. Acting on none has net benefit 0.
+    confidence_level : float
+        All limits hold at once with this probability.
+    n_rows : int
+        Rows.
+    """
+
+    models: tuple[str, ...]
+    thresholds: FloatArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    act_on_all: FloatArray
+    act_on_all_lower: FloatArray
+    act_on_all_upper: FloatArray
+    confidence_level: float
+    n_rows: int
+
+    def useful(self, model: str) -> NDArray[np.bool_]:
+        """At which thresholds the model is proved to be worth more than acting on none and acting on all."""
+        row = self.lower[self.models.index(model)]
+        return np.asarray((row > 0.0) & (row > self.act_on_all_upper))
+
+    @property
+    def sentence(self) -> str:
+        """Where each model is proved useful."""
+        told = "; ".join(f"{model!r} {self._where(model)}" for model in self.models)
+        return (
+            f"With {percent(self.confidence_level)} confidence, for all models and thresholds at once, from "
+            f"{rows(self.n_rows)}: {told}. Useful means worth more than acting on all rows and than acting on none."
+        )
+
+    def _where(self, model: str) -> str:
+        """At which thresholds a model is useful, in words."""
+        at = self.thresholds[self.useful(model)]
+        if not at.size:
+            return "is not proved useful at any threshold"
+        between = f"between {nearest(at.min())} and {nearest(at.max())}"
+        return f"is proved useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')}, {between}"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for it to hold."""
+        return ("rows are independent draws from one distribution", "the models were not trained on these rows")
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The curves, one row for each model and threshold."""
+        size = self.thresholds.size
+        curves = {name: getattr(self, name).ravel() for name in ("value", "lower", "upper")}
+        columns = {
+            "model": np.repeat(self.models, size),
+            "threshold": np.tile(self.thresholds, len(self.models)),
+            **curves,
+            "act_on_all": np.tile(self.act_on_all, len(self.models)),
+        }
+        return (ResultTable("curves", columns, heads={"value": "net benefit"}),)
+
+
+def net_benefit(
+    y: ArrayLike,
+    scores: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    thresholds: ArrayLike | None = None,
+    confidence_level: float = 0.9,
+    pos_label: Hashable = None,
+) -> NetBenefit:
+    """Return decision curves: the net benefit of one or more models at every threshold probability, with bands.
+
+    Claimed: with probability at least `confidence_level`, the net benefit of every model at every threshold lies in its
+    band, all at once, for every distribution. Assumed: rows are independent draws from one population, and the models
+    were not trained on them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of two classes.
+    scores : array-like of shape (n,), or mapping of names to such arrays
+        Predicted probabilities of each model, for the same rows.
+    thresholds : array-like of shape (m,), optional
+        Threshold probabilities strictly between 0 and 1; 0.01, 0.02, ..., 0.99 by default.
+    confidence_level : float, default=0.9
+        1 - alpha.
+    pos_label : object, optional
+        The positive class.
+
+    Returns
+    -------
+    NetBenefit
+
+    Notes
+    -----
+    At the threshold t net benefit is TP / n - FP / n * t / (1 - t) (Vickers and Elkin 2006): true alarms, less false
+    ones at the rate of exchange that t implies. In the population it is p R(t) - (1 - p) F(t) t / (1 - t), with the
+    share p of positives, and the shares R and F of positives and negatives at or above t. A quarter of alpha goes to
+    exact limits of p. The rest goes to Kolmogorov's distance for the scores of positives and of negatives, which bounds
+    R and F at all t at once, ties or not (Massart 1990); models share it evenly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import net_benefit
+    >>> y, p = np.repeat([1, 0], [60, 40]), np.repeat([0.8, 0.3, 0.8, 0.1], [50, 10, 10, 30])
+    >>> found = net_benefit(y, p, thresholds=[0.2, 0.5])
+    >>> found.value.round(4), found.act_on_all.round(4)
+    (array([[0.575, 0.4  ]]), array([0.5, 0.2]))
+    """
+    alpha = error_budget(confidence_level)
+    at = np.arange(1, 100) / 100 if thresholds is None else as_numbers(thresholds, "thresholds")
+    if not at.size or at.min() <= 0.0 or at.max() >= 1.0:
+        raise InvalidValueError("thresholds", "lie strictly between 0 and 1", got=shown(thresholds))
+    models = dict(scores) if isinstance(scores, Mapping) else {"model": scores}
+    if not models:
+        raise InvalidValueError("scores", "have at least one model", got="none")
+    codes, known = encode_labels(y, classes=None, pos_label=pos_label, score_columns=1)
+    n, n1 = codes.size, int(codes.sum())
+    for_share = _PREVALENCE_SHARE * alpha
+    share = n1 / n, float(lower_limit(n1, n, for_share / 2)), float(upper_limit(n1, n, for_share / 2))
+    reach = kolmogorov_distance(np.array([n1, n - n1]), (alpha - for_share) / len(models))
+    odds = at / (1.0 - at)
+    curves = []
+    for name, given in models.items():
+        label = f"scores of {name}" if isinstance(scores, Mapping) else "scores"
+        values = as_scores(given, positive_column=known.positive_index, name=label)
+        check_in_range(values, 0.0, 1.0, label)
+        check_same_length(values, codes)
+        hits, alarms = (_at_or_above(values[codes == code], at) for code in (1, 0))
+        best = np.clip(hits + reach[0], 0.0, 1.0), np.clip(alarms - reach[1], 0.0, 1.0)
+        worst = np.clip(hits - reach[0], 0.0, 1.0), np.clip(alarms + reach[1], 0.0, 1.0)
+        shares = zip(share, ((hits, alarms), worst, best), strict=True)
+        curves.append([_worth(part, *above, odds) for part, above in shares])
+    value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
+    everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in share)
+    names = tuple(map(str, models))
+    return NetBenefit(names, at, value, lower, upper, everyone, least, most, float(confidence_level), n)
+
+
+def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """The share of scores at or above each threshold."""
+    below: IntArray = np.searchsorted(np.sort(scores), thresholds, side="left")
+    return 1.0 - below / max(scores.size, 1)
+
+
+def _worth(share: float, hits: Any, alarms: Any, odds: FloatArray) -> FloatArray:
+    return np.asarray(share * hits - (1.0 - share) * alarms * odds)
