@@ -61,6 +61,8 @@ class SubgroupFamily:
         Rows of each subgroup.
     least : int
         Subgroups have at least this many rows.
+    weights : float array of shape (n,), optional
+        Where rows are entries that stand for several rows each: for how many. `counts` are then those of rows.
     """
 
     levels: tuple[AttributeLevels, ...]
@@ -68,6 +70,7 @@ class SubgroupFamily:
     n_rows: int
     counts: IntArray
     least: int
+    weights: FloatArray | None = None
 
     @classmethod
     def of(
@@ -76,6 +79,7 @@ class SubgroupFamily:
         codes: Sequence[IndexArray],
         order: int,
         min_share: float,
+        weights: FloatArray | None = None,
     ) -> Self:
         """Make the family of rows whose levels are given by `codes`, one array for each attribute.
 
@@ -88,10 +92,11 @@ class SubgroupFamily:
         (['all rows', 'sex = f', 'sex = m', 'old = False'], 9)
         """
         n_rows = len(codes[0])
-        least = max(1, int(np.ceil(min_share * n_rows - 1e-9)))
-        crossings = _crossings(levels, codes, min(order, MOST_ORDERS), least, n_rows)
-        counts = np.concatenate([np.bincount(part.cell, minlength=part.size + 1)[: part.size] for part in crossings])
-        return cls(tuple(levels), tuple(crossings), n_rows, counts.astype(np.int64), least)
+        total = n_rows if weights is None else float(weights.sum())
+        least = max(1, int(np.ceil(min_share * total - 1e-9)))
+        crossings = _crossings(levels, codes, min(order, MOST_ORDERS), _Kept(n_rows, weights, least))
+        counts = _counts(crossings, weights)
+        return cls(tuple(levels), tuple(crossings), n_rows, counts, least, weights)
 
     @property
     def n_subgroups(self) -> int:
@@ -106,15 +111,22 @@ class SubgroupFamily:
     def take(self, rows: IndexArray | BoolArray) -> Self:
         """The same subgroups, with some of their rows."""
         parts = tuple(replace(part, cell=part.cell[rows]) for part in self.crossings)
-        counts = [np.bincount(part.cell, minlength=part.size + 1)[: part.size] for part in parts]
-        n_rows = len(parts[0].cell)
-        return replace(self, crossings=parts, n_rows=n_rows, counts=np.concatenate(counts).astype(np.int64))
+        weights = None if self.weights is None else self.weights[rows]
+        counts = _counts(parts, weights)
+        return replace(self, crossings=parts, n_rows=len(parts[0].cell), counts=counts, weights=weights)
 
     def of_other_rows(self, codes: Sequence[IndexArray]) -> Self:
         """The same subgroups, with other rows, whose levels are given by `codes`."""
         parts = tuple(_assigned(part, codes) for part in self.crossings)
-        counts = [np.bincount(part.cell, minlength=part.size + 1)[: part.size] for part in parts]
-        return replace(self, crossings=parts, n_rows=len(codes[0]), counts=np.concatenate(counts).astype(np.int64))
+        return replace(self, crossings=parts, n_rows=len(codes[0]), counts=_counts(parts, None), weights=None)
+
+    def rows_in(self, chosen: BoolArray) -> int:
+        """How many rows are chosen."""
+        return int(np.count_nonzero(chosen)) if self.weights is None else int(self.weights[chosen].sum())
+
+    def shared(self, chosen: BoolArray) -> FloatArray:
+        """How many of the chosen rows each subgroup has."""
+        return self.sums(chosen.astype(np.float64) if self.weights is None else np.where(chosen, self.weights, 0.0))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each subgroup."""
@@ -150,24 +162,27 @@ class SubgroupFamily:
         raise IndexError(number)
 
 
+def _counts(crossings: Sequence[Crossing], weights: FloatArray | None) -> IntArray:
+    """Rows of each subgroup."""
+    found = [np.bincount(part.cell, weights, minlength=part.size + 1)[: part.size] for part in crossings]
+    return np.concatenate(found).astype(np.int64)
+
+
 def _crossings(
-    levels: Sequence[AttributeLevels], codes: Sequence[IndexArray], order: int, least: int, n_rows: int
+    levels: Sequence[AttributeLevels], codes: Sequence[IndexArray], order: int, kept: "_Kept"
 ) -> list[Crossing]:
     """All rows, then single attributes, pairs and triples."""
-    everyone = Crossing((), np.zeros((1, 0), dtype=np.int64), np.zeros(n_rows, dtype=np.uint8))
+    everyone = Crossing((), np.zeros((1, 0), dtype=np.int64), np.zeros(kept.n_rows, dtype=np.uint8))
+    kept(everyone, least=0)
     by_attributes: dict[tuple[int, ...], Crossing] = {}
-    marks = _marks(n_rows)
-    seen: set[_Mark] = set()
-    _kept(everyone, marks, seen, 0)
     for number in range(len(levels)):
-        single = _single(number, codes[number], levels[number].n_levels)
-        by_attributes[number,] = _kept(single, marks, seen, least)
+        by_attributes[number,] = kept(_single(number, codes[number], levels[number].n_levels))
     for size in range(2, order + 1):
         for wanted in combinations(range(len(levels)), size):
             before = by_attributes[wanted[:-1]]
             last = by_attributes[wanted[-1:]]
             if before.size and last.size:
-                by_attributes[wanted] = _kept(_crossed(before, last), marks, seen, least)
+                by_attributes[wanted] = kept(_crossed(before, last))
             else:
                 by_attributes[wanted] = Crossing(wanted, np.empty((0, size), dtype=np.int64), np.empty(0))
     return [everyone, *(part for part in by_attributes.values() if part.size)]
@@ -187,24 +202,37 @@ def _crossed(before: Crossing, last: Crossing) -> Crossing:
     return Crossing((*before.attributes, *last.attributes), levels, cell)
 
 
-def _kept(part: Crossing, marks: tuple[FloatArray, FloatArray], seen: set[_Mark], least: int) -> Crossing:
-    """Those with enough rows, without those that have the same rows as one that was kept before.
+class _Kept:
+    """Keeps subgroups with enough rows, without those that have the same rows as one that was kept before.
 
     Equal rows have equal sums of two random whole numbers for each row; others hardly ever do. Whichever are kept
     depends on attributes alone.
     """
-    counts = np.bincount(part.cell, minlength=part.size + 1)
-    sums = [np.bincount(part.cell, mark, minlength=part.size + 1) for mark in marks]
-    kept = []
-    for cell in np.flatnonzero(counts[: part.size] >= least).tolist():
-        mark = (int(counts[cell]), int(sums[0][cell]), int(sums[1][cell]))
-        if mark not in seen:
-            seen.add(mark)
-            kept.append(cell)
-    number = np.full(part.size + 1, len(kept))
-    number[kept] = np.arange(len(kept))
-    small = np.min_scalar_type(len(kept))
-    return Crossing(part.attributes, part.levels[kept], number.astype(small)[part.cell])
+
+    def __init__(self, n_rows: int, weights: FloatArray | None, least: int) -> None:
+        self.n_rows = n_rows
+        self._weights = weights
+        self._least = least
+        self._marks = _marks(n_rows)
+        self._seen: set[_Mark] = set()
+
+    def __call__(self, part: Crossing, least: int | None = None) -> Crossing:
+        """Those of a crossing that are kept."""
+        size = part.size + 1
+        rows = np.bincount(part.cell, self._weights, minlength=size)
+        counts = np.bincount(part.cell, minlength=size)
+        sums = [np.bincount(part.cell, mark, minlength=size) for mark in self._marks]
+        kept = []
+        enough = rows[: part.size] >= (self._least if least is None else least)
+        for cell in np.flatnonzero(enough).tolist():
+            mark = (int(counts[cell]), int(sums[0][cell]), int(sums[1][cell]))
+            if mark not in self._seen:
+                self._seen.add(mark)
+                kept.append(cell)
+        number = np.full(size, len(kept))
+        number[kept] = np.arange(len(kept))
+        small = np.min_scalar_type(len(kept))
+        return Crossing(part.attributes, part.levels[kept], number.astype(small)[part.cell])
 
 
 def _marks(n_rows: int) -> tuple[FloatArray, FloatArray]:

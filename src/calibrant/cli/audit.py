@@ -176,7 +176,7 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
         settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
         alone = options["group"] is None and options["weight"] is None  # the band takes rows for independent
         settings |= _bounds(options)
-        settings |= _subgroups(data, options)
+        settings |= _subgroups(data, options, in_place=rows is data)
         return audit(rows, tolerance=options["tolerance"], monotone=options["full"] and alone, **settings, **labels)
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
@@ -184,15 +184,17 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
         raise
 
 
-def _subgroups(data: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """What is asked of subgroups, if anything is."""
+def _subgroups(data: Any, options: dict[str, Any], *, in_place: bool) -> dict[str, Any]:
+    """What is asked of subgroups, if anything is; columns by name where the data themselves are audited."""
     if not options["attribute"]:
         return {}
     from calibrant.sample.columns import column_of
 
-    columns = {name: column_of(data, name, "attribute") for name in options["attribute"]}
+    names = list(options["attribute"])
     asked = {name: options[name] for name in ("order", "min_share", "target")}
-    return {"attributes": columns, **asked}
+    if in_place:
+        return {"attributes": names, **asked}
+    return {"attributes": {name: column_of(data, name, "attribute") for name in names}, **asked}
 
 
 def _bounds(options: dict[str, Any]) -> dict[str, Any]:

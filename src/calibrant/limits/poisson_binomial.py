@@ -70,7 +70,7 @@ def _distribution(rates: FloatArray) -> FloatArray:
     return np.asarray(mass[0])
 
 
-def log_tail_bound(counts: IntArray, means: FloatArray, count: float) -> float:
+def log_tail_bound(counts: IntArray | FloatArray, means: FloatArray, count: float) -> float:
     """An upper bound of log P(S >= count), from the rates of kinds of labels: how many there are, and their mean rate.
 
     Notes
@@ -101,7 +101,7 @@ def log_tail_bound(counts: IntArray, means: FloatArray, count: float) -> float:
     return min(0.0, _best_exponent(counts, means, count))
 
 
-def _best_exponent(counts: IntArray, means: FloatArray, count: float) -> float:
+def _best_exponent(counts: IntArray | FloatArray, means: FloatArray, count: float) -> float:
     """The smallest of sum log(1 - s + s e^t) - t k that Newton's steps find."""
     tilt = 0.0
     best = 0.0

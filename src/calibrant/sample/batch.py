@@ -21,7 +21,7 @@ from calibrant.sample.draw import Draw, id_keys, position_keys
 from calibrant.sample.faults import Fault, Faults, Place
 from calibrant.text.sentences import did_you_mean
 
-_NO_PARTS = ("pending", "kept")
+_NO_PARTS = ("pending", "kept", "also")
 
 _Unfit = tuple[Fault, NDArray[np.bool_]]
 """A rule, and a mask of the rows that break it."""
@@ -43,6 +43,8 @@ class Columns:
     group: str | None = None
     pending: str | None = None
     kept: frozenset[Hashable] | None = None
+    also: tuple[str, ...] = ()
+    """Further columns that are read, which have no role here."""
 
     @property
     def named(self) -> dict[str, str]:
@@ -53,7 +55,8 @@ class Columns:
     @property
     def to_read(self) -> list[str]:
         """The columns that must be read, each once."""
-        return list(dict.fromkeys(name for name in (*self.named.values(), self.pending) if name is not None))
+        names = (*self.named.values(), self.pending, *self.also)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
     @property
     def keyed(self) -> bool:

@@ -110,7 +110,7 @@ def _of_rows(rows: MemoryRows, columns: list[AttributeColumn], question: Questio
     observed = Observed.of(family, rows.scores, rows.codes.astype(np.float64), np.ones(len(rows)))
     limits = all_limits(family, rows.scores, rows.codes, question.alpha)
     largest = np.maximum(limits.upper - observed.mean_score, observed.mean_score - limits.lower)
-    table = _table(family, observed, limits.lower, limits.upper, largest)
+    table = subgroup_table(family, observed, limits.lower, limits.upper, largest)
     spread = rows.scores * (1.0 - rows.scores)
     search = _Search(family, rows, rows.codes - rows.scores, spread, unlike_rates(rows.scores, rows.codes))
     found = _gated(search, observed, question)
@@ -139,7 +139,7 @@ def _of_population(
     largest = np.maximum(limits.upper, -limits.lower)
     lower = np.clip(observed.mean_score + limits.lower, 0.0, 1.0)
     upper = np.clip(observed.mean_score + limits.upper, 0.0, 1.0)
-    table = _table(family, observed, lower, upper, largest)
+    table = subgroup_table(family, observed, lower, upper, largest)
     surplus = weights * (others.codes - others.scores)
     search = _Search(family, others, surplus, np.square(surplus), bet_tests(others, divided.units), divided.units.unit)
     found = _gated(search, observed, question) if gate else _ungated(search, observed, question)
@@ -244,9 +244,10 @@ def _result(
     )
 
 
-def _table(
+def subgroup_table(
     family: SubgroupFamily, observed: Observed, lower: FloatArray, upper: FloatArray, largest: FloatArray
 ) -> SubgroupTable:
+    """All subgroups, with limits for all of them at once."""
     words = tuple(family.words(number) for number in range(family.n_subgroups))
     means = (observed.mean_score, observed.rate)
     return SubgroupTable(words, family.order, family.counts, *means, lower, upper, np.minimum(largest, 1.0))

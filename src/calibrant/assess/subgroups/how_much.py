@@ -91,7 +91,7 @@ def proved_sizes(
             mean, limit = tested(rows, tail, too_low)
             error = (limit - mean if too_low else mean - limit) - _ROUNDING
             if error > 0.0:
-                found.append(ProvedSize(number, too_low, error, int(np.count_nonzero(rows)), mean, limit))
+                found.append(ProvedSize(number, too_low, error, family.rows_in(rows), mean, limit))
     return found
 
 
@@ -106,7 +106,7 @@ def _best(family: SubgroupFamily, surplus: FloatArray, variance: FloatArray, tai
     while left.any() and len(found) < N_TRIED:
         number = int(np.where(left, promise, -np.inf).argmax())
         found.append((number, bool(sums[number] > 0.0)))
-        shared = family.sums(family.members(number).astype(np.float64))
+        shared = family.shared(family.members(number))
         together = rows + rows[number] - shared
         left &= shared <= _MOST_SHARED * together
     return found

@@ -172,8 +172,8 @@ class SubgroupAudit(Result):
             found.append(self.refused)
         if self.n_draws and self.n_tested < self.n_rows:
             found.append(
-                f"Whether any subgroup is off was tested on {self.n_tested:,} rows drawn at random, because all of "
-                "them do not fit into memory."
+                f"Whether any subgroup is off was tested on {self.n_tested:,} rows drawn at random; all "
+                "rows were counted for the rest."
             )
         if any(finding.tested_rows for finding in self.findings):
             whom = "these rows" if self.target == "rows" else "the population of the subgroup"

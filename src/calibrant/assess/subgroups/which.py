@@ -1,10 +1,12 @@
 """Which subgroups are off? Exact tails of the sum of labels, if every row of a subgroup has its score as its rate."""
 
 import math
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.assess.subgroups.evidence import Expected, positives_of
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.poisson_binomial import log_tail_bound, lower_tail, upper_tail
@@ -12,7 +14,15 @@ from calibrant.limits.poisson_binomial import log_tail_bound, lower_tail, upper_
 N_KINDS = 128
 """Kinds of scores for the first bound: each has its mean."""
 _NEAR = 4.0  # of the logarithm: a bound that misses the level by more is not followed up
+_ROUNDING = 1e-10  # of mean scores
 _MOST_EXACT = 200_000  # rows of a subgroup whose tail is found exactly; beyond, a bound is close enough
+
+
+class Exact(Protocol):
+    """Finds the logarithm of a tail exactly."""
+
+    def __call__(self, number: int, *, too_many: bool) -> float:
+        """The tail of a subgroup, on the side of too many or of too few positives."""
 
 
 def level_of_each(family: SubgroupFamily, alpha: float) -> FloatArray:
@@ -24,6 +34,41 @@ def level_of_each(family: SubgroupFamily, alpha: float) -> FloatArray:
     used = np.unique(order)
     sizes = np.bincount(order)
     return np.asarray(alpha / used.size / sizes[order])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindSums:
+    """Rows and scores of each subgroup by kind of score: all that a bound of a tail needs.
+
+    Attributes
+    ----------
+    counts, totals : float arrays of shape (n_subgroups, N_KINDS)
+        Rows, and sums of their scores.
+    """
+
+    counts: FloatArray
+    totals: FloatArray
+
+    @classmethod
+    def of(cls, family: SubgroupFamily, kind: IndexArray, rows: FloatArray | None, totals: FloatArray) -> Self:
+        """Sums over rows, or over entries that stand for so many `rows` with these totals of scores."""
+        shape = (-1, N_KINDS)
+        counts = []
+        sums = []
+        for part in family.crossings:
+            place = part.cell.astype(np.intp) * N_KINDS + kind
+            size = (part.size + 1) * N_KINDS
+            counts.append(np.bincount(place, rows, minlength=size).reshape(shape)[: part.size])
+            sums.append(np.bincount(place, totals, minlength=size).reshape(shape)[: part.size])
+        return cls(np.concatenate(counts).astype(np.float64), np.concatenate(sums).astype(np.float64))
+
+    def log_tail(self, number: int, positives: int, *, too_many: bool) -> float:
+        """An upper bound of the logarithm of a subgroup's tail, on the side of too many or of too few positives."""
+        counts = self.counts[number]
+        means = self.totals[number] / np.maximum(counts, 1.0)
+        if too_many:
+            return log_tail_bound(counts, means + _ROUNDING, positives)
+        return log_tail_bound(counts, 1.0 - means + _ROUNDING, int(counts.sum()) - positives)
 
 
 def proved_off(family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alpha: float) -> BoolArray:
@@ -41,20 +86,34 @@ def proved_off(family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alp
     """
     expected = Expected.of(family, scores)
     positives = positives_of(family, codes)
+    sums = KindSums.of(family, kinds_of(scores), None, scores)
+
+    def exact(number: int, *, too_many: bool) -> float:
+        own = scores[family.members(number)]
+        tail = upper_tail if too_many else lower_tail
+        return math.log(max(tail(own, int(positives[number])), 1e-300))
+
+    return marked_subgroups(family, expected, positives, sums, alpha, exact)
+
+
+def marked_subgroups(
+    family: SubgroupFamily,
+    expected: Expected,
+    positives: FloatArray,
+    sums: KindSums,
+    alpha: float,
+    exact: Exact | None = None,
+) -> BoolArray:
+    """Mark subgroups by bounds of their tails; `exact` finds a tail exactly where rows are at hand."""
     log_level = np.log(level_of_each(family, alpha) / 2.0)
     candidates = np.flatnonzero(expected.surprise(positives) > -log_level - _NEAR)
     found = np.zeros(family.n_subgroups, dtype=bool)
-    kind = kinds_of(scores)
     for number in candidates.tolist():
-        inside = family.members(number)
-        own = scores[inside]
-        counts = np.bincount(kind[inside], minlength=N_KINDS)
-        means = np.bincount(kind[inside], own, minlength=N_KINDS) / np.maximum(counts, 1)
         too_many = bool(positives[number] > expected.total[number])
-        bound = log_side_tail(counts, means, int(positives[number]), too_many=too_many)
-        if bound > log_level[number] and bound < log_level[number] + _NEAR and own.size <= _MOST_EXACT:
-            tail = upper_tail if too_many else lower_tail
-            bound = math.log(max(tail(own, int(positives[number])), 1e-300))
+        bound = sums.log_tail(number, int(positives[number]), too_many=too_many)
+        is_near = log_level[number] < bound < log_level[number] + _NEAR
+        if exact is not None and is_near and family.counts[number] <= _MOST_EXACT:
+            bound = exact(number, too_many=too_many)
         found[number] = bound <= log_level[number]
     return found
 
@@ -63,11 +122,3 @@ def kinds_of(scores: FloatArray) -> IndexArray:
     """The kind of each score: fine near 0 and near 1, where a rate moves tails most."""
     place = np.arcsin(np.sqrt(scores)) * (2.0 / np.pi)
     return np.minimum((place * N_KINDS).astype(np.intp), N_KINDS - 1)
-
-
-def log_side_tail(counts: IntArray, means: FloatArray, positives: int, *, too_many: bool) -> float:
-    """An upper bound of the logarithm of the tail, on the side of too many or of too few positive labels."""
-    rounding = 1e-10  # of mean scores
-    if too_many:
-        return log_tail_bound(counts, means + rounding, positives)
-    return log_tail_bound(counts, 1.0 - means + rounding, int(counts.sum()) - positives)
