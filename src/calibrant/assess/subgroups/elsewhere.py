@@ -24,7 +24,7 @@ from calibrant.assess.subgroups.findings import Observed, Proofs, SubgroupFindin
 from calibrant.assess.subgroups.how_much import Tested, proved_sizes
 from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.assess.subgroups.upper_bound import subgroup_tails
-from calibrant.assess.subgroups.which import N_KINDS, KindSums, kinds_of, marked_subgroups
+from calibrant.assess.subgroups.which import N_KINDS, ScoreSums, kinds_of, marked_subgroups
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.non_identical import non_identical
@@ -135,7 +135,7 @@ class CrossCells:
         largest = np.maximum(limits.upper - observed.mean_score, observed.mean_score - limits.lower) + _ROUNDING
         findings: tuple[SubgroupFinding, ...] = ()
         if tested.is_any_off:
-            sums = KindSums.of(family, self.cell, self.rows, self.totals)
+            sums = ScoreSums.of(family, self.cell, self.rows, self.totals)
             which = marked_subgroups(family, expected, positives, sums, WHICH_SHARE * question.alpha)
             surplus = self.positives - self.totals
             first = np.asarray(self.half == 0)

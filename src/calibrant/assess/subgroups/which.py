@@ -37,7 +37,7 @@ def level_of_each(family: SubgroupFamily, alpha: float) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KindSums:
+class ScoreSums:
     """Rows and scores of each subgroup by kind of score: all that a bound of a tail needs.
 
     Attributes
@@ -86,7 +86,7 @@ def proved_off(family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alp
     """
     expected = Expected.of(family, scores)
     positives = positives_of(family, codes)
-    sums = KindSums.of(family, kinds_of(scores), None, scores)
+    sums = ScoreSums.of(family, kinds_of(scores), None, scores)
 
     def exact(number: int, *, too_many: bool) -> float:
         own = scores[family.members(number)]
@@ -100,7 +100,7 @@ def marked_subgroups(
     family: SubgroupFamily,
     expected: Expected,
     positives: FloatArray,
-    sums: KindSums,
+    sums: ScoreSums,
     alpha: float,
     exact: Exact | None = None,
 ) -> BoolArray:
