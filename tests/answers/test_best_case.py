@@ -26,12 +26,15 @@ Y = (RNG.uniform(size=4_000) < SCORES**2).astype(int)
 DEFAULT = AnchoredCalibrator().fit(SCORES, Y)
 
 
-def forged(**parts: Any) -> bytes:
-    """The default model with other margins and limits, and an epsilon that follows from them."""
-    content = json.loads(written(DEFAULT))
+WITHOUT_PILOT = AnchoredCalibrator(pilot=None).fit(SCORES, Y)
+
+
+def forged(fitted: AnchoredCalibrator, name: str, **parts: Any) -> bytes:
+    """A model with other margins and limits, and an epsilon that follows from them."""
+    content = json.loads(written(fitted))
     curve = content["calibrator"]["state"]["curve"]
-    curve["parts"].update(parts)
-    tally = DEFAULT.tally_
+    curve[name].update(parts)
+    tally = fitted.tally_
     curve["average"] = (tally.positives / tally.counts).tolist()
     content["promise"]["epsilon"] = 1e-6
     return sealed(content)
@@ -39,15 +42,26 @@ def forged(**parts: Any) -> bytes:
 
 def test_a_default_model_with_a_forged_epsilon_is_refused() -> None:
     n = DEFAULT.partition_.n_regions
-    refused(forged(margin=[0.0] * n, lower=[-1e-6] * n, upper=[1e-6] * n), "of the curve must leave at least")
-    refused(forged(margin=[0.0] * n), "margin of the curve must leave at least")
-    refused(forged(lower=[-1e-6] * n), "lower of the curve must leave at least")
-    refused(forged(upper=[1e-6] * n), "upper of the curve must leave at least")
+    narrow = [[-1e-6] * n, [1e-6] * n]
+    refused(forged(DEFAULT, "proved", errors=narrow), "errors of the curve must leave at least")
+    rates = DEFAULT.tally_.rates.tolist()
+    refused(forged(DEFAULT, "proved", rates=[rates, rates]), "rates of the curve must leave at least")
+    refused(forged(DEFAULT, "proved", errors=narrow[::-1]), "lower limits below upper ones")
+
+
+def test_a_model_without_pilot_rows_and_with_forged_margins_is_refused() -> None:
+    n = WITHOUT_PILOT.partition_.n_regions
+    shares = [1.0 / n] * n
+    refused(forged(WITHOUT_PILOT, "parts", margin=[0.0] * n), "margin of the curve must leave at least")
+    bets = {"shares": shares, "lower": [-1e-6] * n}
+    refused(forged(WITHOUT_PILOT, "parts", **bets), "lower of the curve must leave at least")
+    bets = {"shares": shares, "upper": [1e-6] * n}
+    refused(forged(WITHOUT_PILOT, "parts", **bets), "upper of the curve must leave at least")
 
 
 def test_without_shares_there_were_no_bets() -> None:
-    n = DEFAULT.partition_.n_regions
-    refused(forged(shares=None, lower=[-0.01] * n), "lower and upper must be -1 and 1")
+    n = WITHOUT_PILOT.partition_.n_regions
+    refused(forged(WITHOUT_PILOT, "parts", lower=[-0.01] * n), "lower and upper must be -1 and 1")
 
 
 CURVES = {
@@ -71,7 +85,11 @@ def test_no_fit_beats_the_best_case(name: str, n_rows: int) -> None:
         y = (rng.uniform(size=n_rows) < CURVES[name](scores)).astype(int)
         level = (0.9, 0.5, 0.999)[seed]
         fitted = AnchoredCalibrator(confidence_level=level, classes=(0, 1)).fit(scores, y)
-        check_parts(fitted.proof_, fitted._fitted_curve, fitted.guarantee_.interval)
+        proved = fitted._fitted_curve.proved
+        if proved is None:
+            check_parts(fitted.proof_, fitted._fitted_curve, fitted.guarantee_.interval)
+        else:
+            proved.check(fitted.tally_.counts, fitted.proof_.for_limits)
         assert AnchoredCalibrator.from_dict(fitted.to_dict()).guarantee_.epsilon == fitted.guarantee_.epsilon
 
 
@@ -83,7 +101,8 @@ def test_averages_that_round_above_one_are_saved() -> None:
 
 READ = {
     "bins": (BinningCalibrator(4).fit(SCORES, Y), ("counts",)),
-    "curve": (DEFAULT, ("counts", "averages", "margins")),
+    "curve": (DEFAULT, ("counts", "limits", "averages", "margins")),
+    "curve without pilot rows": (WITHOUT_PILOT, ("counts", "averages", "margins")),
     "weights": (
         BinningCalibrator(4, weight_bound=2.0).fit(SCORES, Y, importance_weight=1.0 + SCORES),
         ("counts", "limits"),

@@ -179,7 +179,7 @@ def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
         assert f"give {planned.calibrator}" in str(planned)
 
 
-def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_need_not() -> None:
+def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_nearly() -> None:
     planned = plan(n=4_000, n_bins=10)
     named = getattr(calibrant, planned.calibrator)
     for seed in range(5):
@@ -187,7 +187,7 @@ def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_need_not
         scores = rng.uniform(size=4_000)
         y = rng.uniform(size=4_000) < scores
         assert named(n_bins=10).fit(scores, y).guarantee_.epsilon <= planned.epsilon
-        assert AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon > planned.epsilon
+        assert AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon <= 1.2 * planned.epsilon
 
 
 @pytest.mark.parametrize("split", ["auto", 0.5, 0.2, 2_000])

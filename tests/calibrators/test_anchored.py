@@ -97,9 +97,8 @@ def test_interval_moves_with_the_prediction_and_the_rate_interval_does_not():
     rates = model.predict_rate_interval(points)
     assert (np.diff(lower) > 0.0).all()
     np.testing.assert_array_equal(rates, np.broadcast_to([guarantee.lower[2], guarantee.upper[2]], (9, 2)))
-    shift = model.predict(points) - guarantee.value[2]
-    np.testing.assert_allclose(lower, guarantee.lower[2] + shift - guarantee.margin[2])
-    np.testing.assert_allclose(upper, guarantee.upper[2] + shift + guarantee.margin[2])
+    np.testing.assert_allclose(lower, model.predict(points) + guarantee.errors.lower[2])
+    np.testing.assert_allclose(upper, model.predict(points) + guarantee.errors.upper[2])
 
 
 def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it():

@@ -300,7 +300,7 @@ def test_what_cannot_be_checked_is_mentioned(model: Path, calibrant: Any) -> Non
 def test_the_mark_is_cleared_by_verify_alone(model: Path, calibrant: Any) -> None:
     read = load_model(model)
     mark = "Read from a file, not recomputed from the rows: counts, averages, margins."
-    assert read.guarantee_.read == ("counts", "averages", "margins")
+    assert read.guarantee_.read == ("counts", "limits", "averages", "margins")
     assert mark in read.guarantee_.details
     assert read.guarantee_.to_dict()["read"] == ["counts", "averages", "margins"]
     assert mark not in read.written["details"]

@@ -25,7 +25,8 @@ AVERAGE_SHARE = 0.02
 """Of the error budget: for limits on the average prediction of each region."""
 
 _TRUSTED = 20.0  # rows that the probabilities themselves count for in a guess from pilot rows
-_SKEWED = 0.08  # skewness over the square root of the rows, from which on exact limits are sharper than bets
+SKEWED = 0.08
+"""Skewness over the square root of the rows, from which on exact limits are sharper than bets."""
 _FLAT = 0.1  # variance of p in a region over that of labels, up to which the average of p is known well enough
 
 
@@ -142,7 +143,7 @@ class Guess:
         """Whether binomial limits of the rate are expected to be sharper than bets."""
         variance = self.rate * (1.0 - self.rate)
         skewness = np.abs(1.0 - 2.0 * self.rate) / np.sqrt(variance * np.maximum(n_units, 1))
-        return np.asarray((skewness > _SKEWED) & (self.spread < _FLAT * variance))
+        return np.asarray((skewness > SKEWED) & (self.spread < _FLAT * variance))
 
 
 def _guessed(units: RegionUnits, low: float, high: float) -> tuple[float, ...]:

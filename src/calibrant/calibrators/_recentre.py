@@ -8,12 +8,15 @@ never falls: the ranking is kept.
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.limits.interval import Interval
+
+Bounds: TypeAlias = list[tuple[float | None, float | None]]
+"""Limits on each variable of a linear programme; None for no limit."""
 
 _SLACK = 0.35  # by how much more than the smallest epsilon is taken, so that probabilities move less
 _LEAST_SLOPE = 0.2  # of the moved curve in a region
@@ -59,12 +62,112 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RisingRegions:
+    """A curve that never falls, as its values at both ends of each region, and what is known of its averages.
+
+    Attributes
+    ----------
+    low, high : float arrays of shape (n_regions,)
+        Its values where each region begins and ends.
+    errors : Interval
+        Limits on the rate less its average in each region.
+    averages : Interval
+        Limits on its average in each region.
+    follows : bool array of shape (n_regions,)
+        Whether each region follows the one before it, so that the curve may not fall in between.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    errors: Interval
+    averages: Interval
+    follows: BoolArray
+
+    @property
+    def epsilon(self) -> float:
+        """The largest error that is not ruled out."""
+        return max(float(self.errors.upper.max()), -float(self.errors.lower.min()))
+
+    @property
+    def ends(self) -> FloatArray:
+        """Values where regions begin, then where they end."""
+        return np.concatenate([self.low, self.high])
+
+    def moved_least(self, cost: FloatArray, bounds: Bounds, slack: float) -> tuple[FloatArray, FloatArray] | None:
+        """Values at the ends of regions that differ least, with an epsilon of at most 1 + slack times the smallest one.
+
+        `cost` is that of moving each end, `bounds` are limits on each move. None if there is nothing to gain.
+        """
+        programme = self._programme(bounds)
+        n_ends = 2 * self.low.size
+        smallest = programme.least(np.append(np.zeros(2 * n_ends), 1.0))
+        if smallest is None:
+            return None
+        allowed = (1.0 + slack) * float(smallest[-1])
+        if self.epsilon <= allowed:
+            return None
+        least = programme.least(np.concatenate([np.zeros(n_ends), cost, [0.0]]), allowed)
+        if least is None:
+            return None
+        moved = np.clip(self.ends + least[:n_ends], 0.0, 1.0)
+        left, right = np.split(moved, 2)
+        return self._in_order(left, right)
+
+    def _in_order(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same values, in order: the solver may miss it by rounding."""
+        starts = np.flatnonzero(~self.follows)
+        ends = np.append(starts[1:], left.size)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            pairs = np.column_stack([left[start:end], right[start:end]]).ravel()
+            order = np.maximum.accumulate(pairs)
+            left[start:end] = order[::2]
+            right[start:end] = order[1::2]
+        return left, right
+
+    def _programme(self, bounds: Bounds) -> "_Programme":
+        from scipy import sparse
+
+        width = self.high - self.low
+        n_regions = width.size
+        is_flat = width <= 0.0
+        eye = sparse.identity(n_regions, format="csr")
+        # the shift of the average of each region, at either end of its limits
+        moves = []
+        for limit in (self.averages.lower, self.averages.upper):
+            share = np.clip((limit - self.low) / np.where(is_flat, 1.0, width), 0.0, 1.0)
+            moves.append(sparse.hstack([sparse.diags(1.0 - share), sparse.diags(share)]))
+        move = sparse.vstack(moves)
+        slopes = sparse.hstack([eye, -eye])  # left less right
+        follows = np.flatnonzero(self.follows)
+        jumps = sparse.hstack([-eye[follows], eye[follows - 1]])  # the end of a region less the next beginning
+        sizes = sparse.identity(2 * n_regions)
+        blocks = [
+            [-move, None, _column(2 * n_regions, -1.0)],  # upper limits less the shift are at most epsilon
+            [move, None, _column(2 * n_regions, -1.0)],  # and lower limits at least - epsilon
+            [slopes, None, _column(n_regions, 0.0)],
+            [-slopes.tocsr()[is_flat], None, _column(int(is_flat.sum()), 0.0)],
+            [jumps, None, _column(follows.size, 0.0)],
+            [sizes, -sizes, _column(2 * n_regions, 0.0)],
+            [-sizes, -sizes, _column(2 * n_regions, 0.0)],
+        ]
+        limits = np.concatenate([
+            -np.tile(self.errors.upper, 2),
+            np.tile(self.errors.lower, 2),
+            (1.0 - _LEAST_SLOPE) * width,
+            np.zeros(int(is_flat.sum())),
+            self.low[follows] - self.high[follows - 1],
+            np.zeros(4 * n_regions),
+        ])  # fmt: skip
+        return _Programme(_stacked(blocks, 2 * n_regions), limits, [*bounds, *[(0.0, None)] * (2 * n_regions + 1)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Programme:
     """Linear conditions on a curve; the variables are its shifts at both ends of each region, their sizes, epsilon."""
 
-    conditions: FloatArray
+    conditions: Any
     limits: FloatArray
-    bounds: list[tuple[float | None, float | None]]
+    bounds: Bounds
 
     def least(self, cost: FloatArray, most_epsilon: float | None = None) -> FloatArray | None:
         """The variables with the least cost, or None where the solver finds none."""
@@ -75,6 +178,21 @@ class _Programme:
         return np.asarray(found.x) if found.success else None
 
 
+def _column(size: int, value: float) -> FloatArray:
+    return np.full((size, 1), value)
+
+
+def _stacked(blocks: list[list[Any]], n_ends: int) -> Any:
+    """Conditions one below the other; None stands for zeros."""
+    from scipy import sparse
+
+    rows = []
+    for block in blocks:
+        size = block[0].shape[0]
+        rows.append(sparse.hstack([sparse.csr_matrix((size, n_ends)) if part is None else part for part in block]))
+    return sparse.vstack(rows, format="csr")
+
+
 def recentred(
     knots: FloatArray, errors: Interval, averages: Interval, rows: IntArray, reach: tuple[float, float]
 ) -> Moved:
@@ -83,63 +201,12 @@ def recentred(
     `rows` are the numbers of rows of each region, and `reach` the range of the probabilities of most pilot rows.
     Probabilities near 0 and 1 move little.
     """
-    still = Moved.nowhere(knots)
-    programme = _programme(knots, errors, averages, reach)
-    n_shifts = 2 * rows.size
-    smallest = programme.least(np.append(np.zeros(2 * n_shifts), 1.0))
-    if smallest is None:
-        return still
-    now = max(float(errors.upper.max()), -float(errors.lower.min()))
-    allowed = (1.0 + _SLACK) * float(smallest[-1])
-    if now <= allowed:
-        return still
-    ends = np.clip(_ends(knots), *reach)
+    follows = np.arange(rows.size) > 0
+    regions = RisingRegions(knots[:-1], knots[1:], errors, averages, follows)
+    ends = np.clip(regions.ends, *reach)
     cost = np.tile(rows + 1.0, 2) / (ends * (1.0 - ends))
-    least = programme.least(np.concatenate([np.zeros(n_shifts), cost, [0.0]]), allowed)
-    if least is None:
-        return still
-    left, right = np.clip(np.split(_ends(knots) + least[:n_shifts], 2), 0.0, 1.0)
-    order = np.maximum.accumulate(np.column_stack([left, right]).ravel())  # the solver may miss order by rounding
-    return Moved(knots, order[::2], order[1::2])
-
-
-def _ends(knots: FloatArray) -> FloatArray:
-    """Where regions begin, then where they end."""
-    return np.concatenate([knots[:-1], knots[1:]])
-
-
-def _programme(knots: FloatArray, errors: Interval, averages: Interval, reach: tuple[float, float]) -> _Programme:
-    width = np.diff(knots)
-    n_regions = width.size
-    eye = np.eye(n_regions)
-    # the shift of the average of each region, at either end of its limits
-    shares = [np.clip((ends - knots[:-1]) / width, 0.0, 1.0) for ends in (averages.lower, averages.upper)]
-    moves = np.concatenate([np.hstack([np.diag(1.0 - share), np.diag(share)]) for share in shares])
-    slopes = np.hstack([eye, -eye])  # left less right
-    jumps = np.hstack([-np.eye(n_regions)[1:], np.eye(n_regions)[:-1]])  # the end of a region less the next beginning
-    sizes = np.eye(2 * n_regions)
-
-    def without_sizes(conditions: FloatArray, epsilon: float) -> FloatArray:
-        rows = conditions.shape[0]
-        return np.hstack([conditions, np.zeros((rows, 2 * n_regions)), np.full((rows, 1), epsilon)])
-
-    column = np.zeros((2 * n_regions, 1))
-    conditions = np.vstack([
-        without_sizes(-moves, -1.0),  # upper limits less the shift are at most epsilon
-        without_sizes(moves, -1.0),  # and lower limits at least - epsilon
-        without_sizes(slopes, 0.0),
-        without_sizes(jumps, 0.0),
-        np.hstack([sizes, -sizes, column]),
-        np.hstack([-sizes, -sizes, column]),
-    ])  # fmt: skip
-    limits = np.concatenate([
-        -np.tile(errors.upper, 2),
-        np.tile(errors.lower, 2),
-        (1.0 - _LEAST_SLOPE) * width,
-        np.zeros(n_regions - 1),
-        np.zeros(4 * n_regions),
-    ])  # fmt: skip
-    shifts: list[tuple[float | None, float | None]] = [(None, None)] * (2 * n_regions)
-    shifts[0] = (0.0, _BEYOND * reach[0])
-    shifts[-1] = (-_BEYOND * (1.0 - reach[1]), 0.0)
-    return _Programme(conditions, limits, shifts + [(0.0, None)] * (2 * n_regions + 1))
+    bounds: Bounds = [(None, None)] * (2 * rows.size)
+    bounds[0] = (0.0, _BEYOND * reach[0])
+    bounds[-1] = (-_BEYOND * (1.0 - reach[1]), 0.0)
+    moved = regions.moved_least(cost, bounds, _SLACK)
+    return Moved.nowhere(knots) if moved is None else Moved(knots, *moved)

@@ -46,8 +46,8 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
     def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the predicted probability moved by each average error of its region that is not ruled out, (n, 2).
 
-        This is h(score) + [L_b, U_b] - h_b, widened by M_b on both sides and clipped to [0, 1], or less where bets give
-        narrower limits; see the notes. With probability `confidence_level`, in every region at once, some shift of the
+        This is h(score) plus the limits of the region on the rate less the average prediction, clipped to [0, 1]; see
+        the notes. With probability `confidence_level`, in every region at once, some shift of the
         predictions of the whole region, within these limits before they are clipped, makes their average the true rate.
         It is not an interval for the rate at one score; `predict_rate_interval` gives that of the region's rate.
         """

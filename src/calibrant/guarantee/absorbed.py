@@ -39,7 +39,7 @@ def region_limits(
     Each of the ranks that were fixed beforehand gets an equal part of 1 % of alpha as its d, tied or not. At v the
     limits [0, 1] are free; from 20 rows on, which no label decides, their labels get limits of their own.
     """
-    share = _share(partition, alpha)
+    share = absorbed_budget(partition, alpha)
     if not partition.has_absorbed:
         return _limits(partition, tally, method, alpha - share, shares)
     bins = partition.as_bins()
@@ -98,7 +98,7 @@ def absorbed_shares(partition: Partition, alpha: float) -> FloatArray:
     if partition.has_absorbed:
         bins = partition.as_bins()
         at_edge, between = _at_edges(partition)
-        tail = _share(partition, alpha) / _n_ranks(partition)
+        tail = absorbed_budget(partition, alpha) / _n_ranks(partition)
         shares[bins.count_regions[bins.absorbed_cells]] = upper_limit(at_edge, at_edge + between, tail)
     return shares
 
@@ -108,7 +108,7 @@ def _n_ranks(partition: Partition) -> int:
     return sum(part.absorbing or 0 for part in partition.bins_by_segment.values())
 
 
-def _share(partition: Partition, alpha: float) -> float:
+def absorbed_budget(partition: Partition, alpha: float) -> float:
     """What the limits on absorbed shares may miss, in all."""
     return ABSORBED_SHARE * alpha if _n_ranks(partition) else 0.0
 

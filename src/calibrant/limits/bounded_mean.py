@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.limits.bets import ROUNDING, Bets
+from calibrant.limits.bets import Bets
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 
@@ -210,65 +210,3 @@ def _stakes(w: FloatArray, y: FloatArray, sizes: FloatArray, starts: IndexArray,
     stakes = np.full(w.size, np.inf)  # nothing seen but weights of zero: only the cap limits the bet
     np.divide(sizes, np.sqrt(variance), out=stakes, where=variance > 0.0)
     return stakes
-
-
-def fixed_bets(
-    low: FloatArray,
-    high: FloatArray,
-    rows: IntArray,
-    region: IndexArray,
-    ends: tuple[FloatArray, FloatArray],
-    variance: FloatArray,
-    level: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return limits for the mean outcome of each region, from counts of rows, in any order.
-
-    Parameters
-    ----------
-    low, high : float arrays
-        Between which the outcomes of each kind of rows lie.
-    rows : int array
-        How many rows there are of each kind.
-    region : int array
-        Their region.
-    ends : pair of float arrays of shape (n_regions,)
-        The smallest and the largest outcome that is possible in each region.
-    variance : float array of shape (n_regions,)
-        A guess of the variance, made without these rows. It decides how good the limits are, and not whether they hold.
-    level : float array of shape (n_regions,)
-        Probability with which the limits of each region may miss.
-
-    Notes
-    -----
-    For independent rows whose mean is m, prod(1 + lam (m - z_i)) has the mean 1 if lam is fixed beforehand and no
-    factor can be negative. By Markov's inequality it reaches 2 / level with probability at most level / 2. It rises
-    with m, so the means that are ruled out are those from some limit on; likewise for smaller means. Of outcomes that
-    are known up to [low, high], the one that wins least is taken. lam = sqrt(2 ln(2 / level) / (N variance)), and no
-    bet can lose more than 0.9 of the capital.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> outcomes, one = np.array([-0.2, 0.8]), np.array([1.0])
-    >>> low, high = fixed_bets(
-    ...     outcomes, outcomes, np.array([800, 200]), np.zeros(2, int), (-0.2 * one, 0.8 * one), 0.16 * one, 0.05 * one
-    ... )
-    >>> low.round(3), high.round(3)
-    (array([-0.033]), array([0.036]))
-    """
-    limits = []
-    size, goal = variance.size, np.log(2.0 / level)
-    total = np.maximum(np.bincount(region, rows, size), 1.0)
-    stake = np.sqrt(2.0 * goal / (total * np.maximum(variance, 1e-6)))
-    for sign, outcomes, (near, far) in ((1.0, high, ends), (-1.0, low, ends[::-1])):
-        values, most = sign * outcomes, sign * far
-        kept = np.maximum(np.bincount(region, rows * values, size) / total, sign * near)
-        beyond = most.astype(np.float64)
-        for _ in range(_BISECTIONS):
-            middle = (kept + beyond) / 2.0
-            lam = np.minimum(stake, _MOST_LOST / np.maximum(most - middle, 1e-300))
-            growth = rows * np.log1p(lam[region] * (middle[region] - values))
-            lost = np.bincount(region, growth, size) >= goal + ROUNDING
-            kept, beyond = np.where(lost, kept, middle), np.where(lost, middle, beyond)
-        limits.append(sign * beyond)
-    return limits[1], limits[0]

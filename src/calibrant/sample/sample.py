@@ -23,6 +23,7 @@ import numpy as np
 from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.cells.bins import OTHER
 from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally, WeightSums
@@ -38,6 +39,7 @@ from calibrant.sample.facts import RowFacts
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.sample.groups import Groups
+from calibrant.sample.knot_counts import CountKnots
 from calibrant.sample.order_statistics import BitCounts, CountBits, MovedRowsError, everything, refine
 from calibrant.sample.progress import Progress, watched
 from calibrant.sample.reach import Reach
@@ -338,12 +340,7 @@ class Sample(ABC):
         draw, taken = (None, None) if self._left_out is None else self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
         counted.faults.check()
-        seal = None if taken is None else taken.seal
-        if seal is not None and counted.left_out != seal:
-            rule = "give the same rows each time they are read, so that rows which cut the bins are not counted"
-            got = f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others"
-            advice = "name an id column, scored(..., id=...), or write the data to a file"
-            raise MovedRowsError("the data", rule, got=got, advice=advice)
+        _check_seal(counted, taken)
         try:
             tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
         except InvalidValueError:  # of labels, or of the positive one
@@ -394,6 +391,32 @@ class Sample(ABC):
             if is_needed and getattr(self.columns, role) is None:
                 raise missing_column(role)
         return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
+
+    def drawn_rows(self, whole: "Sample", classes: Classes) -> "MemoryRows":
+        """Return the rows of `whole` that were drawn before these were left, with their labels."""
+        draw = Draw(0) if self._left_out is None else self._left_out[0]
+        return whole.with_classes(classes.labels.tolist(), classes.positive).collect(draw=draw)
+
+    def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
+        """Count rows by knot, half and label, without drawn rows; see `Knots.count`."""
+        draw, taken = (None, None) if self._left_out is None else self._left_out
+        counted = self.fold(CountKnots(self.columns, knots.regions, draw, knots=knots, source=source))
+        counted.faults.check()
+        _check_seal(counted, taken)
+        nothing = KindSums(np.zeros(2 * knots.n_knots, dtype=np.int64))
+        labels = (classes.negative, classes.positive)
+        of_labels = [counted.kinds.get(label, nothing).counts.reshape(knots.n_knots, 2) for label in labels]
+        return np.stack(of_labels, axis=-1)
+
+
+def _check_seal(counted: Counted, taken: Taken | None) -> None:
+    """Raise an error if other rows were left out than those that were drawn."""
+    seal = None if taken is None else taken.seal
+    if seal is not None and counted.left_out != seal:
+        rule = "give the same rows each time they are read, so that rows which cut the bins are not counted"
+        got = f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others"
+        advice = "name an id column, scored(..., id=...), or write the data to a file"
+        raise MovedRowsError("the data", rule, got=got, advice=advice)
 
 
 def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:

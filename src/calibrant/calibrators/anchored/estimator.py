@@ -1,13 +1,18 @@
 """A smooth curve whose average in every region is proved: the default.
 
-What `fit_binned` does, after the regions are cut and the rows are counted:
+What `fit_binned` does with plain rows, after the regions are cut, if there are pilot rows (`HalfCurves`):
 
-1. count the rows in fine cells of the score (`Grid`);
-2. let rows that are not counted choose a first curve, and how regions share the error budget (`Beforehand`);
-3. find the limits of the rates;
-4. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
-5. shift it towards the rates, in order (`bent`), and into their limits where the data refute it (`anchored`);
-6. bound how far its averages can be off, and state the guarantee (`_set_curve`).
+1. pilot rows fit a first curve, fix the knots, and share the error budget among regions;
+2. the other rows are counted at knots, in two halves;
+3. a curve is fitted to pilot rows and each half, and their mean is moved as little as a small epsilon needs (`moved`);
+4. bets on labels less the first curve, and on what the curves of both halves add to it, give limits (`CurveBounds`).
+
+With weights or groups, another interval, or no pilot rows:
+
+1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
+2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
+3. shift it towards the rates, in order (`bent`), and into their limits where the data refute it (`anchored`);
+4. bound how far its averages can be off, and state the guarantee (`_set_curve`).
 """
 
 from collections.abc import Hashable, Mapping
@@ -18,12 +23,15 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators._best_case import check_parts
+from calibrant.calibrators.anchored.curve_bounds import ROUNDING
 from calibrant.calibrators.anchored.curve_choice import CURVES, fit_curve
 from calibrant.calibrators.anchored.fine_cells import Grid
 from calibrant.calibrators.anchored.fitted_curve import CurveProof, FittedCurve
+from calibrant.calibrators.anchored.half_curves import HalfCurves
 from calibrant.calibrators.anchored.logit_shifts import anchored, bent
 from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
-from calibrant.calibrators.anchored.pilot import Beforehand, look_knots
+from calibrant.calibrators.anchored.pilot import Parts
+from calibrant.calibrators.anchored.proved_curve import THEOREM, ProvedCurve
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
@@ -117,21 +125,22 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     Notes
     -----
-    Let h be the curve, h_b its average over the N_b rows counted in region b, and [L_b, U_b] the interval of the
-    region's rate. The averages of h over the rows and over the population differ by the integral of F_N - F over the
-    steps of h, F_N and F being the distributions of the scores in the region: at most V_b D_b, V_b the total variation
-    of h over the whole region and D_b a limit on the Kolmogorov distance (Koksma's inequality), and less where limits
-    on F at each rank say more. This holds for every h at once, even one that is fitted to the same rows. With M_b for
-    the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b leaves [L_b, U_b] the data refute
-    the curve: there it is shifted on the logit scale until it does not. The ranking changes only there.
+    Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are in two halves, at
+    random. A curve g_k is fitted to pilot rows and the other half; h is the mean of both, and h' the curve that
+    predicts, moved from h so that epsilon is small. In every region E[Y - h'] = E[Y - g0] - (E[g_1 - g0] +
+    E[g_2 - g0]) / 2 - E[h' - h]. Given what they were fitted to, g0 and g_k are fixed, so bets bound the first three
+    (`calibrant.calibrators.anchored.curve_bounds`); the last is small, and known from the shares of rows. So epsilon is
+    about that of bins with the same regions. Where a rising h' is refuted by the data, it is shifted until it is
+    not: the ranking changes only there. Curves are kept as a table of knots, straight in between, and rows are counted
+    at knots so that averages are kept exactly (`calibrant.cells.knots`).
 
-    Rows that are not counted decide how the error budget is shared among regions, by a first curve h0 that is fitted
-    to them. Where it is steep, bets on Y - h0(X) bound the same error a second time, from the steps of h - h0; half of
-    the region's budget pays for them (`calibrant.limits.bounded_mean.fixed_bets`).
-
-    The curve is fitted to all rows, also to those that only cut the regions: the inequality holds for every curve. It
-    is kept as a table of knots, straight in between, and constant beyond the smallest and the largest score
-    seen. Rows are counted in fine cells between knots, so that h_b is known up to a small part of V_b, which is added.
+    Without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few dozen rows), with weights,
+    groups, or another `interval`: let h be the curve, h_b its average over the N_b rows counted in region b, and
+    [L_b, U_b] the interval of the region's rate. The averages of h over the rows and over the population differ by
+    at most V_b D_b, V_b the total variation of h over the whole region and D_b a limit on the Kolmogorov distance
+    (Koksma's inequality), and less where limits on F at each rank say more. This holds for every h at once, even one
+    that is fitted to the same rows. With M_b for the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b].
+    Where h_b leaves [L_b, U_b] the data refute the curve: there it is shifted on the logit scale until it does not.
 
     With `importance_weight` all of this is about the weighted population. The intervals of rates are found by bets. To
     bound D_b, each row is kept with probability w / weight_bound: the rows kept are independent draws from the weighted
@@ -141,7 +150,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     With `groups`, D_b is a limit for rows of whole groups (`calibrant.limits.group_limits.group_distance`), and nothing
     is said of masses. With weights too, the bets are on sums of the weights of groups, and h_b counts rows by weight.
 
-    The error budget: 5 % for limits on mass; of the rest, a tenth for the distances and the others for rates and bets.
+    The error budget: 5 % for limits on mass. Of the rest, 2 % for E[h' - h]; of what is left, 90 % for E[Y - g0] and
+    10 % for E[g_k - g0]. Without bets, a tenth for the distances and the others for rates.
 
     It takes no stream: the curve is fitted to all rows at once. See `OnlineCalibrator`.
 
@@ -154,9 +164,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
-    array([0.09, 0.25, 0.48])
+    array([0.09, 0.26, 0.47])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
-    ('beta', 0.052)
+    ('beta', 0.043)
     """
 
     def _read(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Sample:
@@ -169,8 +179,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
-        partition, tally, classes, reach, rows, facts, data, drawn, design = binned
+        partition, tally, classes, reach, rows, facts, data, _, design = binned
         regions, proof = partition.as_bins(), CurveProof.of(binned, self)
+        if self._fit_halves(binned, proof):
+            return
         data, rows = data.without_groups(), rows.without_groups()
         to_fit, seen, sizes = tally, rows, _sizes(regions, tally)
         if proof.weighted is not None:
@@ -184,34 +196,57 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             proof = replace(proof, weighted=weighted)
             data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
             to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
-        aside = _drawn(regions, drawn) if proof.is_plain and self._exact_interval == EXACT else []
-        knots = [look_knots(scores) for scores in aside]
-        grid = Grid.count(rows, regions, sizes, knots)
+        grid = Grid.count(rows, regions, sizes)
+        parts = None
         with np.errstate(all="ignore"):
             whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
-            guess, parts = Beforehand.even(regions.n_regions), None
-            if aside:
-                look = whole.without(grid).merged(regions, knots)  # cells that no counted score has cut
-                usual = replace(proof, confidence_level=_USUAL_LEVEL)
-                guess = Beforehand.guessed(regions, knots, aside, look, tally, usual.for_rates)
-            limits = proof.rates(guess.shares)
+            limits = proof.rates()
             name, curve = self._fit_curves(whole, grid, regions)
             if self._is_increasing():
                 near = limits
                 if self.confidence_level != _USUAL_LEVEL:
-                    near = CurveProof.of(binned, self, _USUAL_LEVEL).rates(guess.shares)
+                    near = CurveProof.of(binned, self, _USUAL_LEVEL).rates()
                 rates = to_fit.rates if design is None else proof.observed
                 curve = _in_order(curve, grid, regions, to_fit.counts, rates, near)
             grid = grid if proof.weighted is None else Grid.over(seen, grid.cells)
             moved = anchored(curve, curve.averages(grid, regions), regions, limits)
             averages = moved.averages(grid, regions).of(moved)
             if proof.is_plain:
-                distances = proof.cell_distances(grid, guess.distance, moved.variation(regions), limits)
-                parts = guess.parts(moved, grid, averages, regions, proof.for_rates, distances, limits)
+                parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_anchored = np.unique(curve.regions(regions)[shifted]).size
         self._set_curve(FittedCurve(name, moved, *averages, n_anchored, parts), proof, limits, classes, facts)
         self.score_range_seen_ = reach.seen
+
+    def _fit_halves(self, binned: Binned, proof: CurveProof) -> bool:
+        """Fit a curve to each half of plain rows, if pilot rows allow it, and prove what bets prove of their mean."""
+        if not proof.is_plain or self._exact_interval != EXACT or not any(map(len, binned.drawn.values())):
+            return False
+        with np.errstate(all="ignore"):
+            halves = HalfCurves.fit(binned, self.curve, self.random_state)
+            if halves is None:
+                return False
+            alpha = proof.for_bets
+            bounds = halves.bounds(alpha)
+            usual = bounds
+            if self.confidence_level != _USUAL_LEVEL:
+                usual = halves.bounds(replace(proof, confidence_level=_USUAL_LEVEL).for_bets)
+            values = halves.moved(usual) if self._is_increasing() else halves.evidence.mean_curve
+            n_refuted = int(bounds.refuted(values).sum())
+            values = bounds.shifted(values)
+            proved = ProvedCurve.of(bounds, values, proof.partition, proof.for_limits)
+        fitted = FittedCurve(
+            halves.name,
+            halves.evidence.pieces(values),
+            np.clip(halves.evidence.averages(values), 0.0, 1.0),
+            np.full(proof.partition.n_regions, ROUNDING),
+            n_refuted,
+            None,
+            proved,
+        )
+        self._set_curve(fitted, proof, proved.rates, binned.classes, binned.facts)
+        self.score_range_seen_ = binned.reach.seen
+        return True
 
     def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
         """The curve of each segment; one with few rows has that of all rows. `whole` has rows that only cut, too."""
@@ -245,6 +280,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         partition, (margin, errors) = proof.partition, proof.errors(fitted, limits)
         guarantee = proof.guarantee(self, limits, fitted.average, classes.positive)
         guarantee = guarantee.with_facts(claim=Claim.AVERAGE, falls=self._is_increasing() and fitted.falls)
+        if fitted.proved is not None:
+            guarantee = replace(guarantee, method="betting").with_facts(theorem=THEOREM)
         guarantee = replace(guarantee, margin=margin, errors=errors)
         self._set_fitted(partition, proof.tally, guarantee, classes, facts)
         self.proof_, self._fitted_curve = proof, fitted
@@ -255,6 +292,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return {**super()._state(), "curve": self._fitted_curve.state()}
 
     def _needs_rows(self) -> tuple[str, ...]:
+        if self._fitted_curve.proved is not None:
+            return (*super()._needs_rows(), "limits", "averages", "margins")
         margins = () if self._fitted_curve.parts is None else ("margins",)
         return (*super()._needs_rows(), "averages", *margins)
 
@@ -265,8 +304,12 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         fitted, weighted = FittedCurve.read(state["curve"], proof.partition.as_bins()), proof.weighted
         if weighted is not None and weighted.kept is None and weighted.distance is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
-        limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
-        check_parts(proof, fitted, limits)
+        if fitted.proved is None:
+            limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
+            check_parts(proof, fitted, limits)
+        else:
+            fitted.proved.check(proof.tally.counts, proof.for_limits)
+            limits = fitted.proved.rates
         self._set_curve(fitted, proof, limits, classes, RowFacts.from_dict(state))
 
 
@@ -295,12 +338,6 @@ def automatic_regions(n_rows: int) -> int:
     [1, 3, 5, 10, 50]
     """
     return max(1, round(automatic_bins(n_rows) / 2))
-
-
-def _drawn(regions: Bins, drawn: Mapping[Hashable, FloatArray]) -> list[FloatArray]:
-    """Scores of the rows that were drawn, of each segment; none where no row was."""
-    found = [np.asarray(drawn.get(name, ()), dtype=np.float64) for name in regions.bins_by_segment]
-    return found if any(scores.size for scores in found) else []
 
 
 def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:

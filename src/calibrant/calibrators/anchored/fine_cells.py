@@ -10,6 +10,7 @@ import numpy as np
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.cells.bins import Bins
+from calibrant.cells.knots import first_inside
 from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.sample.sample import Sample
@@ -41,14 +42,13 @@ class Grid:
         """Count the rows; every edge of a region is one of the values. Cells are cut at `more` scores, too."""
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         all_cuts = []
-        others = more or [np.empty(0)] * len(regions.parts)
-        for (name, part), knots in zip(regions.bins_by_segment.items(), others, strict=True):
+        for name, part in regions.bins_by_segment.items():
             values = np.unique(np.concatenate([part.edges, found.get(name, np.empty(0))]) + 0.0)
             cuts = np.concatenate([values, next_double(values, np.inf)])
             if sizes[name] > _MOST_VALUES:
                 shares = np.arange(1, _SUBDIVISIONS)[:, None] / _SUBDIVISIONS
                 cuts = np.concatenate([cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()])
-            all_cuts.append(np.concatenate([cuts, knots]))
+            all_cuts.append(cuts)
         return cls.over(data, _cells(regions, all_cuts))
 
     @classmethod
@@ -57,18 +57,6 @@ class Grid:
         cells.fingerprint = "grid"  # of thousands of cells it takes time, and no tally of them is kept
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
-
-    def merged(self, regions: Bins, knots: Sequence[FloatArray]) -> Self:
-        """The same rows in cells that only edges of regions and `knots` cut; every cell lies in one of them."""
-        edges = [np.concatenate([part.edges, next_double(part.edges, np.inf)]) for part in regions.parts]
-        cells = _cells(regions, [np.concatenate(cuts) for cuts in zip(edges, knots, strict=True)])
-        place = cells.layout.cells.find(np.where(np.isfinite(self.begin), self.begin, self.middle), self.segment)
-        counts = (np.bincount(place, values, cells.n_regions) for values in (self.rows, self.positives))
-        return type(self)(cells, *(found.astype(np.int64) for found in counts))
-
-    def without(self, other: Self) -> Self:
-        """The rows of this grid that another one, of the same cells, does not have."""
-        return type(self)(self.cells, self.rows - other.rows, self.positives - other.positives)
 
     @property
     def begin(self) -> FloatArray:
@@ -141,11 +129,6 @@ def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
         inside = values[(values > part.low) & (values <= part.high) & np.isfinite(values)]
         parts.append(ScorePartition(np.unique(inside + 0.0), (part.low, part.high)))
     return regions.with_parts(parts)
-
-
-def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:
-    """A double in each run of doubles: the first, or the last of a run without a beginning."""
-    return np.where(np.isfinite(begin), begin, np.where(np.isfinite(end), next_double(end, -np.inf), 0.0))
 
 
 def grid_ranks(n_rows: int) -> IntArray:

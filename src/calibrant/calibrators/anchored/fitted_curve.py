@@ -9,10 +9,11 @@ from calibrant._typing import FloatArray
 from calibrant.calibrators.anchored.fine_cells import Grid
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.anchored.pilot import Parts
+from calibrant.calibrators.anchored.proved_curve import ProvedCurve
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.cells.bins import Bins
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import absorbed_shares, rows_between
+from calibrant.guarantee.absorbed import absorbed_budget, absorbed_shares, rows_between
 from calibrant.limits.group_limits import group_distance
 from calibrant.limits.interval import Interval
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
@@ -41,6 +42,8 @@ class FittedCurve:
         In how many regions it was shifted into the limits of the rate.
     parts : Parts or None
         How the budget was shared among regions, and what bets prove; only of rows without weights and groups.
+    proved : ProvedCurve or None
+        Limits by bets on rows that were counted at knots; they take the place of all others.
     """
 
     name: str
@@ -49,6 +52,7 @@ class FittedCurve:
     unknown: FloatArray
     n_anchored: int
     parts: Parts | None
+    proved: ProvedCurve | None = None
 
     @property
     def falls(self) -> bool:
@@ -59,7 +63,8 @@ class FittedCurve:
         """As plain JSON values."""
         averages = {"average": self.average.tolist(), "unknown": self.unknown.tolist()}
         parts = {} if self.parts is None else {"parts": self.parts.state()}
-        return {"name": self.name, "anchored": self.n_anchored, **self.curve.state(), **averages, **parts}
+        proved = {} if self.proved is None else {"proved": self.proved.state()}
+        return {"name": self.name, "anchored": self.n_anchored, **self.curve.state(), **averages, **parts, **proved}
 
     @classmethod
     def read(cls, state: Any, regions: Bins) -> Self:
@@ -76,9 +81,9 @@ class FittedCurve:
         if ((average < low - unknown) | (average > high + unknown)).any():
             raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
         n_anchored = Integer(0).check("anchored", state["anchored"])
-        return cls(
-            state["name"], curve, average, unknown, n_anchored, Parts.read(state.get("parts"), regions.n_regions)
-        )
+        parts = Parts.read(state.get("parts"), regions.n_regions)
+        proved = ProvedCurve.read(state.get("proved"), regions.n_regions)
+        return cls(state["name"], curve, average, unknown, n_anchored, parts, proved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +100,16 @@ class CurveProof(Proof):
         """What the limits on how rows are distributed within regions may miss."""
         return super().for_rates * CURVE_SHARE
 
+    @property
+    def for_limits(self) -> float:
+        """What all limits on rates, errors and averages may miss together."""
+        return super().for_rates
+
+    @property
+    def for_bets(self) -> float:
+        """The same without the limits on the shares of absorbed edges."""
+        return self.for_limits - absorbed_budget(self.partition, self.for_limits)
+
     def distances(self, shares: FloatArray | None = None) -> FloatArray:
         """Limits on the Kolmogorov distance between the rows of each region and the population."""
         if self.design is not None:
@@ -110,8 +125,24 @@ class CurveProof(Proof):
         absorbed = np.maximum(absorbed, 1.0 - between / np.maximum(self.tally.counts, 1))
         return np.where(between < self.tally.counts, distance + absorbed, distance)
 
-    def cell_distances(self, grid: Grid, shares: FloatArray, variation: FloatArray, limits: Interval) -> FloatArray:
+    def margin(
+        self, curve: Pieces, grid: Grid, averages: tuple[FloatArray, FloatArray], limits: Interval
+    ) -> FloatArray:
+        """How far the averages of a curve over plain rows and over the population can be apart, in each region.
+
+        The sum of its steps times limits on the difference between the shares of rows below each cell in the sample
+        and in the population. `averages` are those over the rows, and how far off they can be.
+        """
+        regions = self.partition.as_bins()
+        on_curve = curve.averages(grid, regions)
+        near = self._cell_distances(grid, curve.variation(regions), limits)
+        far = on_curve.sums(on_curve.steps(*on_curve.ends(curve)) * near)
+        margin = np.where(far > 0.0, far + 1e-12, 0.0) + averages[1]
+        return np.asarray(np.minimum(margin, 1.0))
+
+    def _cell_distances(self, grid: Grid, variation: FloatArray, limits: Interval) -> FloatArray:
         """How near the shares of plain rows of a region below each cell are to those of the population, at most."""
+        shares = np.full(variation.size, 1.0 / variation.size)
         distance, kept = self.distances(shares / 2), np.log1p(-self.for_curve)
         level = np.exp(kept * shares / 2) - np.exp(kept * shares)
         region = grid.regions(self.partition.as_bins())
@@ -123,6 +154,8 @@ class CurveProof(Proof):
 
     def errors(self, fitted: FittedCurve, limits: Interval) -> tuple[FloatArray, Interval]:
         """How far averages over rows and population are apart, and limits on the rate less the average prediction."""
+        if fitted.proved is not None:
+            return fitted.proved.margin, fitted.proved.errors
         parts, variation = fitted.parts, fitted.curve.variation(self.partition.as_bins())
         margin = variation * self.distances() + fitted.unknown if parts is None else parts.margin
         lower, upper = limits.lower - fitted.average - margin, limits.upper - fitted.average + margin

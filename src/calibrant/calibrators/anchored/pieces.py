@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import logit
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.anchored.fine_cells import Grid, first_inside
+from calibrant.calibrators.anchored.fine_cells import Grid
 from calibrant.cells.bins import Bins
+from calibrant.cells.knots import first_inside, straight_cells
 from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
@@ -58,10 +59,7 @@ class Pieces:
     @cached_property
     def is_straight(self) -> BoolArray:
         """Whether the curve may rise within each cell; it is constant in a cell without an end, or of one value."""
-        begin, end = self.cells.layout.ends
-        with np.errstate(all="ignore"):
-            finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
-            return finite & (next_double(begin, np.inf) < end)
+        return straight_cells(*self.cells.layout.ends)
 
     @cached_property
     def table(self) -> FloatArray:

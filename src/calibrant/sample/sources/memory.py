@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Seed
+from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys, Seed
 from calibrant.cells.bins import SegmentedScores
 from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
@@ -62,6 +63,8 @@ class MemoryRows(Sample):
         The range of the scores, where it is known already.
     one_of_each : (int, int)
         Where these rows are one of each group: how many groups there are, and how many rows were left out.
+    keys : array of shape (n,), optional
+        Where others were drawn from the same rows: the position of each among all of them.
     """
 
     scores: Any
@@ -77,6 +80,7 @@ class MemoryRows(Sample):
     groups: Groups | None = None
     reach: Reach | None = None
     one_of_each: tuple[int, int] = (0, 0)
+    keys: Keys | None = None
     _known_fingerprint: list[int] = field(init=False, default_factory=list)  # none for rows that differ from these
 
     def facts(self, *, drawn: bool) -> RowFacts:
@@ -131,6 +135,7 @@ class MemoryRows(Sample):
             weights=None if self.weights is None else self.weights[index],
             segment=None if self.segment is None else self.segment[index],
             groups=None if self.groups is None else self.groups.take(index),
+            keys=None if self.keys is None else self.keys[index],
             reach=None,
         )
 
@@ -236,7 +241,20 @@ class MemoryRows(Sample):
     def _split(self, taken: Taken, draw: Draw) -> Split:
         left = np.ones(len(self), dtype=bool)
         left[taken.keys().astype(np.intp)] = False  # keys of rows in memory are their positions
-        return Split(taken.scores(), self._checked_sizes(taken.sizes), self.take(left))
+        others = replace(self.take(left), keys=np.flatnonzero(left).astype(np.uint64))
+        return Split(taken.scores(), self._checked_sizes(taken.sizes), others)
+
+    def drawn_rows(self, whole: Sample, classes: Classes) -> "MemoryRows":
+        """The rows of `whole` that these were left after."""
+        rows = whole.collect()
+        drawn = np.ones(len(rows), dtype=bool)
+        if self.keys is not None:
+            drawn[self.keys.astype(np.intp)] = False
+        return rows.take(drawn)
+
+    def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
+        """Count the rows by knot, half and label; see `Knots.count`."""
+        return knots.count(self.prepared, self.codes, RowHashes(source, self.keys), threads=self.threads)
 
     def n_groups(self) -> int:
         """How many groups have rows."""

@@ -1,0 +1,188 @@
+"""Knots of curves of the score, and rows counted at knots so that every average of such a curve is kept.
+
+A curve is straight between neighbouring knots. A row whose score s lies between the knots a and b is counted at b with
+probability (s - a) / (b - a), else at a. For every curve g on these knots the expected value at the row's knot is then
+g(s) itself: nothing is rounded, and independent rows stay independent draws. So counts by knot and label are all that
+averages of curves need, and they add over batches, files and threads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
+from calibrant.cells.bins import Bins, SegmentedScores
+from calibrant.cells.layout import next_double
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.params.random import RandomSource
+
+_BLOCK = 1 << 15  # rows whose numbers stay in the processor's cache
+_LABELS = 2
+_HALVES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Knots:
+    """Where curves of the score bend: at the ends of all regions, once for each side, and at scores between them.
+
+    Attributes
+    ----------
+    regions : Bins
+        The regions.
+    cells : Bins
+        Cells between neighbouring knots. Curves are straight in them, and constant beyond the outer knots.
+    region : int array of shape (n_knots,)
+        The region of each knot. Those of a region follow each other, in the order of their scores.
+    score : float array of shape (n_knots,)
+        Where the knots are.
+    first, last : int arrays of shape (n_cells,)
+        The knots at the beginning and at the end of each cell; the same one where curves are constant.
+    """
+
+    regions: Bins
+    cells: Bins
+    region: IndexArray
+    score: FloatArray
+    first: IndexArray
+    last: IndexArray
+
+    @classmethod
+    def between(cls, regions: Bins, inner: Sequence[FloatArray]) -> Self:
+        """Knots at the ends of regions and at `inner` scores of each segment, which no counted row may have chosen."""
+        parts = []
+        for part, values in zip(regions.parts, inner, strict=True):
+            edges = np.unique(np.concatenate([part.cuts, values]) + 0.0)
+            edges = edges[(edges > part.low) & (edges <= part.high) & np.isfinite(edges)]
+            parts.append(ScorePartition(edges, (part.low, part.high)))
+        cells = regions.with_parts(parts)
+        begin, end = cells.layout.ends
+        within = cells.layout.cells.segment if regions.has_segments else None
+        of_cell = np.asarray(regions.regions_of(regions.prepared(first_inside(begin, end), within)))
+        is_straight = straight_cells(begin, end)
+        straight = is_straight.astype(np.intp)
+        new_region = (np.diff(of_cell, prepend=-1) != 0).astype(np.intp)
+        # a region has one knot more than cells in which curves are straight
+        first = np.cumsum(straight + new_region) - 1 - straight
+        last = first + straight
+        score = np.empty(int(last[-1]) + 1)
+        score[first] = first_inside(begin, end)
+        score[last[is_straight]] = end[is_straight]
+        score[first[is_straight]] = begin[is_straight]
+        region = np.empty(score.size, dtype=np.intp)
+        region[first] = of_cell
+        region[last] = of_cell
+        # a curve may jump where a region ends: its last knot is just before that
+        is_end = is_straight & (np.diff(of_cell, append=-1) != 0)
+        score[last[is_end]] = next_double(end[is_end], -np.inf)
+        return cls(regions, cells, region, score, first, last)
+
+    @property
+    def n_knots(self) -> int:
+        """How many knots there are."""
+        return self.score.size
+
+    @cached_property
+    def starts(self) -> IndexArray:
+        """The first knot of each region, and the number of all knots."""
+        return np.searchsorted(self.region, np.arange(self.regions.n_regions + 1))
+
+    @cached_property
+    def segment(self) -> IndexArray:
+        """The number of the segment of each knot."""
+        segment = np.empty(self.n_knots, dtype=np.intp)
+        segment[self.first] = self.cells.layout.cells.segment
+        segment[self.last] = self.cells.layout.cells.segment
+        return segment
+
+    @cached_property
+    def _counting(self) -> tuple[Bins, IndexArray, FloatArray, FloatArray]:
+        """Cells to count in, and of each: its first knot (-1 if it counts in none), where it begins, 1 / its width.
+
+        An edge value that counts in no region, or that a bin absorbs, is a cell of its own.
+        """
+        parts = []
+        for part, of_curve in zip(self.regions.parts, self.cells.parts, strict=True):
+            edges = np.union1d(of_curve.edges, part.count_cuts)
+            edges = edges[(edges > part.low) & (edges <= part.high)]
+            parts.append(ScorePartition(edges, (part.low, part.high)))
+        counting = self.regions.with_parts(parts)
+        inside = first_inside(*counting.layout.ends)
+        segment = counting.layout.cells.segment
+        cell = self.cells.layout.cells.find(inside, segment)
+        where = self.regions.layout.count_cells.find(inside, segment)
+        counts = self.regions.count_regions[where] >= 0
+        counts &= ~np.isin(where, self.regions.absorbed_cells)
+        begin, end = self.cells.layout.ends
+        straight = self.last > self.first
+        with np.errstate(all="ignore"):
+            inverse = np.where(straight, 1.0 / (end - begin), 0.0)
+        begin = np.where(straight, begin, 0.0)
+        return counting, np.where(counts, self.first[cell], -1), begin[cell], inverse[cell]
+
+    def count(self, prepared: Any, codes: CodeArray, hashes: "RowHashes", *, threads: int = 1) -> IntArray:
+        """Count rows by knot, half and label: an array of shape (n_knots, 2, 2) that adds over parts of the rows.
+
+        The random numbers of the rows decide at which of the two nearest knots each counts, and in which half. Edge
+        values that count in no region are left out, and so are those that a bin absorbs.
+        """
+        counting, first, begin, inverse = self._counting
+        cell = counting.regions_of(prepared, threads=threads)
+        scores = prepared.scores if isinstance(prepared, SegmentedScores) else prepared
+        size = self.n_knots * _HALVES * _LABELS
+        total = np.zeros(size, dtype=np.int64)
+        for start in range(0, len(codes), _BLOCK):
+            rows = slice(start, min(start + _BLOCK, len(codes)))
+            here = cell[rows]
+            bits = hashes.of(rows)
+            share = (scores[rows] - begin[here]) * inverse[here]
+            knot = first[here]
+            place = knot + (uniforms(bits) < share)
+            place *= _HALVES
+            place += (bits & np.uint64(1)).view(np.int64)
+            place *= _LABELS
+            place += codes[rows]
+            total += np.bincount(place[knot >= 0], minlength=size)
+        return total.reshape(self.n_knots, _HALVES, _LABELS)
+
+
+@dataclass(frozen=True, slots=True)
+class RowHashes:
+    """64 random bits for each row, from its key, in pieces.
+
+    Attributes
+    ----------
+    source : RandomSource
+        What the bits come from.
+    keys : array of shape (n,), optional
+        The keys; None if they are the positions of the rows.
+    """
+
+    source: RandomSource
+    keys: Keys | None = None
+
+    def of(self, rows: slice) -> NDArray[np.uint64]:
+        """The bits of some rows."""
+        if self.keys is not None:
+            return np.asarray(self.source.hashes(self.keys[rows]))
+        return np.asarray(self.source.hashes(np.arange(rows.start, rows.stop, dtype=np.uint64)))
+
+
+def uniforms(bits: NDArray[np.uint64]) -> FloatArray:
+    """Numbers in [0, 1) of the first 53 bits."""
+    return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def straight_cells(begin: FloatArray, end: FloatArray) -> BoolArray:
+    """Whether a curve may rise within each cell; it is constant in a cell without an end, or of one value."""
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
+        return np.asarray(finite & (next_double(begin, np.inf) < end))
+
+
+def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:
+    """A double in each run of doubles: the first, or the last of a run without a beginning."""
+    return np.where(np.isfinite(begin), begin, np.where(np.isfinite(end), next_double(end, -np.inf), 0.0))

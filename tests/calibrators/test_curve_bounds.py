@@ -1,0 +1,189 @@
+"""Bets on a first curve and on the curves of both halves: the budget, each part against the truth, and the whole."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibrant import AnchoredCalibrator
+from calibrant.calibrators.anchored import half_curves
+from calibrant.calibrators.anchored.curve_bounds import Budget, CurveBounds, KnotEvidence
+from calibrant.calibrators.anchored.half_curves import HalfCurves
+from calibrant.calibrators.regions.binned_rows import cut_and_count
+from calibrant.cells.knots import Knots
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.params.random import RandomSource
+from calibrant.sample.reader import read_rows
+
+LEVEL = 1e-4
+REGIONS = ScorePartition(np.array([0.4]))
+KNOTS = Knots.between(REGIONS, [np.linspace(0.0, 1.0, 11)])
+
+
+def test_the_budget_is_shared_as_it_is_said():
+    shares = np.array([0.2, 0.3, 0.5])
+    found = Budget.of(0.08, shares, 40)
+    of_labels = 1.0 - np.prod(1.0 - 2.0 * found.of_labels)
+    of_curves = 4.0 * found.of_curves.sum()
+    of_steps = 2.0 * 40 * found.of_steps
+    assert of_steps == pytest.approx(0.02 * 0.08)
+    assert of_curves == pytest.approx(0.1 * 0.98 * 0.08)
+    assert of_labels == pytest.approx(0.9 * 0.98 * 0.08)
+    assert of_labels + of_curves + of_steps == pytest.approx(0.08)
+    np.testing.assert_allclose(found.of_rates, found.of_labels + 2.0 * found.of_curves)
+
+
+RATES = {
+    "smooth": lambda s: s**2,
+    "reversed": lambda s: 1.0 - s,
+    "step": lambda s: (s > 0.4) * 1.0,
+    "lottery": lambda s: np.full(s.shape, 0.5),
+    "rare": lambda s: 0.02 + 0.02 * s,
+}
+
+
+def evidence(rng, rate, n_rows, *, exact=False):
+    """Rows at knots, drawn without a score in between, and curves that were fixed before."""
+    share = np.linspace(1.0, 3.0, KNOTS.n_knots)
+    share /= share.sum()
+    true_rate = rate(KNOTS.score)
+    rows = rng.multinomial(n_rows, share)
+    positives = rng.binomial(rows, true_rate)
+    both = np.stack([rows - positives, positives], axis=-1)
+    one = rng.binomial(both, 0.5)
+    counts = np.stack([one, both - one], axis=1)
+    first = 0.1 + 0.8 * KNOTS.score
+    halves = np.array([first + 0.1 * np.sin(9.0 * KNOTS.score), np.sqrt(first)])
+    two = np.ones(2)
+    return (
+        KnotEvidence(
+            KNOTS,
+            counts,
+            first,
+            halves,
+            0.1 * two,
+            np.full((2, 2), 0.005),
+            np.full(2, exact),
+            RandomSource(int(rng.integers(2**31))),
+        ),
+        share,
+        true_rate,
+    )
+
+
+def truth(values, share):
+    """The true mean of a function of the knots in each region."""
+    starts = KNOTS.starts[:-1]
+    return np.add.reduceat(share * values, starts) / np.add.reduceat(share, starts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("name", RATES)
+def test_every_curve_has_its_true_error_within_limits(name, exact):
+    """Three curves at once: the mean of both, one that was moved to the observed rates, and a rough one."""
+    draws, alpha = 60, 0.3
+    rng = np.random.default_rng(7)
+    missed = 0
+    for _ in range(draws):
+        found, share, rate = evidence(rng, RATES[name], 160, exact=exact)
+        bounds = CurveBounds.of(found, alpha, np.array([0.4, 0.6]))
+        moved = bounds.shifted(found.mean_curve)
+        rough = np.clip(found.mean_curve + 0.05 * (-1.0) ** np.arange(KNOTS.n_knots), 0.0, 1.0)
+        broken = False
+        for curve in (found.mean_curve, moved, rough):
+            errors = bounds.errors(curve)
+            rates = bounds.rates(curve, errors)
+            error = truth(rate - curve, share)
+            broken |= bool(((error < errors.lower) | (error > errors.upper)).any())
+            broken |= bool(((truth(rate, share) < rates.lower) | (truth(rate, share) > rates.upper)).any())
+        missed += broken
+    assert stats.binomtest(missed, draws, alpha, alternative="greater").pvalue > LEVEL
+
+
+def test_limits_are_not_vacuous_and_shrink_with_rows():
+    rng = np.random.default_rng(1)
+    widths = []
+    for n_rows in (200, 5_000):
+        found, _, _ = evidence(rng, RATES["smooth"], n_rows)
+        errors = CurveBounds.of(found, 0.1, np.array([0.5, 0.5])).errors(found.mean_curve)
+        widths.append(float((errors.upper - errors.lower).max()))
+    assert widths[0] < 0.6
+    assert widths[1] < 0.25 * widths[0]
+
+
+def test_a_region_without_rows_has_the_range_of_the_curve():
+    found, _, _ = evidence(np.random.default_rng(1), RATES["smooth"], 300)
+    counts = found.counts.copy()
+    counts[KNOTS.region == 0] = 0
+    bounds = CurveBounds.of(replace(found, counts=counts), 0.1, np.array([0.5, 0.5]))
+    curve = found.mean_curve
+    low, high = found.ends(curve)
+    errors = bounds.errors(curve)
+    assert (errors.lower[0], errors.upper[0]) == (-high[0], 1.0 - low[0])
+    assert (bounds.rates(curve, errors).lower[0], bounds.rates(curve, errors).upper[0]) == (0.0, 1.0)
+
+
+def fitted(n_rows=3_000, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(size=n_rows)
+    y = (rng.uniform(size=n_rows) < scores**2).astype(int)
+    return scores, y, AnchoredCalibrator(**options)
+
+
+def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
+    """Labels of half 1 that are exchanged leave the first curve, the knots and g_1 as they are."""
+    scores, y, model = fitted(n_bins=4)
+    binned = cut_and_count(read_rows(scores, y), model)
+    kept = []
+    fit = half_curves._fitted
+
+    def spy(curve, knots, counts):
+        kept.append(counts.sum())
+        return fit(curve, knots, counts)
+
+    monkeypatch.setattr(half_curves, "_fitted", spy)
+    found = HalfCurves.fit(binned, "beta", 0)
+    n_pilot = 3_000 - int(binned.tally.counts.sum()) - binned.tally.uncounted
+    halves = found.evidence.counts.sum(axis=(0, 2))
+    assert kept == [halves[1] + n_pilot, halves[0] + n_pilot]
+
+
+def test_the_curve_does_not_depend_on_the_confidence_level():
+    scores, y, _ = fitted()
+    first, second = (AnchoredCalibrator(confidence_level=level).fit(scores, y) for level in (0.9, 0.6))
+    np.testing.assert_array_equal(first.predict(scores), second.predict(scores))
+    assert second.guarantee_.epsilon < first.guarantee_.epsilon
+
+
+def test_epsilon_is_about_that_of_bins_with_the_same_regions():
+    from calibrant.guarantee.guarantee import Guarantee
+
+    ratios = []
+    for seed in range(4):
+        scores, y, model = fitted(8_000, seed)
+        model.fit(scores, y)
+        bins = Guarantee.from_tally(model.partition_, model.tally_)
+        ratios.append(model.guarantee_.epsilon / bins.epsilon)
+    assert np.mean(ratios) < 1.1
+
+
+def test_predictions_are_the_table_on_which_rows_were_counted():
+    scores, y, model = fitted()
+    binned = cut_and_count(read_rows(scores, y), model)
+    found = HalfCurves.fit(binned, "auto", 0)
+    model.fit_binned(binned)
+    assert model.pieces_.cells.describe() == found.evidence.knots.cells.describe()
+
+
+def test_files_with_limits_of_another_rule_are_refused():
+    scores, y, model = fitted()
+    state = model.fit(scores, y).to_dict()
+    state["state"]["curve"]["proved"]["rule"] = 3
+    with pytest.raises(ValueError, match="rule of the curve"):
+        AnchoredCalibrator.from_dict(state)
+    state["state"]["curve"]["proved"]["rule"] = 2
+    state["state"]["curve"]["proved"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]
+    with pytest.raises(ValueError, match="leave at least"):
+        AnchoredCalibrator.from_dict(state)

@@ -1,0 +1,102 @@
+"""Limits by bets on counts: they hold for hard distributions, and are as narrow as bets row by row."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibrant.limits import dealt_blocks
+from calibrant.limits.block_bets import SINGLE_ROWS, BlockSamples, _block_gain, block_limits, block_sizes
+from calibrant.limits.dealt_blocks import DealtBlocks
+from calibrant.limits.goal_bets import BetUnits, goal_limits
+
+LEVEL = 1e-4
+
+
+def samples(values, counts, seed, low, high, variance):
+    """Samples with these counts of each value, in a random order."""
+    dealt = DealtBlocks.of(counts, np.random.default_rng(seed))
+    every = np.broadcast_to(values, counts.shape)
+    singles = np.where(dealt.singles >= 0, np.asarray(values)[np.maximum(dealt.singles, 0)], np.nan)
+    one = np.ones(counts.shape[0])
+    return BlockSamples(
+        every, counts.astype(float), dealt.blocks.astype(float), singles, low * one, high * one, variance * one
+    )
+
+
+# values, their probabilities, the range, and a guess of the variance that may be bad
+HARD = {
+    "fair": ([-0.5, 0.5], [0.5, 0.5], (-0.5, 0.5), 0.25),
+    "rare": ([0.0, 1.0], [0.97, 0.03], (0.0, 1.0), 0.03),
+    "rare, a bad guess": ([0.0, 1.0], [0.03, 0.97], (0.0, 1.0), 0.25),
+    "three values": ([-0.9, 0.0, 0.4], [0.1, 0.5, 0.4], (-0.9, 0.6), 0.05),
+    "wide range": ([-0.01, 0.01], [0.5, 0.5], (-1.0, 1.0), 1e-4),
+}
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("n_rows", [40, 200])
+def test_limits_miss_as_rarely_as_they_say(name, n_rows):
+    values, shares, (low, high), variance = HARD[name]
+    draws = 400
+    counts = np.random.default_rng(3).multinomial(n_rows, shares, size=draws)
+    found = samples(values, counts, 4, low, high, variance)
+    mean = float(np.dot(values, shares))
+    for tail in (0.05, 0.25):
+        lower, upper = block_limits(found, np.full(draws, tail))
+        for missed in (int((lower > mean).sum()), int((upper < mean).sum())):
+            assert stats.binomtest(missed, draws, tail, alternative="greater").pvalue > LEVEL
+
+
+@pytest.mark.parametrize("n_rows", [60, 1_000])
+def test_limits_are_as_narrow_as_those_of_single_rows(n_rows):
+    values = np.array([-0.3, 0.2, 0.7])
+    counts = np.random.default_rng(1).multinomial(n_rows, [0.3, 0.4, 0.3], size=20)
+    lower, upper = block_limits(samples(values, counts, 2, -0.3, 0.7, 0.16), np.full(20, 0.005))
+    rng = np.random.default_rng(5)
+    rows = [rng.permutation(np.repeat(values, count)) for count in counts]
+    others = np.array([goal_limits(BetUnits(one, -0.3, 0.7, 0.16), 0.005) for one in rows])
+    assert (upper - lower).mean() == pytest.approx((others[:, 1] - others[:, 0]).mean(), rel=0.03)
+
+
+def test_mirrored_samples_have_mirrored_limits_and_empty_ones_the_range():
+    counts = np.array([[30, 70], [0, 0]])
+    one = samples([0.0, 1.0], counts, 1, 0.0, 1.0, 0.2)
+    lower, upper = block_limits(one, np.full(2, 0.05))
+    down, up = block_limits(one.mirrored, np.full(2, 0.05))
+    np.testing.assert_allclose([down, up], [-upper, -lower])
+    assert (lower[1], upper[1]) == (0.0, 1.0)
+    assert lower[0] < 0.7 < upper[0]
+
+
+@pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 5_000, 100_000])
+def test_blocks_and_single_rows_are_all_rows(n_rows):
+    assert sum(block_sizes(n_rows)) == max(0, n_rows - SINGLE_ROWS)
+    counts = np.random.default_rng(0).multinomial(n_rows, [0.1, 0.2, 0.7], size=2)
+    dealt = DealtBlocks.of(counts, np.random.default_rng(1))
+    singles = [[int((row == kind).sum()) for kind in range(3)] for row in dealt.singles]
+    np.testing.assert_array_equal(dealt.blocks.sum(axis=1) + singles, counts)
+    np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), block_sizes(n_rows))
+
+
+def test_early_blocks_of_many_rows_are_drawn_as_counts(monkeypatch):
+    monkeypatch.setattr(dealt_blocks, "_MOST_SHUFFLED", 500)
+    counts = np.array([[2_000, 1_000, 40]])
+    dealt = DealtBlocks.of(counts, np.random.default_rng(1))
+    singles = np.bincount(dealt.singles[0], minlength=3)
+    np.testing.assert_array_equal(dealt.blocks.sum(axis=1)[0] + singles, counts[0])
+    np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), block_sizes(3_040))
+
+
+def test_the_capital_of_a_block_is_rounded_down():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        rows = rng.uniform(-1.0, 1.0, size=rng.integers(1, 40))
+        mean = rng.uniform(-0.99, 0.9)
+        stake = np.array(rng.uniform(0.0, 0.5) / (mean + 1.0))
+        powers = [np.array(((rows - mean) ** p).sum()) for p in range(1, 5)]
+        found = float(_block_gain(powers, stake, np.array(mean + 1.0)))
+        exact = float(np.log1p(stake * (rows - mean)).sum())
+        assert found <= exact + 1e-12
+        if stake * 2.0 < 0.1:
+            assert found == pytest.approx(exact, abs=1e-3)
