@@ -265,6 +265,17 @@ def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
     assert calibrant("verify", answer.json["model"], answer.json["scores"]).code == 0
 
 
+@pytest.mark.slow
+def test_the_demo_watches_the_months_and_raises_an_alarm_in_december(tmp_path: Path, calibrant: Any) -> None:
+    answer = calibrant("demo", "--watch", "-o", str(tmp_path / "out"), "--trees", "5", "--json")
+    assert answer.code == 0, answer.err
+    months = answer.json["months"]
+    assert [row["month"] for row in months if row["alarm"]] == ["December"]
+    assert len(months) == 4
+    assert answer.json["snapshot"]["n_labels"] == answer.json["snapshot"]["n_mature"] > 60_000
+    assert "Epsilon over time" in Path(answer.json["report"]).read_text()
+
+
 def test_choices_are_those_of_the_library() -> None:
     """They are written out on the command line, so that --help imports nothing heavy."""
     from calibrant import intervals

@@ -114,13 +114,13 @@ def test_the_mixture_is_the_stated_sum() -> None:
     total = 1.0 - start_weight(np.arange(6)).sum()
     for number, begin in enumerate(starts):
         for direction, weight in zip(directions, weights, strict=True):
-            for size in (0.05, 0.1, 0.2, 0.4, 0.8):
+            for size, share in ((0.05, 0.1), (0.1, 0.2), (0.2, 0.25), (0.4, 0.25), (0.8, 0.2)):
                 for sign in (1, -1):
                     c = np.array(
                         [sign * size * direction * strength[t] * pools[begin] / pools[t] for t in range(begin, 7)]
                     )
                     product = np.exp((c * z[begin:] - c**2 / 2).sum())
-                    total += start_weight(number) * weight / 10 * product
+                    total += start_weight(number) * weight * share / 2 * product
     assert mixture.log_evidence() == pytest.approx(math.log(total), abs=1e-12)
 
 

@@ -30,8 +30,9 @@ _FILES = {"report": "report.html", "model": "model.json", "scores": "flights.csv
     "Folder for the report, the model, the scores and a picture.", "FOLDER", default="out", show_default=True
 )
 @click.option("--trees", type=click.IntRange(min=1), default=150, show_default=True, help="Trees of gradient boosting.")
+@click.option("--watch", is_flag=True, help="Replay the flights day by day, with labels a week late.")
 @option.common
-def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
+def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> None:
     """Train a model of flight delays, audit it, calibrate it, and check the guarantee on held-out flights.
 
     Gradient boosting learns from the flights that left New York in January to June 2013. It is calibrated on a random
@@ -42,6 +43,7 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     --------
     calibrant demo
     calibrant demo -o flights --json
+    calibrant demo --watch
     """
     import numpy as np
 
@@ -58,6 +60,9 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
         month = flights["month"]
     with _step("train gradient boosting on January to June"):
         model = train(flights[month <= 6], trees)
+    if watch:
+        _watch(folder, model, flights, as_json=as_json)
+        return
     with _step("score July to September, and December"):
         middle, december = (scored_flights(model, flights[months]) for months in (month.between(7, 9), month == 12))
     order = np.random.default_rng(0).permutation(len(middle))
@@ -98,6 +103,39 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     say()
     saved(paths["report"])
     _show_next(paths, folder)
+
+
+def _watch(folder: Path, model: Any, flights: Any, *, as_json: bool) -> None:
+    """Watch the model in July to September, which it is calibrated on, and in December."""
+    from calibrant.cli._flights import scored_flights
+    from calibrant.cli._replay import calibrated_on, replay, split_days, summary_of
+    from calibrant.cli.watch import write_report
+
+    month = flights["month"]
+    with _step("score July to September, and December"):
+        middle = scored_flights(model, flights[month.between(7, 9)])
+        december = scored_flights(model, flights[month == 12])
+    calibration, watched = split_days(middle)
+    names = {"July": 7, "August": 8, "September": 9}
+    months = {name: watched[watched["month"] == number] for name, number in names.items()}
+    n_reference = len(watched.groupby(["month", "day"]))
+    with _step("calibrate on half of the days, and replay the others with labels a week late"):
+        found = replay(folder / "watch.db", calibrated_on(calibration), {**months, "December": december}, n_reference)
+    last = found["December"]
+    report = str(folder / "drift.html")
+    write_report(last, report, "Late flights, New York, 2013")
+    rows = summary_of(found)
+    if as_json:
+        print_json({"command": "demo", "report": report, "months": rows, "snapshot": last.to_dict()})
+        return
+    _head("Month by month, as the labels come in")
+    for row in rows:
+        state = "alarm" if row["alarm"] else "no alarm"
+        say(f"  {row['month']:<10} {row['counted']:>7,} counted   evidence {row['evidence']:5.1f}   {state}")
+    say()
+    paragraph(last.sentence)
+    paragraph("July to September are the reference: the calibrator was fitted to the other days of these months.")
+    saved(report)
 
 
 def _show_kept(kept: int, kept_december: int, n_regions: int, n_held_out: int, after: "Audit") -> None:

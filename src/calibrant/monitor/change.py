@@ -134,20 +134,20 @@ class MonitorResult(Result):
     def sentence(self) -> str:
         """What was found, how sure that is, and under which assumption."""
         chance = percent(1.0 - self.confidence_level)
-        condition = " and ".join(self.assumptions)
+        condition = ", and ".join(self.assumptions)
         if not self.alarm:
             seen = f"after {counted(self.n_rows, 'row')}"
             return f"{self.calm}, {seen}; a false alarm ever has probability at most {chance}, if {condition}."
-        parts = [self.finding]
-        if self.since is not None:
-            parts.append(f", since about {self.since}")
-        if self.changes:
-            parts.append(": " + "; ".join(map(str, self.changes[:4])))
-        parts.append(
-            f". Without a change, the probability of ever raising an alarm is at most {chance}, if {condition}."
-        )
-        parts.append(f" {self.advice}")
-        return "".join(parts)
+        more = "".join(f"; {change}" for change in self.changes[1:4])
+        sure = f"Without a change, an alarm ever has probability at most {chance}, if {condition}."
+        return f"{self.finding_in_short}{more}. {sure} {self.advice}"
+
+    @property
+    def finding_in_short(self) -> str:
+        """What was found, since when, and how large it is over all regions; without a full stop."""
+        since = "" if self.since is None else f", since about {self.since}"
+        size = f": {self.changes[0]}" if self.changes else ""
+        return f"{self.finding}{since}{size}"
 
     def tables(self) -> tuple[ResultTable, ...]:
         """What has changed, one row for all regions and one for each region that is named."""

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from calibrant.monitor.watched import Fitted, Watched, fitted_calibrator
 from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.labels import classes_of, encode_labels
 from calibrant.params.random import seed_number
-from calibrant.params.rules import OPEN_UNIT, Choice, Number
+from calibrant.params.rules import OPEN_UNIT, Choice, Integer, Number, Optional
 from calibrant.text.sentences import shown
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ Times: TypeAlias = ArrayLike | Sequence[Time] | None
 
 _SECONDS_A_DAY = 86_400.0
 _LONGEST_ID = 200
+_LONGEST_KEY = 40
 _AHEAD = 1.0  # days that a time may lie in the future: clocks differ
 _POSITIVE = Number("a number of days > 0", 0.0, open_low=True)
 _SECONDS = Number("a number of seconds >= 0", 0.0)
@@ -63,7 +64,9 @@ class Monitor(AbstractContextManager["Monitor"]):
     confidence_level : float, default=0.95
         Probability that no test ever raises a false alarm, all together.
     unit : {"row", "day"}, default="row"
-        What is independent, for the test of rates; see `DriftMonitor`.
+        What is independent; see `DriftMonitor`. With "day", only the rates are tested, with the whole budget.
+    reference : int, default=None
+        Days that later ones are compared with, or rows where calibration counted none; see `DriftMonitor`.
     timeout : float, default=30
         Seconds to wait for another process that writes.
     random_state : int, Generator or None, default=None
@@ -112,6 +115,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         remember: float | None = None,
         confidence_level: float = 0.95,
         unit: str = "row",
+        reference: int | None = None,
         timeout: float = 30.0,
         random_state: Seed = None,
     ) -> None:
@@ -131,6 +135,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             raise InvalidValueError("remember", rule, got=f"{self.remember:g}")
         self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
         self.unit = Choice(("row", "day")).check("unit", unit)
+        self.reference = Optional(Integer(1)).check("reference", reference)
         self._store = Store(store, _SECONDS.check("timeout", timeout))
         self.seed = self._open(seed_number(random_state))
 
@@ -145,6 +150,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             "remember": self.remember,
             "confidence_level": self.confidence_level,
             "unit": self.unit,
+            "reference": self.reference,
             "model": self.watched.partition.fingerprint + json.dumps(self.watched.to_dict()["rows"]),
         }
         self._store.open()
@@ -153,7 +159,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             saved = read_text(connection, "settings")
             if saved is None:
                 Live().write(connection)
-                tests = Tests.of(self.calibrator, self._alpha, self.maturity, self.unit, seed)
+                tests = Tests.of(self.calibrator, self._alpha, self.maturity, self.unit, self.reference, seed)
                 tests.write(connection)
                 write_text(connection, "settings", json.dumps({**settings, "seed": seed}))
                 return seed
@@ -256,6 +262,21 @@ class Monitor(AbstractContextManager["Monitor"]):
                 advance(connection, live, self.maturity, self.remember, self._alpha, self.seed)
             live.write(connection)
         return taken
+
+    def read_note(self, key: str) -> Any:
+        """A note that was kept in the store, such as how far a file was read; None if there is none."""
+        from calibrant.monitor.store import read_text
+
+        with self._store.reading() as connection:
+            text = read_text(connection, f"note {key}"[:_LONGEST_KEY])
+        return None if text is None else json.loads(text)
+
+    def write_note(self, key: str, note: Mapping[str, Any]) -> None:
+        """Keep a note in the store: plain JSON values."""
+        from calibrant.monitor.store import write_text
+
+        with self._store.writing() as connection:
+            write_text(connection, f"note {key}"[:_LONGEST_KEY], json.dumps(note))
 
     def _check_lengths(self, names: list[str], **columns: Any) -> None:
         for name, column in columns.items():

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from calibrant.monitor.store import read_text, rows_by_id, write_text
+from calibrant.monitor.store import execute_rows, read_text, rows_by_id, write_text
 from calibrant.monitor.tables import PREDICTIONS, WAITING
 
 SECONDS_A_DAY = 86_400.0
@@ -138,8 +138,7 @@ def take_predictions(
         new[one] = row
         known[one] = (one, score, segment)
         outcomes.add("new")
-    if new:
-        connection.execute(PREDICTIONS.insert(), list(new.values()))
+    execute_rows(connection, PREDICTIONS.insert(), list(new.values()))
     _delete_waiting(connection, attached)
     live.recorded += len(new)
     live.duplicate += outcomes.get("duplicate", 0)
@@ -178,11 +177,9 @@ def take_labels(
         labels[one] = code + TOO_LATE if expired else code
         changed.append({"row_id": one, "new_label": labels[one]})
         outcomes.add("expired" if expired else "new")
-    if changed:
-        update = PREDICTIONS.update().where(PREDICTIONS.c.id == sa.bindparam("row_id"))
-        connection.execute(update.values(label=sa.bindparam("new_label")), changed)
-    if new_waiting:
-        connection.execute(WAITING.insert(), new_waiting)
+    update = PREDICTIONS.update().where(PREDICTIONS.c.id == sa.bindparam("row_id"))
+    execute_rows(connection, update.values(label=sa.bindparam("new_label")), changed)
+    execute_rows(connection, WAITING.insert(), new_waiting)
     live.resolved += outcomes.get("new", 0)
     live.duplicate += outcomes.get("duplicate", 0)
     live.conflicting += outcomes.get("conflicting", 0)
@@ -191,9 +188,8 @@ def take_labels(
 
 
 def _delete_waiting(connection: Any, ids: Sequence[str]) -> None:
-    if ids:
-        delete = WAITING.delete().where(WAITING.c.id == sa.bindparam("row_id"))
-        connection.execute(delete, [{"row_id": one} for one in ids])
+    delete = WAITING.delete().where(WAITING.c.id == sa.bindparam("row_id"))
+    execute_rows(connection, delete, [{"row_id": one} for one in ids])
 
 
 def forget(connection: Any, live: Live, remember: float) -> None:

@@ -17,6 +17,8 @@ from calibrant.params.saved_state import read_count, read_counts, read_numbers
 
 SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
 """Sizes of a change that bets are made on."""
+SIZE_WEIGHTS = np.array([0.1, 0.2, 0.25, 0.25, 0.2])
+"""Their weights: fewer labels can show the larger ones."""
 
 _MOST_STARTS = 200
 
@@ -123,7 +125,8 @@ class ShiftMixture:
         sizes = np.concatenate([self.sizes, -self.sizes])
         logs = sizes * moved[..., None] - 0.5 * sizes**2 * spent[..., None]
         largest = logs.max(axis=-1)
-        summed = largest + np.log(np.exp(logs - largest[..., None]).mean(axis=-1))
+        weights = np.concatenate([SIZE_WEIGHTS, SIZE_WEIGHTS]) / 2.0
+        summed = largest + np.log(np.exp(logs - largest[..., None]) @ weights)
         started = start_weight(np.arange(self.n_starts))
         return np.asarray(summed + np.log(started)[:, None] + np.log(self.weights))
 

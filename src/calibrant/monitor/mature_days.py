@@ -40,12 +40,20 @@ class Tests:
     alpha: float
 
     @classmethod
-    def of(cls, calibrator: ScoreCalibrator, alpha: float, maturity: float, unit: str, seed: int) -> "Tests":
-        """New tests of a calibrator."""
-        kept = isinstance(calibrator, RegionCalibrator) and isinstance(calibrator.guarantee_, Guarantee)
-        share = SHARES["rates"] + (0.0 if kept else SHARES["guarantee"])
+    def of(
+        cls, calibrator: ScoreCalibrator, alpha: float, maturity: float, unit: str, reference: int | None, seed: int
+    ) -> "Tests":
+        """New tests of a calibrator. Where rows of a day depend on each other, the rates alone are tested."""
+        by_row = unit == "row"
+        kept = by_row and isinstance(calibrator, RegionCalibrator) and isinstance(calibrator.guarantee_, Guarantee)
+        share = SHARES["rates"] + (0.0 if kept else SHARES["guarantee"]) + (0.0 if by_row else SHARES["scores"])
         rates = DriftMonitor(
-            calibrator, confidence_level=1.0 - share * alpha, unit=unit, maturity=maturity, random_state=seed
+            calibrator,
+            confidence_level=1.0 - share * alpha,
+            unit=unit,
+            maturity=maturity,
+            reference=reference,
+            random_state=seed,
         )
         guarantee = None
         if kept:
@@ -77,8 +85,17 @@ class Tests:
         }
         write_text(connection, "tests", json.dumps(state))
 
+    @property
+    def n_until_scores(self) -> int:
+        """Predictions that are missing until scores can be compared."""
+        if self.scores is not None or self.rates.unit != "row":
+            return 0
+        return max(0, _REFERENCE_SCORES - len(self.reference))
+
     def look_at_scores(self, scores: FloatArray, day: str, seed: int) -> None:
         """Compare the scores of a day with the first ones, or let them be those."""
+        if self.rates.unit != "row":
+            return
         if self.scores is not None:
             self.scores.update(scores, at=np.full(scores.size, np.datetime64(day)))
             return

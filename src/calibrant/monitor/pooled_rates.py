@@ -16,7 +16,7 @@ from calibrant.params.random import RandomSource
 from calibrant.params.rules import check_state
 from calibrant.params.saved_state import read_count, read_counts
 
-LEVEL, SLOPE, SINGLE = 0.4, 0.1, 0.5
+LEVEL, SLOPE, SINGLE = 0.4, 0.05, 0.55
 """Weights of bets on all regions alike, on a slope over the regions, and on single regions."""
 _CLEAR = 3.3  # standard deviations from which on a region is named
 _ROWS_A_REGION = 10  # of a batch, in the mean

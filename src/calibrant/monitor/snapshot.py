@@ -11,6 +11,8 @@ from calibrant.text.numbers import counted, percent, upper
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
+_CONDITION = "the assumptions of each test hold, above all that rows (or days) are independent"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpsilonPath:
@@ -120,16 +122,13 @@ class MonitorSnapshot(Result):
         chance = percent(1.0 - self.confidence_level)
         known = f"{counted(self.n_mature, 'prediction')} counted, {self.n_labels:,} with a label"
         seen = f"{known}, {self.n_pending:,} pending"
+        sure = f"All tests together ever raise a false alarm with probability at most {chance}, if {_CONDITION}."
         if self.alarm:
-            found = " ".join(verdict.sentence for verdict in self.verdicts if verdict.alarm)
-            return f"Alarm. {found} ({seen}; all tests together raise a false alarm with probability at most {chance}.)"
-        held = f"calibrated values are within {upper(self.epsilon)} of the rates so far" if self.n_mature else ""
-        said = f"No sign of drift: {seen}" + (f"; {held}" if held else "")
-        return f"{said}. All tests together ever raise a false alarm with probability at most {chance}, if {self._if}."
-
-    @property
-    def _if(self) -> str:
-        return "; ".join(self.assumptions)
+            found = [verdict for verdict in self.verdicts if verdict.alarm]
+            told = ". ".join(verdict.finding_in_short for verdict in found)
+            return f"Alarm. {told}. {found[0].advice} So far {seen}. {sure}"
+        held = f"; calibrated values are within {upper(self.epsilon)} of the rates so far" if self.n_mature else ""
+        return f"No sign of drift: {seen}{held}. {sure}"
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
         n_duplicate=live.duplicate,
         n_conflicting=live.conflicting,
         n_unknown=live.unknown,
-        n_until_scores=0 if tests.scores is not None else max(0, 2000 - len(tests.reference)),
+        n_until_scores=tests.n_until_scores,
         regions=monitor.watched.partition.describe(),
         counts=last.counts,
         positives=last.positives,

@@ -116,3 +116,13 @@ def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str
     zero = MarkLine("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
     text = "Each pair of models with its difference and the limits of it."
     return Figure(identifier, name, text, frame, axes, "difference", "", False, tuple(series), rules=(zero,))
+
+
+def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
+    """Epsilon after each day: how far, at most, calibrated values are from the rates so far."""
+    days = [float(number) for number in range(len(epsilon))]
+    axes = axes_in(WIDE, (0.0, max(days[-1], 1.0)), (0.0, max(*epsilon, 0.01)))
+    line = Series("epsilon", 0, path_of(days, list(epsilon), axes))
+    text = "How far, at most, a calibrated value is from the rate of its bin, after each counted day."
+    labels = f"days since {first_day}", "epsilon"
+    return Figure("epsilon", "Epsilon over time", text, WIDE, axes, *labels, False, (line,))

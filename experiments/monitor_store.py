@@ -1,0 +1,243 @@
+"""Attack the store of a Monitor: kill its writer, let many write at once, and measure how fast it is.
+
+    python experiments/monitor_store.py kill --times 1000     # SIGKILL at random moments, under load
+    python experiments/monitor_store.py many                  # 8 processes and 16 threads, 10,000 labels each
+    python experiments/monitor_store.py speed --seconds 60    # labels per second in batches of 1, 100, 1,000, 10,000
+    python experiments/monitor_store.py memory --labels 10000000
+
+A writer logs each batch in a file of its own before and after the call. After a kill, every batch that was acknowledged
+must be in the store exactly once, and the tally must equal a recount of the log.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from calibrant import BinningCalibrator, Partition
+from calibrant.monitor import Monitor
+
+BATCH = 50
+DAY = 100.0
+
+
+def fitted() -> BinningCalibrator:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=2000)
+    return BinningCalibrator(partition=Partition.fixed_width(4)).fit(scores, rng.uniform(size=2000) < scores)
+
+
+def opened(store: Path | str) -> Monitor:
+    return Monitor(store, fitted(), maturity=7, timeout=120, random_state=0)
+
+
+def row_of(name: str) -> tuple[float, int]:
+    """The score and the label of an id, so that a log of ids is enough for a recount."""
+    number = int(name.split()[-1])
+    return (number % 97) / 97.0, int(number * 7919 % 10 < 4)
+
+
+def write_for_ever(store: str, log: str, first: int) -> None:
+    """The writer that will be killed: log "begun", write, log "done", again and again."""
+    monitor = opened(store)
+    with open(log, "a", buffering=1) as file:
+        number = first
+        while True:
+            ids = [f"row {number + step}" for step in range(BATCH)]
+            rows = [row_of(name) for name in ids]
+            file.write(f"begun {number}\n")
+            monitor.record_many(ids, [score for score, _ in rows], np.full(BATCH, DAY))
+            monitor.resolve_many(ids, [label for _, label in rows], np.full(BATCH, DAY + 1))
+            file.write(f"done {number}\n")
+            number += BATCH
+
+
+def kill(times: int) -> None:
+    """Kill the writer at random moments; after each kill another goes on where the log ends."""
+    rng = np.random.default_rng(int(time.time()))
+    folder = Path(tempfile.mkdtemp(prefix="calibrant-kill-"))
+    store = folder / "watch.db"
+    log = folder / "log.txt"
+    opened(store).close()
+    log.touch()
+    first = 0
+    lost = 0
+    context = multiprocessing.get_context("fork")
+    for number in range(times):
+        writer = context.Process(target=write_for_ever, args=(str(store), str(log), first))
+        begun = log.stat().st_size
+        writer.start()
+        while log.stat().st_size == begun and writer.is_alive():
+            time.sleep(0.005)
+        time.sleep(float(rng.uniform(0.0, 0.15)))
+        os.kill(int(writer.pid or 0), signal.SIGKILL)
+        writer.join()
+        lost += check_log(store, log)
+        first = next_number(log)
+        if (number + 1) % 50 == 0 or number + 1 == times:
+            print(f"{number + 1} kills: {first:,} rows begun, {lost} batches lost or doubled", flush=True)
+    recount(store, log)
+    print("integrity:", sqlite3.connect(store).execute("PRAGMA integrity_check").fetchone()[0])
+
+
+def next_number(log: Path) -> int:
+    begun = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")]
+    return max(begun, default=-BATCH) + BATCH
+
+
+def check_log(store: Path, log: Path) -> int:
+    """Acknowledged batches that are not whole in the store; ids are a primary key, so none is there twice."""
+    lines = log.read_text().splitlines()[-40:]
+    done = [int(line.split()[1]) for line in lines if line.startswith("done")]
+    connection = sqlite3.connect(store)
+    missing = 0
+    for number in done:
+        ids = [f"row {number + step}" for step in range(BATCH)]
+        marks = ",".join("?" * BATCH)
+        query = f"select count(*) from calibrant_predictions where label is not null and id in ({marks})"
+        missing += connection.execute(query, ids).fetchone()[0] != BATCH
+    connection.close()
+    return missing
+
+
+def recount(store: Path, log: Path) -> None:
+    """Hand in everything that the log has begun, again; then the tally must equal the recount."""
+    begun = sorted({int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")})
+    names = [f"row {number + step}" for number in begun for step in range(BATCH)]
+    rows = [row_of(name) for name in names]
+    with opened(store) as monitor:
+        for start in range(0, len(names), 10_000):
+            part = slice(start, start + 10_000)
+            size = len(names[part])
+            monitor.record_many(names[part], [score for score, _ in rows[part]], np.full(size, DAY))
+            monitor.resolve_many(names[part], [label for _, label in rows[part]], np.full(size, DAY + 1))
+        found = monitor.advance(DAY + 10)
+    regions = np.minimum((np.array([score for score, _ in rows]) * 4).astype(int), 3)
+    labels = np.array([label for _, label in rows])
+    counts = np.bincount(regions, minlength=4)
+    hits = np.bincount(regions[labels == 1], minlength=4)
+    same = found.counts.tolist() == counts.tolist() and found.positives.tolist() == hits.tolist()
+    print(f"recount of {len(names):,} rows: {'equal' if same else 'DIFFERENT'}; conflicting {found.n_conflicting}")
+    if not same or found.n_conflicting:
+        sys.exit(1)
+
+
+def _process(store: str, worker: int, n_labels: int) -> None:
+    with opened(store) as monitor:
+        write_rows(monitor, worker, n_labels)
+
+
+def write_rows(monitor: Monitor, worker: int, n_labels: int) -> None:
+    for start in range(0, n_labels, 500):
+        ids = [f"{worker} {number}" for number in range(start, min(start + 500, n_labels))]
+        rows = [row_of(name) for name in ids]
+        monitor.record_many(ids, [score for score, _ in rows], np.full(len(ids), DAY))
+        monitor.resolve_many(ids, [label for _, label in rows], np.full(len(ids), DAY + 1))
+
+
+def many(n_processes: int, n_threads: int, n_labels: int) -> None:
+    """Exact sums with many writers."""
+    for kind, count in (("processes", n_processes), ("threads", n_threads)):
+        store = Path(tempfile.mkdtemp(prefix="calibrant-many-")) / "watch.db"
+        opened(store).close()
+        begin = time.perf_counter()
+        if kind == "processes":
+            context = multiprocessing.get_context("spawn")
+            workers = [context.Process(target=_process, args=(str(store), one, n_labels)) for one in range(count)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        else:
+            with opened(store) as monitor, ThreadPoolExecutor(count) as pool:
+                list(pool.map(lambda one, to=monitor: write_rows(to, one, n_labels), range(count)))
+        taken = time.perf_counter() - begin
+        with opened(store) as monitor:
+            found = monitor.advance(DAY + 10)
+        hits = count * sum(row_of(f"0 {number}")[1] for number in range(n_labels))
+        exact = (found.n_mature, found.n_labels, int(found.positives.sum())) == (
+            count * n_labels,
+            count * n_labels,
+            hits,
+        )
+        print(f"{count} {kind} x {n_labels:,} labels: {'exact' if exact else 'WRONG'}, {taken:.1f} s", flush=True)
+        if not exact:
+            sys.exit(1)
+
+
+def speed(seconds: float) -> None:
+    """Labels per second, and how long a call takes."""
+    for size in (1, 100, 1000, 10_000):
+        folder = tempfile.mkdtemp(prefix="calibrant-speed-")
+        monitor = opened(Path(folder) / "watch.db")
+        taken = []
+        number = 0
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            ids = [f"row {number + step}" for step in range(size)]
+            rows = [row_of(name) for name in ids]
+            scores = np.array([score for score, _ in rows])
+            labels = np.array([label for _, label in rows])
+            at = np.full(size, DAY + number / 5e6)
+            monitor.record_many(ids, scores, at)
+            begin = time.perf_counter()
+            monitor.resolve_many(ids, labels, at + 0.5)
+            taken.append(time.perf_counter() - begin)
+            number += size
+        calls = np.array(taken)
+        rate = size * calls.size / calls.sum()
+        quantiles = 1000 * np.quantile(calls, [0.5, 0.99])
+        times = f"p50 {quantiles[0]:.2f} ms, p99 {quantiles[1]:.2f} ms"
+        print(f"batches of {size:>6,}: {rate:>9,.0f} labels/s, {times}", flush=True)
+        monitor.close()
+
+
+def memory(n_labels: int) -> None:
+    """Memory of the process and size of the store over a long stream, a million labels a day."""
+    folder = tempfile.mkdtemp(prefix="calibrant-memory-")
+    store = Path(folder) / "watch.db"
+    monitor = Monitor(store, fitted(), maturity=0, remember=1, random_state=0)
+    rng = np.random.default_rng(0)
+    for start in range(0, n_labels, 10_000):
+        ids = [f"row {number}" for number in range(start, start + 10_000)]
+        scores = rng.uniform(size=10_000)
+        at = np.full(10_000, DAY + start / 1e6)
+        monitor.record_many(ids, scores, at)
+        monitor.resolve_many(ids, rng.uniform(size=10_000) < scores, at)
+        if (start + 10_000) % (n_labels // 10) == 0:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            size = os.path.getsize(store) / 2**20
+            print(f"{start + 10_000:>12,} labels: peak {peak:.0f} MB, store {size:.0f} MB", flush=True)
+    print(json.dumps({"mature": monitor.snapshot().n_mature}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("kill", "many", "speed", "memory"))
+    parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--labels", type=int, default=10_000_000)
+    parser.add_argument("--each", type=int, default=10_000)
+    given = parser.parse_args()
+    if given.what == "kill":
+        kill(given.times)
+    elif given.what == "many":
+        many(8, 16, given.each)
+    elif given.what == "speed":
+        speed(given.seconds)
+    else:
+        memory(given.labels)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""`calibrant watch`: predictions and labels as they come, and an alarm when the guarantee is in danger."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibrant.cli import _options as option
+from calibrant.cli._events import EventFile, Fields, hand_in
+from calibrant.cli._model import read_model
+from calibrant.cli._output import paragraph, print_json, remark, saved, say
+from calibrant.text.numbers import upper
+
+if TYPE_CHECKING:
+    from calibrant.monitor import Monitor, MonitorSnapshot
+
+
+@option.command("Watch a model in production.")
+@click.argument("lines", metavar="LINES", type=click.Path(allow_dash=True))
+@click.option("--model", required=True, metavar="MODEL", type=click.Path(exists=True), help="From calibrant fit.")
+@click.option("--store", required=True, metavar="FILE", help="Where counts are kept: a file, or the URL of a database.")
+@click.option("--maturity", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="DAYS",
+              help="Age at which a prediction counts, with the label known by then.")  # fmt: skip
+@click.option("--remember", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
+              help="Days for which ids are kept. Default: twice the maturity, at least 2.")  # fmt: skip
+@click.option("--unit", type=click.Choice(("row", "day")), default="row", show_default=True,
+              help="What is independent: rows, or days.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Read what is there and stop, for cron: exit with 1 after an alarm.")
+@click.option("--id", "row_id", default="id", show_default=True, metavar="FIELD", help="Field of ids.")
+@click.option("--score", metavar="FIELD", help="Field of scores. Default: as in fit, else score.")
+@click.option("--label", metavar="FIELD", help="Field of labels. Default: as in fit, else label.")
+@click.option("--time", default="at", show_default=True, metavar="FIELD", help="Field of times; without it, now.")
+@click.option("--label-time", default="labelled_at", show_default=True, metavar="FIELD", help="Field of label times.")
+@click.option("--segment", metavar="FIELD", help="Field of segments. Default: as in fit.")
+@option.output("Report of drift: an HTML page with epsilon over time.")
+@option.confidence(0.95)
+@option.common
+def command(lines: str, output: str | None, once: bool, as_json: bool, **options: Any) -> int:
+    """Count predictions and labels as they come, each once, and watch whether the guarantee still holds.
+
+    LINES is a file of JSON lines that may grow, or - for a pipe. A line has an id and a score, or an id and a label, or
+    all three. All is kept in the store: stop at any time, and start again; what comes twice counts once. Without --once
+    a file is followed until you press Ctrl-C.
+
+    Exit codes of --once: 0 without an alarm, 1 with one, 2 if something is wrong.
+
+    Examples
+    --------
+    calibrant watch labels.jsonl --model model.json --store watch.db --maturity 7
+    calibrant watch labels.jsonl --model model.json --store watch.db --maturity 7 --once --json
+    tail -F service.log | calibrant watch - --model model.json --store watch.db -o drift.html
+    """
+    from calibrant.monitor import Monitor
+
+    model = read_model(options["model"])
+    fields = _fields(model.columns, options)
+    monitor = Monitor(
+        options["store"],
+        model,
+        maturity=options["maturity"],
+        remember=options["remember"],
+        confidence_level=options["confidence"],
+        unit=options["unit"],
+    )
+    events = EventFile(lines)
+    try:
+        found = _follow(monitor, events, fields, once=once, quiet=as_json)
+    except KeyboardInterrupt:
+        found = monitor.snapshot()
+        remark("stopped; everything that was read is in the store")
+    finally:
+        events.close()
+    monitor.close()
+    if output is not None:
+        write_report(found, output, title=Path(options["model"]).name)
+    if as_json:
+        print_json({"command": "watch", **found.to_dict()})
+    else:
+        show_snapshot(found)
+        if output is not None:
+            saved(output)
+    return 1 if once and found.alarm else 0
+
+
+def _fields(columns: Any, options: dict[str, Any]) -> Fields:
+    """The fields of a line: as given, else as in the model file, else the usual names."""
+    return Fields(
+        id=options["row_id"],
+        score=options["score"] or columns.get("score") or "score",
+        label=options["label"] or columns.get("label") or "label",
+        at=options["time"],
+        labelled_at=options["label_time"],
+        segment=options["segment"] or columns.get("segment") or "segment",
+    )
+
+
+def _follow(monitor: "Monitor", events: EventFile, fields: Fields, *, once: bool, quiet: bool) -> "MonitorSnapshot":
+    """Hand in what comes, and say when something happens."""
+    key = events.path[-30:]
+    skipped = events.resume(monitor.read_note(key))
+    if skipped:
+        remark(f"goes on after {skipped:,} bytes that were read before")
+    alarmed = monitor.snapshot().alarm
+    n_mature = -1
+    for lines in events.batches(follow=not once):
+        if not lines.records:
+            continue
+        hand_in(monitor, lines.records, fields)
+        monitor.write_note(key, {"offset": lines.offset, "head": events.head()})
+        found = monitor.snapshot()
+        if found.alarm and not alarmed and not quiet:
+            paragraph(found.sentence, bold=True)
+        elif found.n_mature != n_mature and not quiet:
+            remark(status(found))
+        alarmed = found.alarm
+        n_mature = found.n_mature
+    return monitor.snapshot()
+
+
+def status(found: "MonitorSnapshot") -> str:
+    """The state in one line."""
+    state = "ALARM" if found.alarm else "no alarm"
+    return (
+        f"{found.now}: {state}, {found.n_mature:,} counted ({found.n_labels:,} with a label), "
+        f"{found.n_pending:,} pending, epsilon {upper(found.epsilon)}"
+    )
+
+
+def show_snapshot(found: "MonitorSnapshot") -> None:
+    """The answer for people."""
+    paragraph(found.sentence, bold=True)
+    for verdict in found.verdicts:
+        state = "alarm" if verdict.alarm else "no alarm"
+        say(f"  {verdict.question:<10} {state}, evidence {verdict.log_evidence:.2f} of {verdict.log_threshold:.2f}")
+    for note in found.notes:
+        paragraph(f"  {note}")
+
+
+def write_report(found: "MonitorSnapshot", path: str, title: str) -> None:
+    """The report of drift, with epsilon over time."""
+    from calibrant._file import draft_of
+    from calibrant.draw.report.charts import epsilon_chart
+    from calibrant.draw.report.pages import Chart, result_page
+
+    facts = {"model": title, "until": found.now or "", "maturity": f"{found.maturity:g} days"}
+    charts = []
+    if found.path:
+        figure = epsilon_chart([step.epsilon for step in found.path], found.path[0].day)
+        charts.append(Chart("Is it still good enough?", [figure]))
+    alarm = "Alarm" if found.alarm else ""
+    content = result_page(found, "Drift", facts, not_proved=alarm, charts=charts)
+    with draft_of(path, overwrite=True) as draft:
+        draft.write_text(content, encoding="utf-8")

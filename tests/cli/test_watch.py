@@ -1,0 +1,137 @@
+"""`calibrant watch`: lines of predictions and labels, counted once, with exit codes for cron."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibrant import BinningCalibrator, save_model
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=4000)
+    calibrator = BinningCalibrator(n_bins=4).fit(scores, (rng.uniform(size=4000) < scores).astype(int))
+    save_model(calibrator, "model.json")
+    return tmp_path
+
+
+def write_lines(path: Path, first: int, days: int, power: float = 1.0, rows: int = 100, mode: str = "w") -> None:
+    """Predictions of each day, with labels two days later."""
+    rng = np.random.default_rng(first)
+    waiting: list[dict[str, Any]] = []
+    with path.open(mode) as file:
+        for day in range(first, first + days):
+            for label in [one for one in waiting if one["at"] == day]:
+                file.write(json.dumps(label) + "\n")
+            for number in range(rows):
+                score = float(rng.uniform())
+                name = f"{day} {number}"
+                file.write(json.dumps({"id": name, "score": score, "at": day}) + "\n")
+                waiting.append({"id": name, "label": int(rng.uniform() < score**power), "at": day + 2})
+
+
+WATCH = ("watch", "labels.jsonl", "--model", "model.json", "--store", "watch.db", "--maturity", "3")
+
+
+def test_without_drift_the_exit_code_is_0_and_a_second_run_goes_on(folder: Path, calibrant: Any) -> None:
+    write_lines(folder / "labels.jsonl", 20_000, 12)
+    answer = calibrant(*WATCH, "--once", "--json")
+    found = json.loads(answer.out)
+    assert answer.code == 0
+    assert not found["alarm"]
+    assert found["n_recorded"] == 1200
+    assert found["n_duplicate"] == 0
+    again = calibrant(*WATCH, "--once", "--json")
+    assert json.loads(again.out)["n_recorded"] == 1200
+    assert json.loads(again.out)["n_duplicate"] == 0
+    write_lines(folder / "labels.jsonl", 20_020, 3, mode="a")
+    third = json.loads(calibrant(*WATCH, "--once", "--json").out)
+    assert third["n_recorded"] == 1500
+    assert third["n_duplicate"] == 0
+
+
+def test_the_same_lines_in_another_file_count_once(folder: Path, calibrant: Any) -> None:
+    write_lines(folder / "labels.jsonl", 20_000, 6)
+    first = json.loads(calibrant(*WATCH, "--once", "--json").out)
+    (folder / "copy.jsonl").write_text("\n" + (folder / "labels.jsonl").read_text())
+    command = ("watch", "copy.jsonl", *WATCH[2:])
+    second = json.loads(calibrant(*command, "--once", "--json").out)
+    assert second["n_recorded"] == first["n_recorded"]
+    assert second["n_mature"] == first["n_mature"]
+    assert second["n_duplicate"] + second["n_late"] > 0
+
+
+def test_drift_exits_with_1_and_writes_a_report(folder: Path, calibrant: Any) -> None:
+    write_lines(folder / "labels.jsonl", 20_000, 25, power=2.5)
+    answer = calibrant(*WATCH, "--once", "-o", "drift.html")
+    assert answer.code == 1
+    assert "Alarm. The rates have changed" in " ".join(answer.out.split())
+    page = (folder / "drift.html").read_text(encoding="utf-8")
+    assert "Epsilon over time" in page
+    assert "Alarm. The rates have changed" in page
+
+
+def test_lines_that_cannot_be_read_exit_with_2_and_keep_what_came_before(folder: Path, calibrant: Any) -> None:
+    path = folder / "labels.jsonl"
+    for bad in ("not json\n", '{"score": 0.5}\n', '{"id": 1}\n', '{"id": "x", "score": "high", "at": 20000}\n'):
+        path.write_text(bad)
+        assert calibrant(*WATCH, "--once").code == 2
+    answer = calibrant("watch", "missing.jsonl", *WATCH[2:], "--once")
+    assert answer.code == 2
+    answer = calibrant(*WATCH[:-1], "4", "--once")
+    assert answer.code == 2
+
+
+def test_a_line_that_is_not_complete_is_left_for_later(folder: Path) -> None:
+    from calibrant.cli._events import EventFile
+
+    path = folder / "labels.jsonl"
+    path.write_text('{"id": "a", "score": 0.5, "at": 20000}\n{"id": "b", "sc')
+    events = EventFile(str(path))
+    batches = events.batches(follow=True)
+    assert [record["id"] for record in next(batches).records] == ["a"]
+    with path.open("a") as file:
+        file.write('ore": 0.4, "at": 20000}\n')
+    found = next(lines for lines in batches if lines.records)
+    assert [record["id"] for record in found.records] == ["b"]
+    events.close()
+
+
+@pytest.mark.slow
+@pytest.mark.service
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+def test_a_growing_file_is_followed_until_ctrl_c_and_nothing_is_lost(folder: Path) -> None:
+    path = folder / "labels.jsonl"
+    write_lines(path, 20_000, 2, rows=20)
+    command = [sys.executable, "-m", "calibrant", *WATCH, "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.time() + 60
+    while not (folder / "watch.db").exists() and time.time() < deadline:
+        time.sleep(0.1)
+    write_lines(path, 20_002, 4, rows=20, mode="a")
+    time.sleep(4.0)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 0, error
+    assert json.loads(out)["n_recorded"] == 120
+
+
+@pytest.mark.slow
+@pytest.mark.service
+def test_a_pipe_is_read_to_its_end(folder: Path) -> None:
+    write_lines(folder / "labels.jsonl", 20_000, 5, rows=20)
+    command = [sys.executable, "-m", "calibrant", "watch", "-", *WATCH[2:], "--json"]
+    with (folder / "labels.jsonl").open() as lines:
+        done = subprocess.run(command, stdin=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_recorded"] == 100
