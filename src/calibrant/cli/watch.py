@@ -8,7 +8,8 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._events import EventFile, Fields, hand_in
 from calibrant.cli._model import read_model
-from calibrant.cli._output import paragraph, print_json, remark, saved, say
+from calibrant.cli._output import paragraph, print_json, remark, saved
+from calibrant.cli._show import show
 from calibrant.text.numbers import upper
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
     if as_json:
         print_json({"command": "watch", **found.to_dict()})
     else:
-        show_snapshot(found)
+        show(found, always=True)
         if output is not None:
             saved(output)
     return 1 if once and found.alarm else 0
@@ -124,16 +125,6 @@ def status(found: "MonitorSnapshot") -> str:
         f"{found.now}: {state}, {found.n_mature:,} counted ({found.n_labels:,} with a label), "
         f"{found.n_pending:,} pending, epsilon {upper(found.epsilon)}"
     )
-
-
-def show_snapshot(found: "MonitorSnapshot") -> None:
-    """The answer for people."""
-    paragraph(found.sentence, bold=True)
-    for verdict in found.verdicts:
-        state = "alarm" if verdict.alarm else "no alarm"
-        say(f"  {verdict.question:<10} {state}, evidence {verdict.log_evidence:.2f} of {verdict.log_threshold:.2f}")
-    for note in found.notes:
-        paragraph(f"  {note}")
 
 
 def write_report(found: "MonitorSnapshot", path: str, title: str) -> None:
