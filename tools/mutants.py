@@ -53,6 +53,7 @@ HEAVY = ("numba", "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.calibrati
 LONGEST = 3600  # seconds; no tests take longer, even on a machine that has other work
 MOST_MEMORY = 4 << 30  # bytes; a loop without end may fill the machine before its time is over
 PATIENCE = 10  # times as much processor time as without a change, and a minute: more is taken for a loop without end
+ANSWERS = "tests/test_answers.py"  # belongs to everything
 MARKS = ("not slow and not broad and not service", "(slow or broad) and not service")
 OPTIONS, PROFILE = ["-x", "-q", "-p", "no:cacheprovider"], "--hypothesis-profile=quick"  # which doctests do not know
 NO_TESTS = 5  # what pytest returns where no test was chosen
@@ -178,7 +179,7 @@ def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[s
     for entry, tests in CORE.items():
         place = PACKAGE / entry
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
-            tests_of.setdefault(file.relative_to(PACKAGE).with_suffix("").as_posix(), tests.split())
+            tests_of.setdefault(file.relative_to(PACKAGE).with_suffix("").as_posix(), [*tests.split(), ANSWERS])
     found = []
     for name, chosen in tests_of.items():
         seen: Counter[tuple[str, str]] = Counter()
