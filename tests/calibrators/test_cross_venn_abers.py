@@ -111,4 +111,4 @@ def test_a_column_of_groups_leaves_one_row_of_each_group_in_a_fold():
         alone = VennAbersCalibrator().fit(scores[here], table["y"][here], groups=groups[here])
         both = calibrator.predict_multiprobability(scores[here]), alone.predict_multiprobability(scores[here])
         np.testing.assert_array_equal(*both)
-        assert "drawn at random from each of 10 groups" in calibrator.guarantee_.sentence
+        assert "drawn at random from each of 10 groups" in calibrator.guarantee_.details

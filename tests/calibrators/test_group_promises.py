@@ -192,9 +192,9 @@ def test_weighted_groups_in_other_calibrators(rows):
     scores, y, groups = rows
     beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}
     scaled = ScalingBinningCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
-    assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.sentence
+    assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.details
     curve = AnchoredCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
-    assert "Each row counts by its importance weight; a group counts by at most" in curve.guarantee_.sentence
+    assert "Each row counts by its importance weight; a group counts by at most" in curve.guarantee_.details
     read = AnchoredCalibrator.from_dict(json.loads(json.dumps(curve.to_dict())))
     assert unmarked(read.guarantee_) == str(curve.guarantee_)
     assert read.predict_interval(scores).tolist() == curve.predict_interval(scores).tolist()

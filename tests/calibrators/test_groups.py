@@ -33,7 +33,7 @@ def test_a_model_file_keeps_the_promise(rows, calibrator):
     fitted = calibrator.fit(scores, y, groups=groups)
     read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert unmarked(read.guarantee_) == str(fitted.guarantee_)
-    assert "rows of new groups" in fitted.guarantee_.sentence
+    assert "rows of new groups" in fitted.guarantee_.details
     assert read.guarantee_.design_effect == fitted.guarantee_.design_effect
     assert read.predict_interval(scores[:50]).tolist() == fitted.predict_interval(scores[:50]).tolist()
 
@@ -116,7 +116,7 @@ def test_many_segments_with_groups_are_told_to_be_fewer():
     found = BinningCalibrator(1, max_group_size=2).fit(
         scores, y, groups=np.arange(400) // 2, segments=np.arange(400) % 20
     )
-    assert found.guarantee_.sentence.endswith("Use fewer segments or more groups.")
+    assert "Use fewer segments or more groups." in found.guarantee_.details
 
 
 def test_one_group_is_refused_or_says_nothing():

@@ -90,7 +90,7 @@ def test_errors_of_export(folder: Path, calibrant: Any) -> None:
     calibrant("fit", "scores.csv", *COLUMNS, "--method", "scaling-binning", "-o", "model.json", "--quiet")
     answer = calibrant("export", "model.json", "--to", "python")
     assert answer.code == 2
-    assert "export --method binning instead" in answer.err
+    assert "use --method binning" in answer.err
     check_plain(answer.err)
 
 

@@ -67,9 +67,7 @@ def of_calibrator(calibrator: Any, scores: Any = GRID, **named: Any) -> list[Any
 
 def numbers(answer: Any) -> Iterator[float]:
     """All numbers in an answer, in order."""
-    if hasattr(answer, "to_dict"):
-        yield from numbers(answer.to_dict())
-    elif is_dataclass(answer):
+    if is_dataclass(answer):
         yield from numbers({name: getattr(answer, name) for name in answer.__dataclass_fields__})
     elif isinstance(answer, Mapping):
         for name in sorted(answer, key=str):
