@@ -17,8 +17,15 @@ from typing import Any
 import numpy as np
 
 import calibrant
-from calibrant import AnchoredCalibrator, BinningCalibrator, OnlineCalibrator, Partition, ShiftCalibrator
-from calibrant import metrics, sequences
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    OnlineCalibrator,
+    Partition,
+    ShiftCalibrator,
+    metrics,
+    sequences,
+)
 from calibrant.errors import CalibrantError
 from calibrant.intervals import METHODS, MonotoneBand
 from calibrant.shift import SHIFT_METHODS, LabelShiftCalibrator
@@ -217,7 +224,17 @@ for _name, _world in {"smooth": SMOOTH, "tied": TIED, "skewed": SKEWED, "few": F
         band = MonotoneBand().fit(world.scores, world.y)
         return [band.predict_interval(GRID), band._table(0.9).lower, band._table(0.9).upper]
 
-    for _asked in (audited, audited_by_segment, audited_groups, checked, validated, compared, beneficial, selected, found):
+    for _asked in (
+        audited,
+        audited_by_segment,
+        audited_groups,
+        checked,
+        validated,
+        compared,
+        beneficial,
+        selected,
+        found,
+    ):
         QUESTIONS[f"{_asked.__name__} {_name}"] = _asked
     for _asked in (selected_groups, selected_unlabelled, rated, banded):
         QUESTIONS[f"{_asked.__name__} {_name}"] = _asked
