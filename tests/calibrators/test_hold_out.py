@@ -164,3 +164,16 @@ def test_groups_above_the_cap_are_told_and_kept_in_a_saved_file():
     assert facts.n_apart > 0
     again = HoldOutCalibrator.from_dict(json.loads(json.dumps(found.to_dict())))
     assert unmarked(again.guarantee_) == str(found.guarantee_)
+
+
+def test_the_number_of_regions_depends_on_no_label_that_proves() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=600)
+    pilot = rng.uniform(size=2_000)
+    for rate, expected in ((0.5, 4), (0.05, 3), (0.01, 2)):
+        beside = {"pilot_scores": pilot, "pilot_y": np.arange(2_000) < rate * 2_000}
+        fits = [HoldOutCalibrator(classes=(False, True)).fit(p, y, **beside) for y in (p > 2.0, p > 0.5)]
+        assert [fitted.partition_.n_regions for fitted in fits] == [expected, expected]
+        np.testing.assert_array_equal(fits[0].partition_.edges, fits[1].partition_.edges)
+    few = HoldOutCalibrator(classes=(False, True)).fit(p[:280], p[:280] > 0.5, **beside)
+    assert few.partition_.n_regions == 2

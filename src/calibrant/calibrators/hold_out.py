@@ -35,6 +35,8 @@ from calibrant.sample.sources.memory import MemoryRows
 _GROUP_FACTS = ("counted", "aside", "max_size", "above_cap", "n_apart", "farthest")
 _MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
 _LEAST = 1e-6
+_FEWEST_ROWS = 120  # of a region, and so many of the rarer class, where there are more than two regions
+_FEWEST_OF_RARER_CLASS = 10
 _OF_ROWS = "Ville's inequality for bets on label less probability, and exact binomial limits of rare labels"
 
 
@@ -55,7 +57,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     ----------
     n_bins : int or "auto", default="auto"
         Number of regions, of about as many pilot rows each. "auto" is half of the cube root of the number of rows, or
-        of groups.
+        of groups; fewer, but at least 2, where a region would have fewer than 120 rows, or fewer than 10 of the rarer
+        class, as pilot rows have it.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
     moves : bool, default=True
@@ -143,7 +146,10 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         data = self._probabilities(scores, y, groups)
         pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups)
         rows, others = _rows(data), _rows(pilot)
-        n_bins = automatic_regions(rows.n_units) if self.n_bins == "auto" else int(self.n_bins)
+        if self.n_bins == "auto":
+            n_bins = proving_regions(rows.n_units, float(others.codes.mean()))
+        else:
+            n_bins = int(self.n_bins)
         cut = ScorePartition.from_tied_scores(others.scores, min(n_bins, others.scores.size))
         partition = ScorePartition(cut.edges, (0.0, 1.0))
         where = partition.regions_of(others.scores)
@@ -234,6 +240,20 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         moved = Moved(np.concatenate([[0.0], partition.edges, [1.0]]), left, right)
         limits = HeldOutLimits(errors, averages, rates, value)
         self._set_limits(partition, tally, limits, moved, classes, groups)
+
+
+def proving_regions(n_units: int, rate: float) -> int:
+    """How many regions so many rows, or groups, can prove something of; `rate` is that of pilot rows.
+
+    Neither depends on a label of a row that proves, so that the regions are fixed before such a label is seen.
+
+    >>> [proving_regions(n, 0.5) for n in (2, 100, 280, 600, 10_000)], proving_regions(600, 0.02)
+    ([1, 2, 2, 4, 10], 2)
+    """
+    most = automatic_regions(n_units)
+    rarer = n_units * min(rate, 1.0 - rate)
+    wanted = min(most, n_units // _FEWEST_ROWS, int(rarer / _FEWEST_OF_RARER_CLASS))
+    return max(wanted, min(2, most))
 
 
 def _group_facts(
