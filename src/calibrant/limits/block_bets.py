@@ -24,6 +24,7 @@ intervals there are.
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -195,6 +196,7 @@ class _Walk:
                     limit[todo[found]], means[last, found], stakes[:, last, found]
                 )
             first[todo] += at_once
+            at_once *= 2  # few samples are left
             todo = todo[~open_end & (limit[todo] < self.high[todo])]
         return np.minimum(limit, self.high) + self.centre
 
@@ -292,11 +294,12 @@ def _start(
     return ruled_out
 
 
-def block_sizes(n_rows: int) -> list[int]:
+@lru_cache(maxsize=1024)  # many regions are of one size
+def block_sizes(n_rows: int) -> tuple[int, ...]:
     """The sizes of the blocks of so many rows: a 64th of those that are left, until 128 single rows are left.
 
     >>> block_sizes(135), sum(block_sizes(10_000))
-    ([2, 2, 2, 1], 9872)
+    ((2, 2, 2, 1), 9872)
     """
     sizes = []
     left = n_rows
@@ -304,4 +307,4 @@ def block_sizes(n_rows: int) -> list[int]:
         size = min(max(1, left // _BLOCKS), left - SINGLE_ROWS)
         sizes.append(size)
         left -= size
-    return sizes
+    return tuple(sizes)

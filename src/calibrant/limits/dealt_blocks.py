@@ -43,7 +43,7 @@ class DealtBlocks:
 
 
 def _deal(
-    counts: IntArray, sizes: list[int], blocks: IntArray, singles: IndexArray, generator: np.random.Generator
+    counts: IntArray, sizes: tuple[int, ...], blocks: IntArray, singles: IndexArray, generator: np.random.Generator
 ) -> None:
     """Deal out the rows of one sample."""
     left = counts.copy()

@@ -31,7 +31,7 @@ from calibrant.calibrators.anchored.half_curves import HalfCurves
 from calibrant.calibrators.anchored.logit_shifts import anchored, bent
 from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
 from calibrant.calibrators.anchored.pilot import Parts
-from calibrant.calibrators.anchored.proved_curve import THEOREM, ProvedCurve
+from calibrant.calibrators.anchored.proved_curve import RULE, THEOREM, ProvedCurve
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
@@ -287,6 +287,11 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self.proof_, self._fitted_curve = proof, fitted
         self.curve_, self.n_anchored_ = fitted.name, fitted.n_anchored
         self._set_pieces(fitted.curve, errors)
+
+    @property
+    def _limits_rule(self) -> int:
+        """Number of the rule by which limits were found: 2 for bets at knots, 1 for all others."""
+        return 1 if self._fitted_curve.proved is None else RULE
 
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), "curve": self._fitted_curve.state()}

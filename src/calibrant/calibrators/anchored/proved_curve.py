@@ -19,7 +19,7 @@ THEOREM = (
     "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves add to it, "
     "by Sidak over regions"
 )
-_RULE = 2
+RULE = 2
 """Number of the rule by which the limits were found; files without it have those of an earlier one."""
 _ROUNDING = 1e-9  # what limits may differ by on another machine
 _LEAST = 0.5  # of the narrowest limits that counts allow in theory: what is accepted in a file
@@ -67,7 +67,7 @@ class ProvedCurve:
     def state(self) -> dict[str, Any]:
         """As plain JSON values."""
         return {
-            "rule": _RULE,
+            "rule": RULE,
             "errors": [self.errors.lower.tolist(), self.errors.upper.tolist()],
             "rates": [self.rates.lower.tolist(), self.rates.upper.tolist()],
             "margin": self.margin.tolist(),
@@ -79,8 +79,8 @@ class ProvedCurve:
         if state is None:
             return None
         check_state(state, ("rule", "errors", "rates", "margin"))
-        if Integer(0).check("rule", state["rule"]) != _RULE:
-            raise InvalidValueError("rule of the curve", f"be {_RULE}", got=repr(state["rule"]))
+        if Integer(0).check("rule", state["rule"]) != RULE:
+            raise InvalidValueError("rule of the curve", f"be {RULE}", got=repr(state["rule"]))
         errors = _limits(state, "errors", n_regions, -1.0)
         rates = _limits(state, "rates", n_regions, 0.0)
         return cls(errors, rates, read_numbers(state["margin"], "margin", size=n_regions, low=0.0, high=1.0))
