@@ -47,7 +47,7 @@ class TestFit:
         region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json["guarantee"]["regions"][0]
         assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
         row = next(line for line in answer.out.splitlines() if line.startswith("(-inf"))
-        low, _, high, off, _, least, _, most = row.split()[-8:]
+        low, _, high, off, least, _, most = row.split()[-7:]
         assert region["relative_lower"] - 0.01 < float(least) <= region["relative_lower"]
         assert region["relative_upper"] <= float(most) < region["relative_upper"] + 0.01
         assert region["radius"] <= float(off) < 1e-3
