@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import pa
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import is_missing
@@ -102,10 +103,10 @@ def read_attributes(
 
 def _columns(attributes: Any) -> dict[Any, Any]:
     """The columns by name."""
-    import narwhals.stable.v2 as nw
-
     if isinstance(attributes, Mapping):
         return dict(attributes)
+    import narwhals.stable.v2 as nw
+
     frame = nw.from_native(attributes, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise InvalidTypeError("attributes", "be held in memory", got="a lazy frame", advice="call .collect()")
@@ -115,6 +116,8 @@ def _columns(attributes: Any) -> dict[Any, Any]:
 
 
 def _read_column(name: str, column: Any) -> AttributeColumn:
+    if type(column).__module__.partition(".")[0] == "pyarrow":
+        return _of_arrow(name, column)
     import narwhals.stable.v2 as nw
 
     series = nw.from_native(column, allow_series=True, pass_through=True)
@@ -124,8 +127,6 @@ def _read_column(name: str, column: Any) -> AttributeColumn:
         if series.dtype.is_temporal():
             raise _wrong_kind(name, str(series.dtype))
         return _by_value(name, series.to_list())
-    if hasattr(column, "to_pylist"):  # a column of pyarrow
-        return _read_objects(name, column.to_pylist())
     array = np.asarray(column)
     if array.ndim != 1:
         raise InvalidValueError("attributes", "have flat columns", got=f"{name!r} of shape {array.shape}")
@@ -137,10 +138,35 @@ def _read_column(name: str, column: Any) -> AttributeColumn:
     return _read_objects(name, values)
 
 
+def _of_arrow(name: str, column: Any) -> AttributeColumn:
+    """A column of pyarrow, without other libraries, which workers of a cluster may not have."""
+    types = pa.types
+    array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    kind = array.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        numbers = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return AttributeColumn(name, _finite(name, np.asarray(numbers, dtype=np.float64)))
+    if types.is_null(kind):
+        return AttributeColumn(name, None, (), np.full(len(array), -1, dtype=np.intp))
+    known = types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind)
+    if not known and not types.is_dictionary(kind):
+        return _read_objects(name, array.to_pylist()) if types.is_string_view(kind) else _refused(name, str(kind))
+    encoded = array if types.is_dictionary(kind) else array.dictionary_encode()
+    place = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    values = encoded.dictionary.to_pylist()
+    by_value = _by_value(name, values)  # a dictionary may have equal entries, and missing ones
+    number = np.append(np.empty(0, dtype=np.intp) if by_value.place is None else by_value.place, -1)
+    return AttributeColumn(name, None, by_value.values, number[place])
+
+
+def _refused(name: str, kind: str) -> AttributeColumn:
+    raise _wrong_kind(name, kind)
+
+
 def _numbers_of(series: Any) -> FloatArray:
-    missing = series.is_null().to_numpy()
-    if not missing.any():
-        return np.asarray(series.to_numpy(), dtype=np.float64)
+    array = np.asarray(series.to_numpy())
+    if array.dtype.kind in "iuf":  # a missing value is NaN in an array of floats
+        return array.astype(np.float64)
     return np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()])
 
 
