@@ -1,9 +1,9 @@
 """Every subgroup at once
 
-A model of late flights that does not know the airport. Subgroups of airport and season overlap; the limits hold for all of them
-at once, and the thick part of a line is the error that is proved.
+A model of late flights that does not know the airport. Subgroups of airport and season overlap; the limits hold for all
+of them at once, and the thick part of a line is the error that is proved.
 
-Picture: A forest plot of subgroups: mean score, observed rate and limits, with the proved error of some as a thick line.
+Picture: A forest plot of subgroups: mean score, observed rate and limits; proved errors are thick lines.
 """
 
 import matplotlib.pyplot as plt
