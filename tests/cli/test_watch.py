@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -124,6 +125,36 @@ def test_a_growing_file_is_followed_until_ctrl_c_and_nothing_is_lost(folder: Pat
     out, error = process.communicate(timeout=60)
     assert process.returncode == 0, error
     assert json.loads(out)["n_recorded"] == 120
+
+
+@pytest.mark.slow
+@pytest.mark.service
+@pytest.mark.skipif(os.name == "nt", reason="a shell of Unix")
+def test_the_recipe_for_cron_mails_after_an_alarm_and_not_before(folder: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "watch.md"
+    (script,) = re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, text in (
+        ("calibrant", f'exec "{sys.executable}" -m calibrant "$@"'),
+        ("mail", f'echo "$@" > "{folder / "mailed"}"; cat > /dev/null'),
+    ):
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    (folder / "watch.sh").write_text(script.replace("/srv/model", str(folder)))
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def night() -> int:
+        return subprocess.run(["sh", "watch.sh"], cwd=folder, env=environment, check=False).returncode
+
+    write_lines(folder / "labels.jsonl", 20_000, 4)
+    assert night() == 0
+    assert not (folder / "mailed").exists()
+    write_lines(folder / "labels.jsonl", 20_005, 12, power=4.0, mode="a")
+    answer = night()
+    assert answer == 1, answer
+    assert "exit code 1" in (folder / "mailed").read_text()
+    assert json.loads((folder / "watch.json").read_text())["alarm"]
 
 
 @pytest.mark.slow

@@ -256,7 +256,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             clock = max(time.time(), live.latest) if given is None else 0.0
             times = [clock] * n_rows if given is None else given
             before = live.latest
-            live.latest = max([live.latest, *times])
+            live.latest = max(live.latest, max(times, default=0.0))
             taken = take(connection, live, times)
             if _day(before) < _day(live.latest) or _day(before, self.maturity) < _day(live.latest, self.maturity):
                 advance(connection, live, self.maturity, self.remember, self._alpha, self.seed)
@@ -323,9 +323,10 @@ def _ids(ids: Ids) -> list[str]:
 def _seconds(at: Any, n_rows: int) -> list[float]:
     """Times as seconds since 1970; none may lie more than a day in the future."""
     entries = [at] * n_rows if isinstance(at, str | date | int | float) else at
-    days = days_of(list(entries), n_rows, "at")
+    days = days_of(entries if isinstance(entries, np.ndarray) else list(entries), n_rows, "at")
     ahead = float(days.max(initial=0.0)) - time.time() / _SECONDS_A_DAY
     if ahead > _AHEAD:
         latest = datetime.fromtimestamp(float(days.max()) * _SECONDS_A_DAY, UTC) if ahead < 1e6 else "a far future"
         raise InvalidValueError("at", "lie at most a day in the future", got=str(latest), advice="check the clocks")
-    return [float(day) * _SECONDS_A_DAY for day in days]
+    seconds: list[float] = (days * _SECONDS_A_DAY).tolist()
+    return seconds

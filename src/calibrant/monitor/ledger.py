@@ -1,6 +1,7 @@
 """Predictions and labels, each counted once, in whatever order and however often they come."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -158,6 +159,8 @@ def take_labels(
     outcomes = _Outcomes()
     changed = []
     new_waiting = []
+    first_open = -math.inf if live.counted_until is None else live.counted_until
+    longest = maturity * SECONDS_A_DAY
     for one, code, at in zip(ids, codes, times, strict=True):
         row = known.get(one)
         if row is None:
@@ -172,8 +175,7 @@ def take_labels(
         if earlier is not None:
             outcomes.add("duplicate" if earlier % TOO_LATE == code else "conflicting")
             continue
-        is_counted = live.counted_until is not None and row[3] < live.counted_until
-        expired = is_counted or at - row[1] > maturity * SECONDS_A_DAY
+        expired = row[3] < first_open or at - row[1] > longest
         labels[one] = code + TOO_LATE if expired else code
         changed.append({"row_id": one, "new_label": labels[one]})
         outcomes.add("expired" if expired else "new")
