@@ -336,3 +336,15 @@ class TestDefaultColumns:
         assert "--score must name a column of the data" in answer.err
         assert "'Score' (numbers)" in answer.err
         assert calibrant("fit", "both.parquet", "--score", "Score").code == 0
+
+
+def test_what_a_method_takes_is_read_from_its_calibrator() -> None:
+    from calibrant.cli._methods import METHODS, methods_with, settings_taken
+
+    curves = ("platt", "temperature", "beta", "isotonic")
+    assert [settings_taken(method) for method in (*curves, "venn-abers")] == [()] * 5
+    assert set(settings_taken("binning")) - set(settings_taken("anchored")) == {"value"}
+    assert set(settings_taken("uniform")) ^ set(settings_taken("binning")) == {"pilot", "score_range"}
+    assert methods_with("segments") == ("anchored", "binning", "uniform")
+    assert methods_with("groups") == ("anchored", "binning", "uniform", "scaling-binning", "venn-abers")
+    assert methods_with("importance_weight") == tuple(method for method in METHODS if method != "venn-abers")

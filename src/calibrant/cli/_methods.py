@@ -1,7 +1,8 @@
 """The methods of `fit`: the calibrator and the parameters of each."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.cli._errors import RefusedError
@@ -13,35 +14,32 @@ if TYPE_CHECKING:
 
 
 class _Method(NamedTuple):
-    """A calibrator by name, parameters that are fixed, and the settings that it takes."""
+    """A calibrator by name, parameters that are fixed, and what of it the method does not offer.
+
+    The settings that a method takes are the parameters of its calibrator; whether it takes segments, groups and
+    weights is in the signature of `fit`. Both are read there, and written nowhere else.
+    """
 
     calibrator: str
     fixed: Mapping[str, Any] = {}
-    takes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 _OF_GROUPS = ("max_group_size", "group_target")
 _OF_SEGMENTS = ("min_rows", "keep_segments")
-_OF_BINS = ("bins", "interval", "confidence", "seed")
+_SETTINGS = ("bins", "interval", "confidence", "seed", "pilot", "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS)
 _METHODS = {
-    "anchored": _Method("AnchoredCalibrator", {}, (*_OF_BINS, "pilot", *_OF_SEGMENTS, *_OF_GROUPS)),
-    "binning": _Method(
-        "BinningCalibrator", {"partition": "quantile"}, (*_OF_BINS, "pilot", "value", *_OF_SEGMENTS, *_OF_GROUPS)
-    ),
-    "uniform": _Method(
-        "BinningCalibrator", {"partition": "uniform"}, (*_OF_BINS, "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS)
-    ),
-    "scaling-binning": _Method("ScalingBinningCalibrator", {}, (*_OF_BINS, "pilot", "value", *_OF_GROUPS)),
+    "anchored": _Method("AnchoredCalibrator", {}, ("score_range",)),
+    "binning": _Method("BinningCalibrator", {"partition": "quantile"}, ("score_range",)),
+    "uniform": _Method("BinningCalibrator", {"partition": "uniform"}, ("pilot",)),
+    "scaling-binning": _Method("ScalingBinningCalibrator"),
     "platt": _Method("PlattCalibrator"),
     "temperature": _Method("TemperatureCalibrator"),
     "beta": _Method("BetaCalibrator"),
     "isotonic": _Method("IsotonicCalibrator"),
-    "venn-abers": _Method("VennAbersCalibrator"),
+    "venn-abers": _Method("VennAbersCalibrator", {}, ("importance_weight",)),  # weighted rows are not exchangeable
 }
 METHODS = tuple(_METHODS)
-_IN_SEGMENTS = ("anchored", "binning", "uniform")
-_GROUPED = (*_IN_SEGMENTS, "scaling-binning", "venn-abers")
-_WEIGHTED = (*_IN_SEGMENTS, "scaling-binning", "platt", "temperature", "beta", "isotonic")
 _BY_LABEL = ("binning", "uniform")
 PARAMETERS = {
     "bins": "n_bins",
@@ -51,6 +49,29 @@ PARAMETERS = {
     "seed": "random_state",
 }
 """The parameter that a setting is, where it has another name."""
+
+
+def _kind(method: str) -> Any:
+    """The class of a method's calibrator."""
+    from calibrant import calibrators
+
+    return getattr(calibrators, _METHODS[method].calibrator)
+
+
+def settings_taken(method: str) -> tuple[str, ...]:
+    """The settings that are parameters of a method's calibrator."""
+    known = {field.name for field in fields(_kind(method))}
+    without = _METHODS[method].without
+    return tuple(name for name in _SETTINGS if PARAMETERS.get(name, name) in known and name not in without)
+
+
+def methods_with(column: str) -> tuple[str, ...]:
+    """The methods whose calibrator can be fitted with such a column: "segments", "groups" or "importance_weight"."""
+    found = []
+    for method, (_, _, without) in _METHODS.items():
+        if column in signature(_kind(method).fit).parameters and column not in without:
+            found.append(method)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +115,8 @@ class Settings:
     def _check_options(self) -> None:
         """Refuse settings of other methods."""
         default = Settings()
-        every = {name for method in _METHODS.values() for name in method.takes}
-        every.remove("seed")  # it decides nothing where nothing is drawn
-        for name in sorted(every.difference(_METHODS[self.method].takes)):
+        taken = (*settings_taken(self.method), "seed")  # a seed decides nothing where nothing is drawn
+        for name in sorted(set(_SETTINGS).difference(taken)):
             if getattr(self, name) != getattr(default, name):
                 option = in_options(Setting(name if name in _OF_SEGMENTS else PARAMETERS.get(name, name)))
                 rule = f"be left out with --method {self.method}, which has no such option"
@@ -104,14 +124,17 @@ class Settings:
 
     def _check_method(self, segment: str | None, group: str | None) -> None:
         """Refuse segments, groups, weights or sampling by label that the method cannot take."""
-        uses = (
-            ("--segment", segment is not None, _IN_SEGMENTS),
-            ("--group", group is not None, _GROUPED),
-            ("--weight", self.weighted, _WEIGHTED),
-            (self._by_label_option, self.by_label, _BY_LABEL),
-        )
-        for option, given, methods in uses:
-            if given and self.method not in methods:
+        uses = []
+        if segment is not None:
+            uses.append(("--segment", methods_with("segments")))
+        if group is not None:
+            uses.append(("--group", methods_with("groups")))
+        if self.weighted:
+            uses.append(("--weight", methods_with("importance_weight")))
+        if self.by_label:
+            uses.append((self._by_label_option, _BY_LABEL))
+        for option, methods in uses:
+            if self.method not in methods:
                 *most, last = methods
                 rule = f"go with --method {', '.join(most)} or {last}"
                 raise RefusedError(option, rule, got=f"--method {self.method}")
@@ -168,14 +191,15 @@ class Settings:
         """The calibrator, not yet fitted."""
         import calibrant
 
-        name, fixed, takes = _METHODS[self.method]
+        fixed = _METHODS[self.method].fixed
+        takes = settings_taken(self.method)
         if self.weighted and takes:  # a curve without a guarantee needs no bound
             takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
             takes = (*(part for part in takes if part not in _OF_GROUPS), "target_prior", "sampling_rates")
         given = [(PARAMETERS.get(part, part), getattr(self, part)) for part in takes]
         chosen = {parameter: None if value == "none" else value for parameter, value in given if value is not None}
-        kind = calibrant.LabelShiftCalibrator if self.by_label else getattr(calibrant.calibrators, name)
+        kind = calibrant.LabelShiftCalibrator if self.by_label else _kind(self.method)
         return kind(**{**fixed, **chosen, **(labels or {})})
 
     def fit(self, data: "Sample", labels: Mapping[str, Any]) -> Any:
