@@ -105,6 +105,48 @@ def test_exports_know_no_class_of_calibrators(sources: dict[Path, list[ast.AST]]
         assert not classes, f"{name}.py imports {sorted(classes)}"
 
 
+MOST_ASKED = 10
+"""Places that may ask whether something is of one of our own classes."""
+
+
+def own_classes(sources: dict[Path, list[ast.AST]]) -> dict[str, set[str]]:
+    """For each file, the names by which it knows our classes: those that it defines or imports."""
+    classes = [node for nodes in sources.values() for node in nodes if isinstance(node, ast.ClassDef)]
+    errors = {one.name for one in classes if one.name.endswith(("Error", "Warning"))}
+    ours = {one.name for one in classes} - errors
+    known = {}
+    for path, nodes in sources.items():
+        found = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+        imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+        for node in imports:
+            if node.module.startswith("calibrant"):
+                found |= {alias.name for alias in node.names}
+        known[str(path)] = found & ours
+    return known
+
+
+def test_few_places_ask_for_a_class_of_ours(sources: dict[Path, list[ast.AST]]) -> None:
+    """An object gives its own answer, so that a new class is added in one place.
+
+    Binary operators are left out: they return NotImplemented for other types, as Python wants it. Errors are, too.
+    """
+    known = own_classes(sources)
+    asked = []
+    for path, nodes in sources.items():
+        operators = {
+            call
+            for node in nodes
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("__") and node.name != "__init__"
+            for call in ast.walk(node)
+        }
+        asked += [
+            f"{path}, line {call.lineno}: {ast.unparse(call)}"
+            for call in [*calls(nodes, "isinstance"), *calls(nodes, "issubclass")]
+            if call not in operators and names_in(call.args[1]) & known[str(path)]
+        ]
+    assert len(asked) <= MOST_ASKED, "\n".join(asked)
+
+
 @pytest.mark.broad
 def test_no_private_module_or_name_of_another_library_is_imported(sources: dict[Path, list[ast.AST]]) -> None:
     for path, nodes in sources.items():

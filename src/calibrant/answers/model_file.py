@@ -277,7 +277,7 @@ def _promise(calibrator: Any) -> dict[str, Any]:
         "epsilon": getattr(stated, "epsilon", None),
         "confidence_level": None if level is None else float(level),
         "sentence": stated.sentence,
-        **({"details": stated.details} if isinstance(stated, Guarantee | NoGuarantee) else {}),
+        **({"details": stated.details} if hasattr(calibrator, "guarantee_") else {}),
     }
 
 

@@ -138,7 +138,7 @@ def _of_trees(calibrator: Any, name: str, outputs: object) -> str:
 
 def _key(segment: Segment | Rest | None) -> Segment | None:
     """Return the key of a segment in the module."""
-    return segment.value if isinstance(segment, Rest) else segment
+    return segment.value if segment is Rest.OTHER else segment
 
 
 def _segment_text(table: Table) -> str:

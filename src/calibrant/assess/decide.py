@@ -13,8 +13,10 @@ from calibrant.calibrators.regions.region_calibrator import columns_to_predict
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.params.rules import Number
 from calibrant.sample.added_columns import LookUp
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.sample import Sample
 from calibrant.sample.taken_rows import CountSegments
 from calibrant.text.numbers import limits, nearest, percent
@@ -182,11 +184,11 @@ def decide(
     miss = check_cost("cost_miss", cost_miss)
     fitted: Any = calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
     guarantee = getattr(fitted, "guarantee_", None)
-    if not isinstance(guarantee, Guarantee) or not hasattr(fitted, "predict_rate_interval"):
+    if not is_guarantee(guarantee) or not hasattr(fitted, "predict_rate_interval"):
         rule = "be fitted and have intervals of the rate"
         advice = "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
         raise InvalidTypeError("calibrator", rule, got=type(fitted).__name__, advice=advice)
-    if isinstance(scores, Sample):
+    if is_scored(scores):
         return _by_region(fitted, guarantee, scores, segments, false_alarm, miss)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T

@@ -74,6 +74,7 @@ class BetaCalibrator(CurveCalibrator):
     """
 
     _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    needs_probabilities: ClassVar[bool] = True
 
     _rules: ClassVar[RuleTable] = {"parameters": Choice(PARAMETERS)}
 

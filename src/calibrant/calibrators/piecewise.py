@@ -54,6 +54,10 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         check_is_fitted(self)
         return self._follow(scores, self.table_, segments)
 
+    def value_ranges(self) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest value of the curve in each region."""
+        return self.pieces_.range(self.partition_.as_bins())
+
     def _own_table(self, coverage: float) -> Table:
         """The pieces of the curve, each with the limits and the set of the region that it is part of."""
         start, value, slope, lower, upper = self.table_.T

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from calibrant.calibrators.former_files import current_form
 from calibrant.calibrators.tables.table import StepFunction, Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.device import new_array
 from calibrant.params.arrays import as_scores
@@ -25,10 +26,14 @@ from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, thread_count
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
+
+if TYPE_CHECKING:
+    from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 
 _SCHEMA = "calibrant.calibrator/1"
 _MADE_BY_OTHERS = {"HoldOutCalibrator": "calibrant.calibrators.hold_out"}  # not public, but saved and read
@@ -45,6 +50,9 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
     __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
+
+    merges_folds: ClassVar[bool] = False
+    """Whether one is fitted on the rows of each fold, and their predictions are merged."""
 
     classes: ArrayLike | None
     pos_label: Hashable
@@ -93,7 +101,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         """
         check_is_fitted(self)
         limits = familiar_limits(self.score_range_seen_)
-        if isinstance(scores, Sample):
+        if is_scored(scores):
             return scores.fold(CountBeyond(scores.columns.only(), limits))
         return rows_beyond(as_scores(scores, positive_column=self.positive_index_), limits)
 
@@ -146,6 +154,11 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def _takes_one_score(self) -> bool:
         """Whether `predict` takes one score for each row, so that rows can be predicted in batches."""
         return True
+
+    @property
+    def as_regions(self) -> "RegionCalibrator | None":
+        """Return this calibrator, if it has a finite partition with limits for each region; else None."""
+        return None
 
     def _table(self, coverage: float) -> Table:
         """The answers as a table, with sets of that coverage; raise if there is none."""
@@ -203,7 +216,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     def _mark_as_read(self) -> None:
         """Say in the guarantee what was read and needs the rows to be recomputed."""
-        if isinstance(self.guarantee_, Guarantee):
+        if is_guarantee(self.guarantee_):
             self.guarantee_ = replace(self.guarantee_, read=self._needs_rows())
 
     def _needs_rows(self) -> tuple[str, ...]:

@@ -97,6 +97,8 @@ class VennAbersCalibrator(CurveCalibrator):
 
     _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     _claim: ClassVar[NoGuarantee] = _KNOWN
+    reaches_ends: ClassVar[bool] = False
+    merges_folds: ClassVar[bool] = True
 
     _rules: ClassVar[RuleTable] = {"loss": LOSS}
 

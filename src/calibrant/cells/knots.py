@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
-from calibrant.cells.bins import Bins, SegmentedScores
+from calibrant.cells.bins import Bins
 from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.params.random import RandomSource
@@ -131,7 +131,7 @@ class Knots:
         """
         counting, first, begin, inverse = self._counting
         cell = counting.regions_of(prepared, threads=threads)
-        scores = prepared.scores if isinstance(prepared, SegmentedScores) else prepared
+        scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
         size = self.n_knots * _HALVES * _LABELS
         total = np.zeros(size, dtype=np.int64)
         for start in range(0, len(codes), _BLOCK):

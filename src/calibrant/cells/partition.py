@@ -13,10 +13,12 @@ from calibrant import kernels
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers, as_scores
-from calibrant.params.rules import SCORE_RANGE, Integer, check_bins, check_state
+from calibrant.params.rules import SCORE_RANGE, Integer, check_bins, check_state, check_type
 from calibrant.text.sentences import Setting, shown
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from calibrant.cells.bins import Bins
     from calibrant.cells.function_partition import FunctionPartition
     from calibrant.cells.score_partition import ScorePartition
@@ -25,10 +27,14 @@ if TYPE_CHECKING:
 _MOST_REGIONS = 10**7  # of a function
 
 
+def is_partition(value: object) -> "TypeIs[Partition]":
+    """Whether this is a partition: asked here alone."""
+    return isinstance(value, Partition)
+
+
 def check_partition(partition: Any) -> None:
     """Raise for anything that is not a partition."""
-    if not isinstance(partition, Partition):
-        raise InvalidTypeError("partition", "be a Partition", got=type(partition).__name__)
+    check_type("partition", partition, Partition, "a Partition")
 
 
 class Partition(ABC):

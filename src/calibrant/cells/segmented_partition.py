@@ -13,7 +13,7 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, as_scores, check_in_range, is_missing, missing_entry
-from calibrant.params.rules import check_state
+from calibrant.params.rules import check_state, check_type
 from calibrant.text.sentences import shown
 
 
@@ -27,8 +27,7 @@ class SegmentedPartition(Bins):
         if not parts:
             raise InvalidValueError("parts", "have at least one segment", got="none")
         for segment, part in parts.items():
-            if not isinstance(part, ScorePartition):
-                raise InvalidTypeError(f"parts[{segment!r}]", "be bins of a score", got=type(part).__name__)
+            check_type(f"parts[{segment!r}]", part, ScorePartition, "bins of a score")
         self.segments = tuple(parts)
         self._parts = tuple(parts.values())
 

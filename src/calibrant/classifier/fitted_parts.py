@@ -12,7 +12,7 @@ from calibrant.classifier.folds import Fold
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.task import Task, taken
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.statement import UNGROUPED
 from calibrant.params.arrays import as_scores
 from calibrant.text.sentences import Setting, Text, shown
@@ -66,7 +66,7 @@ class Fitting:
             params["target_scores"] = self._scores(estimator, X_target)
         calibrator = self.calibrated(rows, scores, **params)
         crossed, ignored = len(self.folds) > 1, task.groups is not None and "groups" not in task.to_calibrator
-        if (crossed or ignored) and isinstance(calibrator.guarantee_, Guarantee):
+        if (crossed or ignored) and is_guarantee(calibrator.guarantee_):
             calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED if crossed else UNGROUPED)
         return estimator, calibrator
 

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, Predictor, ScoreMap, Seed, Splitter
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
-from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.classifier.missing_scores import MISSING_SCORES
 from calibrant.classifier.responses import RESPONSE_METHODS
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -114,7 +113,7 @@ class ClassifierParameters(CheckedParameters):
 
     def _merges_folds(self) -> bool:
         """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
-        return self.cv not in (None, "auto") and isinstance(self.calibrator, VennAbersCalibrator)
+        return self.cv not in (None, "auto") and bool(getattr(self.calibrator, "merges_folds", False))
 
 
 def _n_splits(count: Callable[..., int]) -> int | None:

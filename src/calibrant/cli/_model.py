@@ -26,10 +26,8 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
 
     To be exported it may hold anything; with `threshold` also thresholds.
     """
-    from calibrant import Threshold
     from calibrant.answers.model_file import load_model
     from calibrant.answers.model_text import NotAModelError
-    from calibrant.calibrators.score_calibrator import ScoreCalibrator
     from calibrant.errors import CalibrantError
 
     try:
@@ -38,7 +36,7 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
         kind = RefusedError if isinstance(error, NotAModelError) else DamagedError
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
-    if exported or isinstance(model.calibrator, (ScoreCalibrator, Threshold) if threshold else ScoreCalibrator):
+    if exported or hasattr(model.calibrator, "apply" if threshold else "predict_proba"):
         return model
     raise RefusedError(
         "the model",
@@ -50,10 +48,8 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
 
 def read_threshold(path: str) -> Any:
     """Read a file of `calibrant threshold`."""
-    from calibrant import Threshold
-
     found = read_model(path, exported=True).calibrator
-    if not isinstance(found, Threshold):
+    if not hasattr(found, "refer"):
         raise RefusedError(repr(path), "hold thresholds, from calibrant threshold -o", got=f"a {type(found).__name__}")
     return found
 

@@ -69,10 +69,9 @@ def guarantee_json(calibrator: "ScoreCalibrator") -> dict[str, Any]:
 
 def _words_for(calibrator: "ScoreCalibrator") -> PlainText:
     """How settings are written in what is said of a calibrator."""
-    from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
 
     def for_other_method(setting: Setting) -> str:
         """Its own pilot rows fit the curve and cut no bin, so that pilot rows are advice for the other method."""
         return f"{'--method binning ' if setting.parameter == 'pilot' else ''}{in_options(setting)}"
 
-    return for_other_method if isinstance(calibrator, ScalingBinningCalibrator) else in_options
+    return in_options if getattr(calibrator, "bins_of_score", True) else for_other_method

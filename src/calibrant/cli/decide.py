@@ -13,6 +13,7 @@ from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._show import result_json, show
 from calibrant.cli._target import check_escaping, check_target, kind_of
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.text.numbers import rows
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")
@@ -44,7 +45,6 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
     """
     from calibrant.assess.decide import check_cost, decided_by_region, regions_of, weighed
-    from calibrant.guarantee.guarantee import Guarantee
 
     costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
     output = options["output"]
@@ -55,7 +55,7 @@ def command(**options: Any) -> None:
         check_target(options)
     model = read_model(options["model"])
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
-    if not isinstance(guarantee, Guarantee) or not calibrator.bins_of_score:
+    if not is_guarantee(guarantee) or not calibrator.bins_of_score:
         got, advice = type(calibrator).__name__, "fit with --method anchored or binning"
         raise RefusedError("the model", "have proved rates for bins of the score", got=got, advice=advice)
     action, _ = weighed(guarantee.value, guarantee.lower, guarantee.upper, *costs)

@@ -72,7 +72,7 @@ def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> 
     for number, (name, cut) in enumerate(marks.items()):
         dash = style_of(number).dash
         ax.axvline(cut, color="0.15", linewidth=1.2, linestyle=dash, zorder=2.5, label=f"{name}: {nearest(cut)}")
-    if isinstance(thresholds, Threshold):
+    if not isinstance(thresholds, Mapping):
         for name, span in decided(thresholds, left, right).items():
             ax.axvspan(*span, **_SPANS[name], linewidth=0, zorder=0, label=name)
     ax.set_xlim(left, right)

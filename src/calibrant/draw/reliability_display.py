@@ -31,6 +31,7 @@ from calibrant.draw.diagram import (
 from calibrant.draw.style import QUIET, SCALES
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.params.rules import Choice
 from calibrant.text.numbers import percent, rows
 
@@ -99,7 +100,7 @@ class ReliabilityDisplay(Display):
         if (promised is None) != (bounds is None):
             raise InvalidTypeError("promised and bounds", "be given together", got="only one of them")
         self.models = dict(observed) if isinstance(observed, Mapping) else {}
-        self.observed = observed if isinstance(observed, ReliabilityTable) else None
+        self.observed = None if isinstance(observed, Mapping) else observed
         self.promised = promised
         self.bounds = bounds
         self.name = name
@@ -332,7 +333,7 @@ class ReliabilityDisplay(Display):
         check_is_fitted(calibrator)
         fitted: Any = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
         guarantee, partition = fitted.guarantee_, score_bins(fitted)
-        if partition is None or not isinstance(guarantee, Guarantee):
+        if partition is None or not is_guarantee(guarantee):
             raise InvalidTypeError(
                 "calibrator",
                 "have bins of the score itself, without segments",

@@ -2,14 +2,14 @@
 
 from calibrant.cells.partition import Partition, check_partition
 from calibrant.cells.tally import Tally
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
+from calibrant.params.rules import check_type
 
 
 def check_tally(partition: Partition, tally: Tally) -> None:
     """Check that a tally was taken over this partition."""
     check_partition(partition)
-    if not isinstance(tally, Tally):
-        raise InvalidTypeError("tally", "be a Tally", got=type(tally).__name__)
+    check_type("tally", tally, Tally, "a Tally")
     if tally.n_regions != partition.n_regions:
         rule = f"have one entry per region, {partition.n_regions}"
         raise InvalidValueError("tally", rule, got=str(tally.n_regions))

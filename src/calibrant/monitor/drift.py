@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._typing import ArrayLike, IndexArray, IntArray, Seed
-from calibrant.cells.partition import Partition
+from calibrant.cells.partition import Partition, is_partition
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.monitor.change import Change, Moment, MonitorResult
 from calibrant.monitor.evidence import EvidenceMonitor
@@ -130,7 +130,7 @@ class DriftMonitor(EvidenceMonitor):
     ) -> None:
         watched = Watched.by(calibrator)
         if classes is not None or pos_label is not None:
-            if not isinstance(calibrator, Partition):
+            if not is_partition(calibrator):
                 rule = "be None with a calibrator, which knows its classes"
                 raise InvalidTypeError("classes and pos_label", rule)
             named = name_classes((0, 1) if classes is None else classes, pos_label)
@@ -160,10 +160,16 @@ class DriftMonitor(EvidenceMonitor):
         self.seed = seed_number(random_state)
         reference = _REFERENCES[self.unit] if wanted is None else wanted
         self._last_unit: str | None = None
+        self._pooled: PooledRates | None = None
         if self.unit == "row":
-            self._test: PooledRates | RankedUnits = PooledRates(watched, self.seed, reference, size)
+            self._pooled = PooledRates(watched, self.seed, reference, size)
         else:
-            self._test = RankedUnits(watched, self.seed, reference, self.weekdays)
+            self._ranked = RankedUnits(watched, self.seed, reference, self.weekdays)
+
+    @property
+    def _test(self) -> PooledRates | RankedUnits:
+        """The test: of pooled rows, or of ranked units."""
+        return self._ranked if self._pooled is None else self._pooled
 
     @property
     def partition(self) -> Partition:
@@ -210,15 +216,16 @@ class DriftMonitor(EvidenceMonitor):
         regions = self.watched.between(prepared)
         rows, hits = counts_of(regions, labels.codes, self.watched.n_regions)
         time = None if at is None else shown_time(at, len(labels.codes))
-        if isinstance(self._test, PooledRates):
+        pooled = self._pooled
+        if pooled is not None:
             if blocks is not None:
                 raise InvalidTypeError("blocks", "be None for a monitor of rows", "blocks", 'set unit="block"')
             with self._lock:
-                self._take_rows(self._test, rows, hits, time)
+                self._take_rows(pooled, rows, hits, time)
             return self
         units, names, kinds = self._units_of(len(labels.codes), at, blocks)
         with self._lock:
-            self._take_units(self._test, regions, labels.codes, units, names, kinds)
+            self._take_units(self._ranked, regions, labels.codes, units, names, kinds)
         return self
 
     def update_counts(self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None) -> Self:
@@ -231,10 +238,10 @@ class DriftMonitor(EvidenceMonitor):
         if found[0].shape != (size,) or found[1].shape != (size,) or (found[0] < found[1]).any() or found[1].min() < 0:
             raise InvalidValueError("positives", f"lie between 0 and rows, in each of {size} regions")
         with self._lock:
-            if isinstance(self._test, PooledRates):
-                self._take_rows(self._test, *found, at)
+            if self._pooled is not None:
+                self._take_rows(self._pooled, *found, at)
             else:
-                self._take_unit(self._test, *found, at)
+                self._take_unit(self._ranked, *found, at)
         return self
 
     def _take_rows(self, test: PooledRates, rows: IntArray, hits: IntArray, time: str | None) -> None:
@@ -298,9 +305,9 @@ class DriftMonitor(EvidenceMonitor):
 
     def _changes(self) -> tuple[Change, ...]:
         start = self._test.mixture.likely_start()
-        if isinstance(self._test, PooledRates):
-            return self._test.changes(start, 1.0 - self.confidence_level)
-        return self._test.changes(start)
+        if self._pooled is not None:
+            return self._pooled.changes(start, 1.0 - self.confidence_level)
+        return self._ranked.changes(start)
 
     def summary(self) -> MonitorResult:
         """What was found so far, as data and in words."""
@@ -350,8 +357,9 @@ class DriftMonitor(EvidenceMonitor):
             why = "" if self.unit != "row" else "; calibration counted no rows between edges"
             verb = "will be" if self.in_reference else "were"
             notes.append(f"{what} {verb} the reference that later ones are compared with{why}.")
-        if isinstance(self._test, PooledRates) and self._test.n_waiting:
-            notes.append(f"{counted(self._test.n_waiting, 'row')} wait for their batch of {self._test.batch_rows:,}.")
+        if self._pooled is not None and self._pooled.n_waiting:
+            waiting = counted(self._pooled.n_waiting, "row")
+            notes.append(f"{waiting} wait for their batch of {self._pooled.batch_rows:,}.")
         return tuple(notes)
 
     def __repr__(self) -> str:

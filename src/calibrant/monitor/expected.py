@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.limits.interval import Interval
 from calibrant.monitor.watched import Fitted, Watched, check_plain, fitted_calibrator
 from calibrant.params.arrays import as_numbers, as_scores
@@ -129,9 +129,10 @@ def expected_performance(
     >>> expected.rate_lower < 2 / 3 < expected.rate_upper
     True
     """
-    found = fitted_calibrator(calibrator)
-    if not isinstance(found, RegionCalibrator) or not isinstance(found.guarantee_, Guarantee):
-        got = type(found).__name__
+    given = fitted_calibrator(calibrator)
+    found = given.as_regions
+    if found is None or not is_guarantee(found.guarantee_):
+        got = type(given).__name__
         advice = "use BinningCalibrator or AnchoredCalibrator"
         raise InvalidValueError("calibrator", "have a guarantee for each region", got=got, advice=advice)
     check_plain(found.tally_, "rows that are independent and count the same")

@@ -7,11 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
-from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.change import Change, Moment, MonitorResult
 from calibrant.monitor.evidence import EvidenceMonitor
@@ -51,8 +50,9 @@ class _Limits:
     @classmethod
     def of(cls, calibrator: RegionCalibrator) -> Self:
         guarantee = calibrator.guarantee_
-        if isinstance(calibrator, PiecewiseCalibrator) and guarantee.errors is not None:
-            least, most = calibrator.pieces_.range(calibrator.partition_.as_bins())
+        ends = calibrator.value_ranges()
+        if ends is not None and guarantee.errors is not None:
+            least, most = ends
             return cls(guarantee.errors.lower, guarantee.errors.upper, least, most, guarantee.value, True)
         nothing = np.zeros(guarantee.value.size)
         return cls(guarantee.lower, guarantee.upper, nothing, nothing, guarantee.value, False)
@@ -116,10 +116,11 @@ class GuaranteeMonitor(EvidenceMonitor):
     """
 
     def __init__(self, calibrator: Fitted, *, confidence_level: float = 0.95, maturity: Age = None) -> None:
-        found = fitted_calibrator(calibrator)
-        if not isinstance(found, RegionCalibrator) or not isinstance(found.guarantee_, Guarantee):
+        given = fitted_calibrator(calibrator)
+        found = given.as_regions
+        if found is None or not is_guarantee(found.guarantee_):
             advice = "use BinningCalibrator or AnchoredCalibrator, or DriftMonitor, which needs no guarantee"
-            got = type(found).__name__
+            got = type(given).__name__
             raise InvalidValueError("calibrator", "have a guarantee for each region", got=got, advice=advice)
         check_plain(found.tally_, "rows that are independent and count the same")
         self._begin(confidence_level)

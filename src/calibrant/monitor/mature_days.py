@@ -9,9 +9,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.monitor.drift import DriftMonitor
 from calibrant.monitor.guarantee import GuaranteeMonitor
 from calibrant.monitor.ledger import SECONDS_A_DAY, TOO_LATE, Live, forget
@@ -45,7 +44,7 @@ class Tests:
     ) -> "Tests":
         """New tests of a calibrator. Where rows of a day depend on each other, the rates alone are tested."""
         by_row = unit == "row"
-        kept = by_row and isinstance(calibrator, RegionCalibrator) and isinstance(calibrator.guarantee_, Guarantee)
+        kept = by_row and is_guarantee(calibrator.guarantee_)
         share = SHARES["rates"] + (0.0 if kept else SHARES["guarantee"]) + (0.0 if by_row else SHARES["scores"])
         rates = DriftMonitor(
             calibrator,

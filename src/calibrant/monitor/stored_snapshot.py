@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sqlalchemy as sa
 
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.ledger import SECONDS_A_DAY, Live
 from calibrant.monitor.mature_days import Tests
@@ -24,8 +23,9 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
     tests = Tests.read(connection, 1.0 - monitor.confidence_level)
     size = monitor.watched.n_regions
     values = None
-    if isinstance(monitor.calibrator, RegionCalibrator):
-        values = monitor.calibrator.guarantee_.value
+    regions = monitor.calibrator.as_regions
+    if regions is not None:
+        values = regions.guarantee_.value
     path = _path(connection, size, 1.0 - monitor.confidence_level, values)
     open_days = PREDICTIONS.c.day >= (live.counted_until if live.counted_until is not None else -(2**31))
     pending = connection.execute(sa.select(sa.func.count()).select_from(PREDICTIONS).where(open_days)).scalar()

@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.answers.model_file import Model
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.cells.partition import Partition
+from calibrant.cells.partition import Partition, is_partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.absorbed import rows_between
@@ -59,12 +58,13 @@ class Watched:
     @classmethod
     def by(cls, calibrator: Fitted | Partition) -> Self:
         """What is watched of a fitted calibrator, of the content of a model file, or over bare regions."""
-        if isinstance(calibrator, Partition):
+        if is_partition(calibrator):
             return cls._without_counts(calibrator, CODED)
-        found = fitted_calibrator(calibrator)
-        classes = Classes(found.classes_, found.positive_index_)
-        if not isinstance(found, RegionCalibrator):
-            return cls._without_counts(_own_bins(found), classes)
+        given = fitted_calibrator(calibrator)
+        classes = Classes(given.classes_, given.positive_index_)
+        found: Any = given.as_regions
+        if found is None:
+            return cls._without_counts(_own_bins(given), classes)
         tally = found.tally_
         check_plain(tally, "rows that are independent and count the same")
         between = rows_between(found.partition_, tally)
@@ -168,12 +168,13 @@ class Watched:
 
 def fitted_calibrator(calibrator: Fitted) -> ScoreCalibrator:
     """A fitted calibrator of scores: itself, or that of a model file."""
-    found = getattr(calibrator, "calibrator", calibrator)
-    if not isinstance(found, ScoreCalibrator):
+    found: Any = getattr(calibrator, "calibrator", calibrator)
+    if not hasattr(found, "as_regions"):
         rule = "be a fitted calibrator of scores, or the content of a model file"
         raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__)
     check_is_fitted(found)
-    return found
+    known: ScoreCalibrator = found
+    return known
 
 
 def check_plain(tally: Tally, rule: str) -> None:

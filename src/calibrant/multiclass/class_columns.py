@@ -20,7 +20,7 @@ from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import of_one_kind
 from calibrant.params.rules import Choice, RuleTable, check_state
 from calibrant.params.saved_state import check_schema, read_labels
-from calibrant.sample.sample import Sample
+from calibrant.sample.kinds import is_scored
 from calibrant.text.sentences import Setting, shown
 
 OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator
@@ -174,7 +174,7 @@ def _as_labels(y: ArrayLike | None) -> NDArray[Any]:
 
 def _as_columns(scores: ArrayLike) -> FloatArray:
     """Finite scores with at least two columns."""
-    if isinstance(scores, Sample):
+    if is_scored(scores):
         advice = "pass an array of their columns"
         raise InvalidTypeError(
             "scores", "have one column per class", got="scored(...) data, which have one", advice=advice

@@ -60,6 +60,11 @@ class Rule(ABC, Generic[T]):
         """What was probably meant by a wrong value."""
         return did_you_mean(value, self.choices) if isinstance(value, str) else None
 
+    @property
+    def alternatives(self) -> "tuple[Rule[Any], ...]":
+        """The rules of which one has to hold: this one."""
+        return (self,)
+
     def __or__(self, other: "Rule[S]") -> "Rule[T | S]":
         return _AnyOf(self, other)
 
@@ -68,9 +73,14 @@ class _AnyOf(Rule[Any]):
     """One of several rules."""
 
     def __init__(self, first: Rule[Any], last: Rule[Any]) -> None:
-        self._rules: tuple[Rule[Any], ...] = (*(first._rules if isinstance(first, _AnyOf) else (first,)), last)
+        self._rules: tuple[Rule[Any], ...] = (*first.alternatives, last)
         self.words = f"{', '.join(rule.words for rule in self._rules[:-1])} or {last.words}"
         self.choices = tuple(word for rule in self._rules for word in rule.choices)
+
+    @property
+    def alternatives(self) -> tuple[Rule[Any], ...]:
+        """The rules of which one has to hold."""
+        return self._rules
 
     def parse(self, value: Any) -> Any:
         wrong_value = False
@@ -364,6 +374,17 @@ class CheckedParameters:
         """Raise an error for the first parameter that breaks its rule."""
         for name, rule in self._parameter_rules().items():
             rule.check(name, getattr(self, name))
+
+
+def check_type(name: str, value: object, kind: type, words: str) -> None:
+    """Raise an error that names the parameter, and the type of what was given, for an object of another type.
+
+    >>> check_type("tally", [1, 2], dict, "a Tally")
+    Traceback (most recent call last):
+    calibrant.errors.InvalidTypeError: tally must be a Tally; got list
+    """
+    if not isinstance(value, kind):
+        raise InvalidTypeError(name, f"be {words}", got=type(value).__name__)
 
 
 def check_bins(value: Any) -> int:

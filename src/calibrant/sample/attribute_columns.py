@@ -6,7 +6,7 @@ from typing import Any
 from calibrant.errors import InvalidTypeError
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.sample.columns import column_of
-from calibrant.sample.sample import Sample
+from calibrant.sample.kinds import is_scored
 from calibrant.text.sentences import shown
 
 
@@ -20,7 +20,7 @@ def attribute_columns(
     is_named = isinstance(attributes, list | tuple) and all(isinstance(name, str) for name in attributes)
     if not is_named:
         return read_attributes(attributes, n_rows, names)
-    if not isinstance(data, Sample):
+    if not is_scored(data):
         rule = 'be a frame, or a mapping from names to columns, such as {"sex": sex}'
         raise InvalidTypeError("attributes", rule, got=shown(attributes))
     return read_attributes({name: column_of(data, name, "attribute") for name in attributes}, n_rows)

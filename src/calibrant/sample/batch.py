@@ -327,6 +327,8 @@ class Work(ABC, Generic[Result]):
     data_columns: Columns
     roles: ClassVar[tuple[str, ...]] = ()
     """Roles of the columns that it reads, besides the score."""
+    is_large: ClassVar[bool] = False
+    """Whether the result of one part of the data takes megabytes."""
 
     @property
     def columns(self) -> Columns:

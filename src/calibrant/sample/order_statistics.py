@@ -107,6 +107,7 @@ class CountBits(Work[BitCounts]):
     """Count rows in the cells of the given runs of each segment."""
 
     roles = ("segment",)
+    is_large = True
     runs: Runs
 
     def __call__(self, batch: Any, place: Place) -> BitCounts:

@@ -62,7 +62,7 @@ class Reach:
 
 def scores_of(prepared: NDArray[Any] | SegmentedScores) -> NDArray[Any]:
     """The scores, without the segments."""
-    return prepared.scores if isinstance(prepared, SegmentedScores) else prepared
+    return prepared if isinstance(prepared, np.ndarray) else prepared.scores
 
 
 def familiar_limits(seen: Limits | None) -> Limits:

@@ -11,6 +11,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_frequencies, as_scores, as_weights, check_finite, check_same_length, column_count
 from calibrant.params.labels import encode_labels
 from calibrant.sample.groups import Groups
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -58,7 +59,7 @@ def read_rows(
     threads : int
         Threads for very large data.
     """
-    if isinstance(scores, Sample):
+    if is_scored(scores):
         weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
         check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
         return scores.with_classes(classes, pos_label)
@@ -99,12 +100,12 @@ def read_judged(
     **beside: Any,
 ) -> Sample:
     """Read labels and scores, in the order of metrics; `scored(...)` data take the place of the labels."""
-    if isinstance(y, Sample):
+    if is_scored(y):
         check_nothing_beside(scores=scores, **beside)
         return y.with_classes(classes, pos_label)
     if scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
-    if isinstance(scores, Sample):
+    if is_scored(scores):
         advice = "pass them first, in the place of the labels"
         raise InvalidTypeError("scores", "be an array", got="scored(...) data", advice=advice)
     return read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
@@ -134,7 +135,7 @@ def one_row_each(data: Sample, random_state: Seed = 0) -> Sample:
 
 def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
     """Raise an error for importance weights where they have no meaning."""
-    column = data.columns.weight if isinstance(data, Sample) else None
+    column = data.columns.weight if is_scored(data) else None
     if importance_weight is not None or column is not None:
         rule = f"be None: {reason}"
         raise InvalidValueError("importance_weight", rule, got="weights", advice="use BinningCalibrator")

@@ -29,9 +29,9 @@ from calibrant.params.arrays import as_weights, check_rows
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Number, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.kinds import in_memory, is_scored
 from calibrant.sample.reader import check_nothing_beside, one_row_each
 from calibrant.sample.sample import Sample
-from calibrant.sample.sources.memory import MemoryRows
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass, estimated_weights
 from calibrant.text.sentences import Setting
@@ -187,7 +187,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         """
         self._check_parameters()
         data = self._read(scores, y, segments=segments, groups=groups)
-        if isinstance(scores, Sample):
+        if is_scored(scores):
             check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
             if data.columns.weight is None:
                 advice = "scored(..., weight=)"
@@ -351,7 +351,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
 def _largest_weight(data: Sample, binned: Binned) -> float:
     """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and count in no bin."""
-    if isinstance(data, MemoryRows):
+    if in_memory(data):
         return float(weights_of(data).max())
     tally = binned.tally
     if binned.rows is not data or tally.uncounted:

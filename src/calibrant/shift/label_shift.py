@@ -20,6 +20,7 @@ from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
 from calibrant.params.rules import OPEN_UNIT, Number, Optional, Pair, RuleTable, check_state, error_budget
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, one_row_each
 from calibrant.sample.sample import Sample
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
@@ -163,7 +164,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if self.sampling_rates is not None:
             priors = None
         elif self.target_prior is None:
-            own = data.scores if isinstance(scores, Sample) else as_scores(scores, positive_column=column)
+            own = data.scores if is_scored(scores) else as_scores(scores, positive_column=column)
             if data.groups is not None:
                 own = own[data.groups.one_row_each(data.random_source(seed, ONE_ROW_EACH))]
             moved = as_scores(target_scores, positive_column=column, name="target_scores")

@@ -20,8 +20,9 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Population, Statement
 from calibrant.params.arrays import as_array
 from calibrant.params.labels import Classes
-from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable
+from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
 from calibrant.sample.facts import ONE_OF_EACH
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.reader import check_no_weights, check_nothing_beside, one_row_each, read_rows
 from calibrant.sample.sample import Sample, settle
 from calibrant.streams.stream import Stream, StreamParameters
@@ -185,7 +186,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
-        if isinstance(scores, Sample) and stream.partition is not None and stream.sequence.order_free:
+        if is_scored(scores) and stream.partition is not None and stream.sequence.order_free:
             check_nothing_beside(y=y, segments=segments, groups=groups)
             known = self._add_counts(scores, stream, stream.partition, *named)
         else:
@@ -220,7 +221,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         pos_label: Hashable,
     ) -> Classes:
         """Take a batch row by row: first into the start-up window, then into the regions."""
-        if isinstance(scores, Sample) and not scores.has_order:
+        if is_scored(scores) and not scores.has_order:
             name, rule = ("sequence", "need counts only") if stream.partition is not None else ("partition", "be given")
             raise InvalidValueError(name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name)))
         if classes is None and y is not None:
@@ -262,8 +263,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         labels that they bring in, and no stream is steered by labels of another, each row is an independent draw given
         those before it, so that the martingale of the sequence is one of the merged stream too.
         """
-        if not isinstance(other, OnlineCalibrator):
-            raise InvalidTypeError("other", "be an OnlineCalibrator", got=type(other).__name__)
+        check_type("other", other, OnlineCalibrator, "an OnlineCalibrator")
         for stream in (self, other):
             if not stream.__sklearn_is_fitted__() or stream._stream.partition is None:
                 raise InvalidValueError("both streams", "be past their start-up window", got="one that is not")

@@ -88,11 +88,16 @@ def render(text: Text, setting: PlainText = in_python) -> str:
     >>> render(("use ", Setting("pilot", 0.2), " or fewer bins"))
     'use pilot=0.2 or fewer bins'
     """
-    if isinstance(text, Words):
-        text = text.parts
-    if isinstance(text, str):
-        return text
-    return "".join(part if isinstance(part, str) else setting(part) for part in text)
+    parts = _parts(text)
+    if isinstance(parts, str):
+        return parts
+    return "".join(part if isinstance(part, str) else setting(part) for part in parts)
+
+
+def _parts(text: Text) -> Text:
+    """The parts of a text that still knows them; else the text."""
+    found: Text = getattr(text, "parts", text)
+    return found
 
 
 def rendered(value: Any, setting: PlainText) -> Any:
@@ -116,7 +121,7 @@ def joined(*parts: Text) -> Text:
     >>> render(joined("drop ", (Setting("pilot"), " here")))
     'drop pilot here'
     """
-    unpacked = (part.parts if isinstance(part, Words) else part for part in parts)
+    unpacked = map(_parts, parts)
     return tuple(piece for part in unpacked for piece in ((part,) if isinstance(part, str) else part))
 
 
@@ -142,9 +147,10 @@ def sentence(text: str) -> str:
     'Use --split.'
     """
     end = "" if text.endswith(".") else "."
-    if not isinstance(text, Words):
+    parts = _parts(text)
+    if isinstance(parts, str):
         return f"{text[:1].upper()}{text[1:]}{end}"
-    first, *others = text.parts
+    first, *others = parts
     if isinstance(first, str):
         first = f"{first[:1].upper()}{first[1:]}"
     return Words(first, *others, end)

@@ -16,6 +16,7 @@ from calibrant.assess.subgroups.read import checked_question, read_and_audit_sub
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
+from calibrant.sample.kinds import in_memory, is_scored
 from calibrant.sample.reader import check_nothing_beside
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -183,7 +184,7 @@ def audit(
     tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
     monotone = Flag().check("monotone", monotone)
     question = checked_question(order, min_share, target, confidence_level)
-    n_skipped = y.skipped_rows() if isinstance(y, Sample) else 0
+    n_skipped = y.skipped_rows() if is_scored(y) else 0
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     band = None
     if _has_units(y, *beside.values(), weight_bound, max_group_size):
@@ -224,7 +225,7 @@ def _has_units(y: ArrayLike | Sample, *beside: object) -> bool:
     """Whether rows count differently or belong together: by what is given beside the data, or by their columns."""
     if any(value is not None for value in beside):
         return True
-    return isinstance(y, Sample) and (y.columns.weight is not None or y.columns.group is not None)
+    return is_scored(y) and (y.columns.weight is not None or y.columns.group is not None)
 
 
 def _cells(
@@ -236,7 +237,7 @@ def _cells(
     n_bins: int | str,
 ) -> list[tuple[Hashable, CellSums]]:
     """The cells of all rows, then those of each segment; data of any size are counted where they are."""
-    if isinstance(y, Sample) and not isinstance(y, MemoryRows):
+    if is_scored(y) and not in_memory(y):
         check_nothing_beside(scores=scores, segments=segments)
         return cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
     return _members(read_forecasts(y, scores, pos_label, classes, segments))

@@ -18,6 +18,7 @@ from calibrant.params.random import seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.columns import column_of, drawn_rows
 from calibrant.sample.groups import Groups
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.label_runs import is_sorted, long_run
 from calibrant.sample.reader import ONE_ROW_EACH, read_judged
 from calibrant.sample.sample import Sample
@@ -127,7 +128,7 @@ def check(
     labels: dict[str, Any] = {"classes": classes, "pos_label": pos_label}
     signs: tuple[GroupSign, ...] = ()
     n_in_data = None
-    if isinstance(y, Sample):
+    if is_scored(y):
         _check_names(y, time, groups)
         if groups is None and y.columns.group is None:
             signs = group_signs(y, **labels)
@@ -191,7 +192,7 @@ def _read(
     y: ArrayLike | Sample, scores: ArrayLike | None, time: Any, groups: Any, **labels: Any
 ) -> tuple[MemoryRows, NDArray[Any] | None, Groups | None]:
     """The rows, their times, and their groups."""
-    if isinstance(y, Sample):
+    if is_scored(y):
         named = (("time", time), ("groups", groups))
         time, groups = (None if name is None else column_of(y, name, part) for part, name in named)
     rows = read_judged(y, scores, **labels).collect()

@@ -22,7 +22,7 @@ from calibrant.assess.metrics.ece import ece
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.metrics.proper_scores import log_loss
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
 from calibrant.params.random import seed_number
 from calibrant.params.rules import Integer, error_budget
@@ -283,7 +283,7 @@ def _fitted_entry(
     fitted.predict(scores)
     end = time.perf_counter()
     guarantee = getattr(fitted, "guarantee_", None)
-    if len(takes) < len(columns) and isinstance(guarantee, Guarantee):
+    if len(takes) < len(columns) and is_guarantee(guarantee):
         guarantee = guarantee.with_caveat(UNGROUPED if read.weights is None else UNWEIGHTED)
     epsilon = getattr(guarantee, "epsilon", None)
     proved = epsilon is not None and getattr(guarantee, "is_proved", True)
@@ -293,7 +293,7 @@ def _fitted_entry(
         prediction,
         units,
         epsilon=epsilon if proved else math.nan,
-        guarantee=replace(guarantee, positive_label=positive) if isinstance(guarantee, Guarantee) else guarantee,
+        guarantee=replace(guarantee, positive_label=positive) if is_guarantee(guarantee) else guarantee,
         state_bytes=_state_bytes(fitted),
         fit_seconds=middle - start,
         predict_seconds=end - middle,

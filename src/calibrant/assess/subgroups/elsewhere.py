@@ -31,6 +31,7 @@ from calibrant.limits.non_identical import non_identical
 from calibrant.params.attributes import read_attributes
 from calibrant.params.labels import settle_classes
 from calibrant.sample.cross_counts import CountCross, CrossCounts, CrossSums, TakeDrawn, joined_sums
+from calibrant.sample.kinds import in_memory, is_scored
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
@@ -41,7 +42,7 @@ _ROUNDING = 1e-9
 
 def is_elsewhere(data: object, question: Question) -> bool:
     """Whether there are more rows than are brought into memory, and the question is one for counts."""
-    if not isinstance(data, Sample) or isinstance(data, MemoryRows) or question.target != "rows":
+    if not is_scored(data) or in_memory(data) or question.target != "rows":
         return False
     if data.columns.weight is not None or data.columns.group is not None:
         return False

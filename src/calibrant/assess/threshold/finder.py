@@ -36,6 +36,7 @@ from calibrant.limits.binomial import sidak_level
 from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.params.random import RandomSource
 from calibrant.sample.groups import Groups
+from calibrant.sample.kinds import in_memory
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted as number_of
@@ -218,7 +219,7 @@ class Search:
         }
         tried = {name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()}
         counted = self._count(others, tried)
-        if self.grouped and isinstance(others, MemoryRows):
+        if self.grouped and in_memory(others):
             self._with_groups(counted, drawn, others)
         cuts: list[Cut] = []
         for name, here in counted.items():
@@ -334,12 +335,12 @@ class Search:
         few positives below is at most the order statistic, so that its recall is at least as high.
         """
         ((target, level),) = self.targets.items()
-        in_memory = isinstance(self.data, MemoryRows)
-        look, counting = (self.data.collect(), self.data) if in_memory else self._look()
+        is_here = in_memory(self.data)
+        look, counting = (self.data.collect(), self.data) if is_here else self._look()
         cuts = {}
         for name, (scores, codes) in _by_segment(look, self.names).items():
             own = _own_class(scores, codes, target)
-            if in_memory:
+            if is_here:
                 rank = misses_allowed(own.size, level, self.alpha)
                 found = np.partition(own, rank - 1)[rank - 1 : rank] if rank else np.empty(0)
             else:

@@ -44,7 +44,7 @@ _CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than
 
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
     """Fit a curve to counts of rows; return its name too, as "auto" chooses one."""
-    if isinstance(curve, ScoreCalibrator):
+    if not isinstance(curve, str):
         return type(curve).__name__, _fitted(clone(curve).set_params(classes=(0, 1), pos_label=1), rows)
     if is_falling(rows):
         name, rising = _fit_rising(curve, DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives))
@@ -189,20 +189,19 @@ def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
     return parts
 
 
-def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
+def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
     """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
     known = (CurveCalibrator.fit, VennAbersCalibrator.fit)  # a class that a user wrote may have another
-    if isinstance(calibrator, CurveCalibrator) and type(calibrator).fit in known:
-        steps = isinstance(calibrator, VennAbersCalibrator)  # whose values are in (0, 1) by themselves
+    if type(calibrator).fit in known:
         low, high = float(rows.scores[0]), float(rows.scores[-1])
-        if isinstance(calibrator, BetaCalibrator):
+        if calibrator.needs_probabilities:
             if low < 0.0 or high > 1.0:
                 advice = ("use ", Setting("curve", "platt"), " or ", Setting("curve", "auto"))
                 rule = "be probabilities in [0, 1] for the beta curve"
                 raise InvalidValueError("scores", rule, f"{low:g} to {high:g}", advice)
             low, high = _without_ends(rows.scores)
         clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
-        calibrator.fit_distinct(clipped if steps else smoothed(clipped), CODED)
+        calibrator.fit_distinct(smoothed(clipped) if calibrator.reaches_ends else clipped, CODED)
     else:
         low, high = -np.inf, np.inf
         if rows.n_rows > COLLECT_LIMIT:

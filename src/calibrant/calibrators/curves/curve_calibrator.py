@@ -39,6 +39,10 @@ class CurveCalibrator(ScoreCalibrator):
 
     _learned: ClassVar[tuple[str, ...]]
     _claim: ClassVar[NoGuarantee] = INJECTIVE
+    needs_probabilities: ClassVar[bool] = False
+    """Whether logarithms of a score and of one minus it are taken."""
+    reaches_ends: ClassVar[bool] = True
+    """Whether labels of one class only give values of exactly 0 or 1, unless they are smoothed."""
 
     pos_label: Hashable = None
     classes: "ArrayLike | None" = None

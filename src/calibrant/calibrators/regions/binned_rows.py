@@ -21,11 +21,11 @@ from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes
 from calibrant.sample.draw import repeated, seed_of
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.kinds import in_memory
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.reach import Reach
 from calibrant.sample.reader import one_row_each
 from calibrant.sample.sample import Sample, Split
-from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ class _Cutting:
     ) -> dict[Hashable, int]:
         """How many rows of each segment are looked at; those that chose the segments are among them."""
         chosen_by = self.segments.drawn
-        repeats = isinstance(self.data, MemoryRows) and self.data.repeats is not None
+        repeats = in_memory(self.data) and self.data.repeats is not None
         if repeats or not can_look:
             return {name: chosen_by.get(name, 0) for name in sizes}
         return {name: max(look_size(rows, bins[name]), chosen_by.get(name, 0)) for name, rows in sizes.items()}

@@ -23,6 +23,7 @@ from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import Draw, seed_of
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.kinds import in_memory
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample, Split
 from calibrant.sample.sources.memory import MemoryRows
@@ -49,7 +50,7 @@ def has_groups(data: Sample, settings: WeightAndGroupParameters) -> bool:
     A statement without groups then assumes that no group anywhere is larger. If that is true, no other statement is
     ever made; if not, only statements about groups are claimed. So this look at the sizes costs no part of alpha.
     """
-    if isinstance(data, MemoryRows) and data.groups is not None and settings.max_group_size == 1:
+    if in_memory(data) and data.groups is not None and settings.max_group_size == 1:
         return int(data.groups.sizes.max(initial=0)) > 1
     return data.columns.group is not None
 
@@ -99,7 +100,7 @@ def cut_and_count_groups(data: Sample, settings: FitParameters) -> Binned:
     unproved = () if known else _regions_without(partition, unseen)
     aside = n_groups - table.n_groups
     design = GroupDesign(largest, settings.group_target, aside, unproved, fixed=is_given)
-    if isinstance(data, MemoryRows) and weighted:
+    if in_memory(data) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, settings))
     facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
     return Binned(partition, tally, classes, reach, parts.others, facts, data, design=design)

@@ -8,8 +8,8 @@ from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidValueError
 from calibrant.sample.draw import Draw
+from calibrant.sample.kinds import in_memory
 from calibrant.sample.sample import Sample
-from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
 _LARGEST_SHARE = 2 / 17  # of the rows, to choose segments
@@ -54,7 +54,7 @@ def _given_segments(data: Sample, names: Iterable[Hashable]) -> ChosenSegments:
 
 def _draws_by_default(data: Sample, settings: CutParameters, can_draw: bool) -> bool:
     """Whether rows are drawn for a look anyway, which can then choose segments, too."""
-    repeats = isinstance(data, MemoryRows) and data.repeats is not None
+    repeats = in_memory(data) and data.repeats is not None
     if repeats or data.columns.group is not None:
         return False
     return settings.pilot == "auto" and settings.partition == "quantile" and can_draw

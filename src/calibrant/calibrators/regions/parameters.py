@@ -49,7 +49,7 @@ class BinParameters(rules.CheckedParameters):
     @property
     def _given_partition(self) -> Partition | None:
         """The regions, if they were fixed beforehand."""
-        return self.partition if isinstance(self.partition, Partition) else None
+        return None if isinstance(self.partition, str) else self.partition
 
     @property
     def _is_uniform(self) -> bool:

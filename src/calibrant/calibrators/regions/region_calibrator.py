@@ -79,6 +79,11 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     tally_: Tally
     guarantee_: Guarantee
 
+    @property
+    def as_regions(self) -> "RegionCalibrator":
+        """Return this calibrator: it has a finite partition with limits for each region."""
+        return self
+
     def _set_fitted(
         self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes, facts: RowFacts | None = None
     ) -> None:
@@ -170,6 +175,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     def _takes_one_score(self) -> bool:
         """Whether the regions are those of a score: not of a function of other inputs."""
         return bool(self.partition_.bins_by_segment)
+
+    def value_ranges(self) -> tuple[FloatArray, FloatArray] | None:
+        """The smallest and the largest prediction of each region; None where there is one value for each."""
+        return None
 
     def _own_table(self, coverage: float) -> Table:
         return self._region_table(steps_of_bins(self.partition_), coverage)
@@ -265,6 +274,7 @@ def columns_to_predict(fitted: RegionCalibrator, data: Sample) -> Columns:
 
 def score_bins(fitted: object) -> ScorePartition | None:
     """The bins of the score itself; None for a calibrator that has none, or has them within segments."""
-    if not isinstance(fitted, RegionCalibrator) or not fitted.bins_of_score:
+    regions: RegionCalibrator | None = getattr(fitted, "as_regions", None)
+    if regions is None or not regions.bins_of_score:
         return None
-    return fitted.partition_.bins_by_segment.get(None)
+    return regions.partition_.bins_by_segment.get(None)

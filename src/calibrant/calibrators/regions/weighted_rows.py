@@ -14,6 +14,7 @@ from calibrant.limits.shift.evidence import WeightedRows
 from calibrant.params.arrays import check_rows
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import position_keys
+from calibrant.sample.kinds import in_memory
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import Setting, Text
@@ -24,7 +25,7 @@ NOTHING = 1e-100  # squares of smaller weights vanish, and with them their varia
 def has_weights(data: Sample) -> bool:
     """Whether rows have importance weights; raise if they have a `sample_weight` too."""
     weighted = data.columns.weight is not None
-    if weighted and isinstance(data, MemoryRows) and data.repeats is not None:
+    if weighted and in_memory(data) and data.repeats is not None:
         advice = "repeat the rows, or multiply the weights"
         raise InvalidValueError("sample_weight", "be None with importance_weight", got="both", advice=advice)
     return weighted

@@ -37,6 +37,7 @@ from calibrant.params.rules import (
 )
 from calibrant.params.saved_state import read_count, read_counts, read_numbers
 from calibrant.sample.attribute_columns import attribute_columns
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -187,7 +188,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
             raise InvalidValueError("order", f"be at most {MOST_ORDERS}", got=str(self.order))
 
     def _columns(self, data: object, given: Any, n_rows: int) -> list[AttributeColumn]:
-        if given is None and isinstance(data, Sample) and self.attributes:
+        if given is None and is_scored(data) and self.attributes:
             given = list(self.attributes)
         if given is None and not self.attributes:
             return []

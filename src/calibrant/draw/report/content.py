@@ -18,6 +18,7 @@ from calibrant.draw.report.scales import Thresholds
 from calibrant.draw.report.segment_rows import finest, segments_section
 from calibrant.draw.report.subgroup_rows import forest
 from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.text.numbers import counted
 
@@ -73,7 +74,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
     regions = finest(audit.table, audit.table.blocks[0])
     shown = _largest(audit.table.error, regions, sizes.table_rows)
     parts: dict[str, Any] = {}
-    if isinstance(guarantee, Guarantee):
+    if is_guarantee(guarantee):
         every = np.arange(guarantee.counts.size)
         parts["after_rows"] = promise_texts(guarantee, _largest(guarantee.radius, every, sizes.table_rows))
         parts["after_total"] = every.size
@@ -114,7 +115,7 @@ def _promised(inputs: Inputs) -> FloatArray | None:
     None without periods, and for a model whose regions are not those of one score.
     """
     guarantee, bins = inputs.guarantee, score_bins(inputs.calibrator)
-    if inputs.period is None or bins is None or not isinstance(guarantee, Guarantee):
+    if inputs.period is None or bins is None or not is_guarantee(guarantee):
         return None
     return np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
 
@@ -141,7 +142,7 @@ def _after_figure(
     guarantee: Guarantee | NoGuarantee | None, after: Audit | None, most: int, scale: str
 ) -> Figure | None:
     checked = None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
-    if isinstance(guarantee, Guarantee):
+    if is_guarantee(guarantee):
         seen = np.flatnonzero(guarantee.counts > 0)
         chosen = _largest(guarantee.radius, seen, most)
         if chosen.size == 0:

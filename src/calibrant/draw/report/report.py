@@ -19,9 +19,7 @@ from calibrant.draw.report.content import Inputs, MostShown, collect
 from calibrant.draw.report.html import rendered_page
 from calibrant.draw.style import SCALES
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.params.rules import Choice, Number
+from calibrant.params.rules import Choice, Number, check_type
 
 _MOST_BYTES = 1_000_000
 # Tried in turn until the file is small enough; the first fits nearly always.
@@ -143,12 +141,11 @@ def _check(inputs: Inputs) -> None:
     for cut in inputs.thresholds.values() if isinstance(inputs.thresholds, Mapping) else ():
         Number().check("thresholds", cut)
     audit, calibrator, histogram = inputs.audit, inputs.calibrator, inputs.histogram
-    if not isinstance(audit, Audit):
-        raise InvalidTypeError("audit", "be an Audit, from calibrant.audit", got=type(audit).__name__)
+    check_type("audit", audit, Audit, "an Audit, from calibrant.audit")
     if calibrator is not None:
         if hasattr(calibrator, "get_params"):
             check_is_fitted(calibrator)
-        if not isinstance(getattr(calibrator, "guarantee_", None), Guarantee | NoGuarantee):
+        if not hasattr(getattr(calibrator, "guarantee_", None), "of_rows"):
             rule = "be a fitted calibrator with a guarantee_, or None"
             raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__)
     if histogram is not None and histogram.partition not in (

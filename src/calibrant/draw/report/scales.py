@@ -113,7 +113,7 @@ def threshold_marks(
     """Return lines at thresholds, and which scores a `Threshold` selects or refers; only of `segments`, if given."""
     x_axis, y_axis = axes
     spans = []
-    if isinstance(thresholds, Threshold):
+    if thresholds is not None and not isinstance(thresholds, Mapping):
         found = replace(
             thresholds, cuts=tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments)
         )

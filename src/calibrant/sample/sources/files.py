@@ -97,10 +97,12 @@ def from_files(
             rows[ranks[place]] += part_rows
     _check_flat(first, columns)
     known = rows if kind == "parquet" else None
-    kind_of_data = TextData if as_text else ArrowData
-    data = kind_of_data(parts, first, columns, part_rows=known, threads=threads, progress=progress)
-    if isinstance(data, TextData):
-        data.delimiter, data.types = delimiter_of(paths[0], columns), types or {}
+    settings: dict[str, Any] = {"part_rows": known, "threads": threads, "progress": progress}
+    if not as_text:
+        return ArrowData(parts, first, columns, **settings)
+    data = TextData(parts, first, columns, **settings)
+    data.delimiter = delimiter_of(paths[0], columns)
+    data.types = types or {}
     return data
 
 

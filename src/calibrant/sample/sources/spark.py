@@ -25,7 +25,6 @@ from calibrant.sample.counts import Counted, KindSums
 from calibrant.sample.draw import Draw
 from calibrant.sample.faults import Place
 from calibrant.sample.group_rows import CountGroups
-from calibrant.sample.order_statistics import CountBits
 from calibrant.sample.progress import watched
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
@@ -58,7 +57,7 @@ class SparkData(Sample):
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
         parts = self._outcomes(work)
-        if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
+        if work.is_large:  # megabytes from each partition, which would not all fit in this process
             parts = parts.repartition(8).mapInArrow(_there("_added", None), _OUTCOME)
         return sum(self._results(parts), work.nothing())
 
