@@ -10,22 +10,28 @@ known variance, and hold for every distribution.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtri_exp
 
-from calibrant._typing import BoolArray, FloatArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant.limits.bet_knots import KnotBlocks
 
 _MOST_LOST = 0.9  # share of the capital that a bet can lose
 _GUESS_ROWS = 20.0  # rows that the guess of the variance counts for
+_UNKNOWN_VARIANCE = 0.01  # over the square of the range: what is assumed at first where there is no guess
+_UNKNOWN_ROWS = 2.0  # rows that this counts for
 _STEPS = 32.0  # candidates for the limit within one standard error
 _AT_ONCE = 48  # candidates that are judged together
+_MOST_AT_ONCE = 256  # the same for few rows, where judging more of them takes no longer
+_CACHED_NUMBERS = 2**16  # candidates times rows, up to which more candidates are judged together
 _START_SHARE = 0.01  # of the tail: for the limit from which the search starts
 _SINGLE_ROWS = 128  # of the last rows, each is a block
 _BLOCKS = 64  # a block is this part of the rows that are left
 _LEAST_VARIANCE = 1e-12  # of a guess, over the square of the range
 _ROUNDING = 1e-9  # of logarithms of capital, which are sums of many terms
-_BISECTIONS = 60
+_LARGE_BLOCK = 256  # rows from which on the capital of a block is bounded by knots
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -39,9 +45,9 @@ class BetUnits:
         Numbers with one mean; with weights, E[w z] / E[w] is what limits are for.
     low, high : float
         What no number can lie beyond; fixed without these draws.
-    variance : float
+    variance : float, optional
         A guess of the variance of z, or of w (z - mean), made without these draws: a good one makes limits sharper, and
-        a bad one never makes them wrong.
+        a bad one never makes them wrong. None where nothing is known.
     weights : float array of shape (n,), optional
         In (0, 1]: how much each draw counts, such as the rows of a whole group over the largest number that counts.
     typical_weight : float
@@ -51,7 +57,7 @@ class BetUnits:
     values: FloatArray
     low: float
     high: float
-    variance: float
+    variance: float | None = None
     weights: FloatArray | None = None
     typical_weight: float = 1.0
 
@@ -95,12 +101,17 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
     *The candidates.* They are the multiples of a step that is fixed beforehand. The limit is the last of the candidates
     that were ruled out without a gap. If it lies above the true mean, then so does, or equals it, the smallest
     candidate that is not below the mean, and that was ruled out: an event of probability at most `tail`, however many
-    candidates there are. The search starts at a limit that costs 1 % of the tail, and that is found by one stake for
-    all rows: prod(1 + lam (Z_i - m)) falls in m, and exceeds G with probability at most 1 / G at the true mean
-    (Markov), so that all smaller candidates are ruled out at once.
+    candidates there are. The search starts at a limit that costs 1 % of the tail, and that is found by the stakes
+    lam_i = sqrt(2 ln G / n) / s, at most 0.9 / (m - low): each factor 1 + lam_i (Z_i - m) falls in m, and at the true
+    mean the product exceeds G with probability at most 1 / G (Markov). So all smaller candidates are ruled out at once.
 
     *Blocks.* Of n rows, the first n / 64 have one stake, and so have the first 1 / 64 of those that are left, until 128
-    single rows are left. The capital is the product over the rows of a block, with a stake known before the block.
+    single rows are left. The capital is the product over the rows of a block, with a stake known before the block. Of
+    blocks with 256 rows or more it is bounded from below (`KnotBlocks`), so that no mean is ruled out wrongly.
+
+    *The range* limits what can be known. If all n numbers are equal to z, then a share e of unseen numbers at the lower
+    end is compatible with them unless (1 - e)^n < `tail`: no method has a lower limit above
+    z - (z - low) (1 - tail^(1/n)). The limits here come within a factor of about 1.1 of that.
 
     References
     ----------
@@ -122,49 +133,94 @@ def _lower_limit(units: BetUnits, tail: float) -> float:
     n_rows = units.values.size
     if not n_rows or units.high <= units.low:
         return units.low
-    guess = max(units.variance, _LEAST_VARIANCE * (units.high - units.low) ** 2)
-    limit = _start(units, _START_SHARE * tail, guess)
-    goal = -math.log((1.0 - _START_SHARE) * tail)
-    deviation = max(math.sqrt(guess) / units.typical_weight, (units.high - units.low) / _STEPS)
+    bets = _Bets.of(units)
+    span = units.high - units.low
+    deviation = max(math.sqrt(_guess(units)) / units.typical_weight, span / _STEPS)
     step = deviation / (_STEPS * math.sqrt(n_rows))
+    limit = _start(bets, _START_SHARE * tail, step)
+    goal = -math.log((1.0 - _START_SHARE) * tail)
     first = math.floor(limit / step) + 1
-    deviations = _running_deviation(units, guess)
+    at_once = min(max(_CACHED_NUMBERS // n_rows, _AT_ONCE), _MOST_AT_ONCE)
     while True:
-        candidates = np.arange(first, first + _AT_ONCE, dtype=np.float64) * step
-        ruled_out = _reaches_goal(units, deviations, candidates, goal)
-        n_ruled_out = _AT_ONCE if ruled_out.all() else int(ruled_out.argmin())
+        candidates = np.arange(first, first + at_once, dtype=np.float64) * step
+        ruled_out = _reaches_goal(bets, candidates, goal)
+        n_ruled_out = at_once if ruled_out.all() else int(ruled_out.argmin())
         if n_ruled_out:
             limit = float(candidates[n_ruled_out - 1])
-        if n_ruled_out < _AT_ONCE:
+        if n_ruled_out < at_once:
             return min(limit, units.high)
-        first += _AT_ONCE
+        first += at_once
 
 
-def _start(units: BetUnits, tail: float, guess: float) -> float:
-    """A lower limit by one stake for all rows."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bets:
+    """Units in the blocks that they are bet on.
+
+    Attributes
+    ----------
+    units : BetUnits
+        The units.
+    deviations : float array of shape (n,)
+        The running standard deviation before each row.
+    starts : int array of shape (n_blocks,)
+        The first row of each block.
+    large : KnotBlocks or None
+        The blocks with many rows, which come first; None where there are none.
+    """
+
+    units: BetUnits
+    deviations: FloatArray
+    starts: IndexArray
+    large: KnotBlocks | None
+
+    @classmethod
+    def of(cls, units: BetUnits) -> Self:
+        starts = np.fromiter(_starts(units.values.size), dtype=np.intp)
+        sizes = np.diff(starts, append=units.values.size)
+        n_large = int(np.count_nonzero(sizes >= _LARGE_BLOCK))
+        large = None
+        if n_large:
+            rows = slice(0, int(sizes[:n_large].sum()))
+            weights = None if units.weights is None else units.weights[rows]
+            large = KnotBlocks.of(units.values[rows], weights, starts[:n_large], (units.low, units.high))
+        return cls(units, _running_deviation(units), starts, large)
+
+    def gains(self, block: int, stake: FloatArray, means: FloatArray) -> FloatArray:
+        """Logarithms of what the capital of bets against each mean is multiplied by in a block; at most these."""
+        if self.large is not None and block < len(self.large.rows):
+            return self.large.gains(block, stake, means)
+        start = self.starts[block]
+        stop = self.starts[block + 1] if block + 1 < self.starts.size else None
+        return self.units.gains(slice(start, stop), stake, means)
+
+
+def _start(bets: _Bets, tail: float, precision: float) -> float:
+    """A lower limit by stakes that do not depend on the mean, but for their cap."""
+    units = bets.units
     goal = -math.log(tail) + _ROUNDING
-    stake = math.sqrt(2.0 * goal / (units.values.size * guess))
+    stakes = math.sqrt(2.0 * goal / units.values.size) / bets.deviations
     ruled_out = units.low
     kept = units.high
-    everything = slice(None)
-    for _ in range(_BISECTIONS):
+    while kept - ruled_out > precision:
         mean = (ruled_out + kept) / 2.0
         if mean in (ruled_out, kept):
             break
-        bet = min(stake, _MOST_LOST / (mean - units.low))
-        if units.gains(everything, np.array([bet]), np.array([mean]))[0] >= goal:
+        won = np.minimum(stakes, _MOST_LOST / (mean - units.low)) * (units.values - mean)
+        if units.weights is not None:
+            won *= units.weights
+        if np.log1p(won, out=won).sum() >= goal:
             ruled_out = mean
         else:
             kept = mean
     return ruled_out
 
 
-def _reaches_goal(units: BetUnits, deviations: FloatArray, means: FloatArray, goal: float) -> BoolArray:
+def _reaches_goal(bets: _Bets, means: FloatArray, goal: float) -> BoolArray:
     """Whether bets against each mean ever reach the goal, a logarithm."""
-    n_rows = units.values.size
-    most = _MOST_LOST / (means - units.low)
+    n_rows = bets.units.values.size
+    most = _MOST_LOST / (means - bets.units.low)
     missing = np.full(means.size, goal + _ROUNDING)  # logarithm of the goal over the capital
-    for start, stop in _blocks(n_rows):
+    for block, start in enumerate(bets.starts.tolist()):
         active = missing > 0.0
         if not active.any():
             break
@@ -172,32 +228,48 @@ def _reaches_goal(units: BetUnits, deviations: FloatArray, means: FloatArray, go
         # phi(Phi^-1(x)) / x at x = exp(-short)
         quantile = ndtri_exp(-short)
         hunger = np.exp(short - 0.5 * quantile**2 - _LOG_SQRT_2PI)
-        stake = hunger / (deviations[start] * math.sqrt(n_rows - start))
+        stake = hunger / (bets.deviations[start] * math.sqrt(n_rows - start))
         stake = np.minimum(stake, most[active])
-        missing[active] = short - units.gains(slice(start, stop), stake, means[active])
+        missing[active] = short - bets.gains(block, stake, means[active])
     return np.asarray(missing <= 0.0)
 
 
-def _blocks(n_rows: int) -> Iterator[tuple[int, int]]:
-    """Where the rows of each stake begin and end."""
+def _starts(n_rows: int) -> Iterator[int]:
+    """Where the rows of each stake begin."""
     start = 0
     while start < n_rows:
+        yield start
         left = n_rows - start
-        size = 1 if left <= _SINGLE_ROWS else max(1, left // _BLOCKS)
-        yield start, start + size
-        start += size
+        start += 1 if left <= _SINGLE_ROWS else max(1, left // _BLOCKS)
 
 
-def _running_deviation(units: BetUnits, guess: float) -> FloatArray:
-    """The standard deviation of w (z - mean) of the rows before each row; the guess counts for some more rows."""
+def _guess(units: BetUnits) -> float:
+    """A variance that was not estimated from these rows."""
+    square = (units.high - units.low) ** 2
+    if units.variance is None:
+        return _UNKNOWN_VARIANCE * square
+    return max(units.variance, _LEAST_VARIANCE * square)
+
+
+def _running_deviation(units: BetUnits) -> FloatArray:
+    """The standard deviation of w (z - mean) of the rows before each row; the guess counts for some more rows.
+
+    Where nothing is known, not even how large weights are, it is a guess for weights as large as those before.
+    """
     weights = np.ones(units.values.size) if units.weights is None else units.weights
     middle = (units.low + units.high) / 2.0
     values = units.values - middle  # small numbers lose fewer digits in sums of squares
-    total, squares = _before(weights), _before(weights**2)
+    total = _before(weights)
+    squares = _before(weights**2)
     mean = _before(weights * values) / np.where(total > 0.0, total, 1.0)
     spread = _before((weights * values) ** 2) - 2.0 * mean * _before(weights**2 * values) + mean**2 * squares
+    spread = np.maximum(spread, 0.0)
     rows = np.arange(weights.size)
-    return np.sqrt((_GUESS_ROWS * guess + np.maximum(spread, 0.0)) / (_GUESS_ROWS + rows))
+    guess = _guess(units)
+    if units.variance is not None:
+        return np.sqrt((_GUESS_ROWS * guess + spread) / (_GUESS_ROWS + rows))
+    scale = np.divide(squares, rows, out=np.ones(weights.size), where=rows > 0)
+    return np.sqrt((_UNKNOWN_ROWS * guess * scale + spread) / (_UNKNOWN_ROWS + rows))
 
 
 def _before(values: FloatArray) -> FloatArray:

@@ -28,9 +28,7 @@ def difference_limits(
     values: FloatArray, span: float, alpha: float, units: Units, order: IndexArray
 ) -> tuple[float, float]:
     """Limits for the mean of differences in [-span, span]; the order of the units must not depend on them."""
-    limits = units.limits(scaled(values, span), alpha, order=order, most_staked=MOST_STAKED)
-    lower, upper = ((2.0 * limit - 1.0) * span for limit in limits)
-    return lower, upper
+    return units.limits(values, alpha, ends=(-span, span), order=order)
 
 
 def scaled(values: FloatArray, span: float) -> FloatArray:

@@ -9,7 +9,8 @@ import numpy as np
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.errors import InvalidTypeError
-from calibrant.limits.bounded_mean import betting_mean, weighted_means
+from calibrant.limits.bounded_mean import weighted_means
+from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.random import RandomSource
@@ -165,19 +166,37 @@ class Units:
         return sums
 
     def limits(
-        self, outcomes: FloatArray, alpha: float, *, order: IndexArray | None = None, most_staked: float = 0.5
+        self,
+        outcomes: FloatArray,
+        alpha: float,
+        *,
+        ends: tuple[float, float] = (0.0, 1.0),
+        order: IndexArray | None = None,
     ) -> tuple[float, float]:
-        """Limits for the mean of outcomes in [0, 1], by bets on the units: in an order drawn at random, if not given.
+        """Limits for the mean of outcomes, by bets on the units; each of the two misses by at most alpha / 2.
 
-        `most_staked` is for rows without weights and groups, see `betting_mean`.
+        With W the sum of weights of a unit, at most `bound`, and z the weighted mean of its outcomes, the mean is
+        E[W z] / E[W] (`calibrant.limits.goal_bets.goal_limits`). Assumed: the units are independent draws from one
+        distribution, and no outcome lies beyond `ends`, which are fixed without them.
+
+        Parameters
+        ----------
+        outcomes : float array of shape (n_rows,)
+            The number of each row.
+        alpha : float in (0, 1)
+            Probability with which the interval may miss.
+        ends : pair of float, default=(0.0, 1.0)
+            The range of outcomes; what lies beyond does so by rounding alone.
+        order : int array of shape (n_units,), optional
+            The order of bets, which must not depend on the units; by default it is drawn at random for these rows.
         """
-        if self.row_weights is None:
-            order = self._order(outcomes.size) if order is None else order
-            return betting_mean(outcomes[order], alpha, most_staked=most_staked)
-        weights, totals = self.sums(np.ones(outcomes.size)), self.sums(outcomes)
-        order = self._order(weights.size) if order is None else order
-        mean = np.clip(totals[order] / weights[order], 0.0, 1.0)
-        return self._mean(weights[order], mean, self.bound, alpha)
+        weights = None
+        means = outcomes
+        if self.row_weights is not None:
+            weights = self.sums(np.ones(outcomes.size))
+            means = self.sums(outcomes) / weights
+        order = self._order(means.size) if order is None else order
+        return self._mean(means[order], None if weights is None else weights[order], self.bound, alpha, ends)
 
     def in_order(self, n_rows: int) -> IndexArray:
         """The rows in the order of bets on their units, those of a unit one after another."""
@@ -208,16 +227,18 @@ class Units:
         total = self.sums(part + rest)
         order = self._order(total.size)
         order = order[total[order] > 0.0]
-        share = np.clip(self.sums(part)[order] / total[order], 0.0, 1.0)
-        return self._mean(total[order], share, 2.0 * self.bound, alpha)
+        share = self.sums(part)[order] / total[order]
+        return self._mean(share, total[order], 2.0 * self.bound, alpha, (0.0, 1.0))
 
     def _order(self, n_units: int) -> IndexArray:
         """A random order of the units, drawn for these rows: they may be sorted in any way."""
         return RandomSource.of(0, "order of bets", rows=self.rows).order(n_units)
 
-    def _mean(self, weights: FloatArray, mean: FloatArray, bound: float, alpha: float) -> tuple[float, float]:
-        found = weighted_means(np.zeros(mean.size, dtype=np.intp), _scaled(weights, bound), mean, 1, alpha)
-        return float(found.lower[0]), float(found.upper[0])
+    def _mean(
+        self, means: FloatArray, weights: FloatArray | None, bound: float, alpha: float, ends: tuple[float, float]
+    ) -> tuple[float, float]:
+        weights = None if weights is None else _scaled(weights, bound)
+        return goal_limits(BetUnits(np.clip(means, *ends), *ends, weights=weights), alpha / 2.0)
 
     def standard_error(self, outcomes: FloatArray) -> float:
         """Of the weighted mean, by the spread of the units."""

@@ -17,7 +17,7 @@ from calibrant.params.rules import Number, error_budget
 from calibrant.sample.sample import Sample
 
 _CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True)
-_BOUNDED = "bets against each value of the mean of a bounded loss (Waudby-Smith and Ramdas 2024)"
+_BOUNDED = "bets against each value of the mean of a bounded loss, which aim at the capital that is needed"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -190,9 +190,7 @@ def log_loss(
     value = float(np.average(losses, weights=rows.weights))
     lower, upper = 0.0, math.inf
     if clip is not None:
-        least, span = -math.log1p(-clip), math.log1p(-clip) - math.log(clip)
-        shares = units.limits(np.clip((losses - least) / span, 0.0, 1.0), alpha)
-        lower, upper = (least + span * share for share in shares)
+        lower, upper = units.limits(losses, alpha, ends=(-math.log1p(-clip), -math.log(clip)))
     elif math.isfinite(value) and losses.size > 1:
         radius = float(-ndtri(alpha / 2.0)) * units.standard_error(losses)
         lower, upper = max(0.0, value - radius), value + radius
