@@ -10,10 +10,10 @@ from scipy import fft, special, stats
 
 from calibrant import Partition, scored
 from calibrant.assess.metrics.bin_sums import binned, read_forecasts
-from calibrant.assess.metrics.ece import _estimate
+from calibrant.assess.metrics.ece import _estimate, debiased_square
 from calibrant.assess.metrics.smooth import _fixed_point
 from calibrant.intervals import Interval
-from calibrant.limits.bounded_mean import betting_mean
+from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.non_identical import non_identical
 from calibrant.metrics import (
     Estimate,
@@ -195,7 +195,7 @@ def test_debiasing_removes_the_upward_bias_of_many_bins() -> None:
         scores = rng.uniform(size=500)
         y = rng.uniform(size=500) < scores
         plain.append(ece(y, scores, norm="l2", n_bins=50, strategy="uniform").value ** 2)
-        debiased.append(brier_score(y, scores, n_bins=50, strategy="uniform").debiased_calibration)
+        debiased.append(debiased_square(binned(read_forecasts(y, scores, 1, (0, 1)), 50, "uniform")))
     error = np.std(debiased) / math.sqrt(200)
     assert np.mean(plain) > 20 * error
     assert abs(np.mean(debiased)) < 4 * error
@@ -379,13 +379,13 @@ def test_intervals_are_not_vacuous() -> None:
 
 
 def test_brier_interval_does_not_suffer_from_sorted_rows() -> None:
-    # bets on rows in the order of their losses would learn the wrong thing
+    # bets on rows in the order of their losses win against every mean
     rng = np.random.default_rng(11)
     scores = rng.uniform(size=5_000)
     y = rng.uniform(size=5_000) < scores
     order = np.argsort((y - scores) ** 2)
-    low, high = betting_mean((y - scores)[order] ** 2, 0.05)
-    assert high - low > 0.08
+    low, high = goal_limits(BetUnits((y - scores)[order] ** 2, 0.0, 1.0), 0.025)
+    assert high < low
     found = brier_score(y[order], scores[order])
     assert found.lower < 1 / 6 < found.upper
     assert found.upper - found.lower < 0.015

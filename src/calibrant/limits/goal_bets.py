@@ -22,6 +22,9 @@ _MOST_LOST = 0.9  # share of the capital that a bet can lose
 _GUESS_ROWS = 20.0  # rows that the guess of the variance counts for
 _UNKNOWN_VARIANCE = 0.01  # over the square of the range: what is assumed at first where there is no guess
 _UNKNOWN_ROWS = 2.0  # rows that this counts for
+_PILOT_FROM = 1000  # rows from which on the first are not bet on where there is no guess, but make one
+_PILOT_PART = 50  # of so many rows, one is not bet on
+_MOST_PILOT_ROWS = 32
 _STEPS = 32.0  # candidates for the limit within one standard error
 _AT_ONCE = 48  # candidates that are judged together
 _MOST_AT_ONCE = 256  # the same for few rows, where judging more of them takes no longer
@@ -98,7 +101,8 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
     standard deviation s and r rows left, lam_i = phi(Phi^-1(x)) / (x s sqrt(r)): for normal numbers this stake has the
     largest chance to reach the goal.
 
-    *The candidates.* They are the multiples of a step that is fixed beforehand. The limit is the last of the candidates
+    *The candidates.* They are the multiples of a step that is fixed beforehand: by the guess of the variance or, where
+    there is none, by the first rows of 1,000 or more, which are not bet on (1 of 50, at most 32). The limit is the last of the candidates
     that were ruled out without a gap. If it lies above the true mean, then so does, or equals it, the smallest
     candidate that is not below the mean, and that was ruled out: an event of probability at most `tail`, however many
     candidates there are. The search starts at a limit that costs 1 % of the tail, and that is found by the stakes
@@ -134,9 +138,7 @@ def _lower_limit(units: BetUnits, tail: float) -> float:
     if not n_rows or units.high <= units.low:
         return units.low
     bets = _Bets.of(units)
-    span = units.high - units.low
-    deviation = max(math.sqrt(_guess(units)) / units.typical_weight, span / _STEPS)
-    step = deviation / (_STEPS * math.sqrt(n_rows))
+    step = bets.deviation_at_first / (_STEPS * math.sqrt(n_rows))
     limit = _start(bets, _START_SHARE * tail, step)
     goal = -math.log((1.0 - _START_SHARE) * tail)
     first = math.floor(limit / step) + 1
@@ -163,7 +165,7 @@ class _Bets:
     deviations : float array of shape (n,)
         The running standard deviation before each row.
     starts : int array of shape (n_blocks,)
-        The first row of each block.
+        The first row of each block. Rows before the first block are not bet on.
     large : KnotBlocks or None
         The blocks with many rows, which come first; None where there are none.
     """
@@ -175,15 +177,28 @@ class _Bets:
 
     @classmethod
     def of(cls, units: BetUnits) -> Self:
-        starts = np.fromiter(_starts(units.values.size), dtype=np.intp)
-        sizes = np.diff(starts, append=units.values.size)
+        n_rows = units.values.size
+        starts = np.fromiter(_starts(_n_pilot(units), n_rows), dtype=np.intp)
+        sizes = np.diff(starts, append=n_rows)
         n_large = int(np.count_nonzero(sizes >= _LARGE_BLOCK))
         large = None
         if n_large:
-            rows = slice(0, int(sizes[:n_large].sum()))
+            rows = slice(starts[0], starts[0] + int(sizes[:n_large].sum()))
             weights = None if units.weights is None else units.weights[rows]
-            large = KnotBlocks.of(units.values[rows], weights, starts[:n_large], (units.low, units.high))
+            places = starts[:n_large] - starts[0]
+            large = KnotBlocks.of(units.values[rows], weights, places, (units.low, units.high))
         return cls(units, _running_deviation(units), starts, large)
+
+    @property
+    def deviation_at_first(self) -> float:
+        """What is known of the standard deviation of z before the first bet."""
+        units = self.units
+        if units.variance is not None:
+            span = units.high - units.low
+            return max(math.sqrt(_guess(units)) / units.typical_weight, span / _STEPS)
+        first = int(self.starts[0])
+        weight = 1.0 if units.weights is None or not first else float(units.weights[:first].mean())
+        return float(self.deviations[first]) / weight
 
     def gains(self, block: int, stake: FloatArray, means: FloatArray) -> FloatArray:
         """Logarithms of what the capital of bets against each mean is multiplied by in a block; at most these."""
@@ -198,16 +213,17 @@ def _start(bets: _Bets, tail: float, precision: float) -> float:
     """A lower limit by stakes that do not depend on the mean, but for their cap."""
     units = bets.units
     goal = -math.log(tail) + _ROUNDING
-    stakes = math.sqrt(2.0 * goal / units.values.size) / bets.deviations
+    rows = slice(bets.starts[0], None)
+    values = units.values[rows]
+    weights = 1.0 if units.weights is None else units.weights[rows]
+    stakes = math.sqrt(2.0 * goal / values.size) / bets.deviations[rows]
     ruled_out = units.low
     kept = units.high
     while kept - ruled_out > precision:
         mean = (ruled_out + kept) / 2.0
         if mean in (ruled_out, kept):
             break
-        won = np.minimum(stakes, _MOST_LOST / (mean - units.low)) * (units.values - mean)
-        if units.weights is not None:
-            won *= units.weights
+        won = np.minimum(stakes, _MOST_LOST / (mean - units.low)) * weights * (values - mean)
         if np.log1p(won, out=won).sum() >= goal:
             ruled_out = mean
         else:
@@ -234,9 +250,17 @@ def _reaches_goal(bets: _Bets, means: FloatArray, goal: float) -> BoolArray:
     return np.asarray(missing <= 0.0)
 
 
-def _starts(n_rows: int) -> Iterator[int]:
+def _n_pilot(units: BetUnits) -> int:
+    """How many first rows are not bet on, but fix the candidates: where no variance is known, and rows are many."""
+    n_rows = units.values.size
+    if units.variance is not None or n_rows < _PILOT_FROM:
+        return 0
+    return min(n_rows // _PILOT_PART, _MOST_PILOT_ROWS)
+
+
+def _starts(first: int, n_rows: int) -> Iterator[int]:
     """Where the rows of each stake begin."""
-    start = 0
+    start = first
     while start < n_rows:
         yield start
         left = n_rows - start

@@ -238,7 +238,10 @@ class Units:
         self, means: FloatArray, weights: FloatArray | None, bound: float, alpha: float, ends: tuple[float, float]
     ) -> tuple[float, float]:
         weights = None if weights is None else _scaled(weights, bound)
-        return goal_limits(BetUnits(np.clip(means, *ends), *ends, weights=weights), alpha / 2.0)
+        means = np.clip(means, *ends)
+        lower, upper = goal_limits(BetUnits(means, *ends, weights=weights), alpha / 2.0)
+        observed = float(np.average(means, weights=weights)) if means.size else lower
+        return min(lower, observed), max(upper, observed)
 
     def standard_error(self, outcomes: FloatArray) -> float:
         """Of the weighted mean, by the spread of the units."""
