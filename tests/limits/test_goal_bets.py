@@ -1,11 +1,13 @@
 """Limits by bets that aim at a goal: exact by enumeration, by simulation, and nearly as narrow as the normal limits."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
+from calibrant.limits.bet_knots import KnotBlocks
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
 TAIL = 0.2
@@ -101,3 +103,93 @@ def test_weights_of_one_change_nothing():
     values = np.random.default_rng(1).uniform(size=300)
     plain = goal_limits(BetUnits(values, 0.0, 1.0, 0.1), 0.05)
     assert goal_limits(BetUnits(values, 0.0, 1.0, 0.1, np.ones(300)), 0.05) == plain
+
+
+def capital_by_definition(values, weights, mean, low, goal):
+    """The largest capital of bets against a mean, row by row, as the docstring of `goal_limits` has it."""
+    n = values.size
+    span = 1.0 - low
+    capital = 1.0
+    largest = 1.0
+    for row in range(n):
+        before = values[:row]
+        weight = weights[:row]
+        centre = np.average(before, weights=weight) if row else 0.0
+        scale = np.mean(weight**2) if row else 1.0
+        spread = np.sum((weight * (before - centre)) ** 2)
+        deviation = math.sqrt((2.0 * 0.01 * span**2 * scale + spread) / (2.0 + row))
+        x = capital / goal
+        if x >= 1.0:
+            break
+        stake = norm.pdf(norm.ppf(x)) / (x * deviation * math.sqrt(n - row))
+        stake = min(stake, 0.9 / (mean - low))
+        capital *= 1.0 + stake * weights[row] * (values[row] - mean)
+        largest = max(largest, capital)
+    return largest
+
+
+@pytest.mark.parametrize("world", ["spread", "equal", "rare", "weighted"])
+def test_the_limit_is_where_the_capital_reaches_the_goal_and_a_step_further_it_does_not(world):
+    """Fails if the goal, the cap on stakes or the running variance changes."""
+    rng = np.random.default_rng(8)
+    low = -1.0
+    n = 100
+    weights = np.ones(n)
+    values = rng.uniform(-0.4, 0.9, n)
+    if world == "equal":  # the cap decides
+        values = np.full(n, 0.25)
+    if world == "rare":
+        values = np.where(rng.uniform(size=n) < 0.1, 0.8, 0.0)
+    if world == "weighted":
+        weights = rng.uniform(0.1, 1.0, n)
+    tail = 0.04
+    lower, _ = goal_limits(BetUnits(values, low, 1.0, weights=None if world != "weighted" else weights), tail)
+    step = math.sqrt(0.01) * 2.0 / (32.0 * math.sqrt(n))
+    goal = 1.0 / (0.99 * tail)
+    assert lower / step == pytest.approx(round(lower / step), abs=1e-6)
+    assert capital_by_definition(values, weights, lower, low, goal) >= goal
+    assert capital_by_definition(values, weights, lower + step, low, goal) < goal
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_knots_never_overstate_what_bets_win_and_hardly_understate_it(weighted):
+    rng = np.random.default_rng(9)
+    values = np.concatenate([rng.beta(0.3, 2.0, 1200), [0.0, 1.0]])
+    weights = rng.uniform(0.05, 1.0, values.size) if weighted else None
+    starts = np.array([0, 300, 700])
+    blocks = KnotBlocks.of(values, weights, starts, (0.0, 1.0))
+    units = BetUnits(values, 0.0, 1.0, weights=weights)
+    means = np.array([0.05, 0.15, 0.4, 0.9])
+    for block, (start, stop) in enumerate([(0, 300), (300, 700), (700, None)]):
+        for stake in (0.01, 0.2, 0.9):
+            bets = np.minimum(np.full(4, stake), 0.9 / means)
+            exact = units.gains(slice(start, stop), bets, means)
+            bound = blocks.gains(block, bets, means)
+            assert (bound <= exact + 1e-9).all()
+            assert bound == pytest.approx(exact, abs=0.03 * (1 + weighted), rel=0.01)
+
+
+def test_knots_are_fixed_by_the_range_and_the_first_block():
+    """Otherwise stakes would depend on rows that come later."""
+    rng = np.random.default_rng(10)
+    values = rng.uniform(0.2, 0.6, 1000)
+    later = values.copy()
+    later[300:] = rng.uniform(size=700)
+    one, other = (KnotBlocks.of(column, column, np.array([0, 300]), (0.0, 1.0)) for column in (values, later))
+    assert (one.values == other.values).all()
+    assert (one.weights == other.weights).all()
+    assert (one.rows[0] == other.rows[0]).all()
+
+
+@pytest.mark.slow
+def test_limits_of_many_rows_hold_where_blocks_are_bounded_by_knots():
+    rng = np.random.default_rng(11)
+    draws = 60
+    missed = np.zeros(2, dtype=int)
+    for _ in range(draws):
+        values = np.where(rng.uniform(size=20_000) < 0.001, 1.0, rng.uniform(0.0, 0.02, 20_000))
+        lower, upper = goal_limits(BetUnits(values, -1.0, 1.0), 0.25)
+        mean = 0.001 + 0.999 * 0.01
+        missed += [lower > mean, upper < mean]
+    for side in missed.tolist():
+        assert binomtest(side, draws, 0.25, alternative="greater").pvalue > 1e-3

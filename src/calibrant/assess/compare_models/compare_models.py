@@ -85,16 +85,18 @@ def compare_models(
     -----
     For K models there are K (K - 1) / 2 pairs. Each pair and loss gets alpha / (K (K - 1)), by Bonferroni. A difference
     in Brier scores lies in [-1, 1], one in clipped log losses in [-m, m] with m = log((1 - clip) / clip). Its mean is
-    bounded by betting (`calibrant.limits.bounded_mean.betting_mean`), on the differences scaled to [0, 1]. With
-    alpha' the share of a pair and loss, a difference below about 1.1 m log(2 / alpha') / n is not found, however alike
-    the models are: rows that were not seen may have the largest difference. With weights or groups, the bets are on
-    weighted rows or on sums over groups, as in `calibrant.metrics.brier_score`. AUC has limits of its own: DeLong's, or
-    from sums of its influence function over groups (Obuchowski 1997), with Bonferroni over the pairs.
+    bounded by bets that aim at the capital that is needed (`calibrant.limits.goal_bets.goal_limits`), on rows in a
+    random order; each of the two limits has half of the share. With alpha' the share of a pair and loss, a difference
+    below about 1.1 m log(2 / alpha') / n is not found, however alike the models are: rows that were not seen may have
+    the largest difference. With weights or groups, the bets are on weighted rows or on sums over groups, as in
+    `calibrant.metrics.brier_score`. AUC has limits of its own: DeLong's, or from sums of its influence function over
+    groups (Obuchowski 1997), with Bonferroni over the pairs.
 
     References
     ----------
-    Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86. DeLong, DeLong
-    and Clarke-Pearson (1988), Biometrics 44. Obuchowski (1997), "Nonparametric analysis of clustered ROC curve data",
+    Kulldorff (1993), "Optimal control of favorable games with a time limit", SIAM J. Control Optim. 31. Waudby-Smith
+    and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86. DeLong, DeLong and
+    Clarke-Pearson (1988), Biometrics 44. Obuchowski (1997), "Nonparametric analysis of clustered ROC curve data",
     Biometrics 53.
 
     Examples
@@ -108,7 +110,7 @@ def compare_models(
     >>> result.verdict
     "'sharp' is better than 'dull'"
     >>> print(result.differences[0])
-    Brier score of 'sharp' minus that of 'dull': -0.025 to -0.017
+    Brier score of 'sharp' minus that of 'dull': -0.025 to -0.018
     """
     alpha = error_budget(confidence_level)
     clip = CLIP.check("clip", clip)

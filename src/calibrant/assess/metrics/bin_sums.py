@@ -1,7 +1,7 @@
 """Rows of a metric, grouped into bins: of the scores alone, or as many as keep the rates rising."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,8 @@ class BinSums:
         Sums of squared weights of independent units, rows or groups, where rows have weights or groups.
     noise : float array of shape (m,) or None
         Estimated variance of each rate by the spread of groups; NaN in bins with one group.
-    largest_move : float
-        Sum over units of their squared weight in all bins: how much labels can move weighted sums.
+    moves : float array of shape (m,)
+        Sum over units of their weight in the bin times that in all bins: how much labels can move weighted sums.
     """
 
     index: IndexArray
@@ -90,7 +90,7 @@ class BinSums:
     is_value: BoolArray
     squares: FloatArray | None = None
     noise: FloatArray | None = None
-    largest_move: float = 0.0
+    moves: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "BinSums":
@@ -110,10 +110,11 @@ class BinSums:
         np.minimum.at(lowest, index, rows.scores)
         np.maximum.at(highest, index, rows.scores)
         mean = np.clip(np.bincount(index, scores) / counts, lowest, highest)
-        noise, move = None, float(np.sum(counts if squares is None else squares))
+        noise = None
+        moves = np.asarray(counts if squares is None else squares, dtype=np.float64)
         if rows.groups is not None:
-            squares, noise, move = _by_group(rows, rows.groups.codes, index, counts, positives / counts)
-        return cls(index, counts, positives, mean, lowest == highest, squares, noise, move)
+            squares, noise, moves = _by_group(rows, rows.groups.codes, index, counts, positives / counts)
+        return cls(index, counts, positives, mean, lowest == highest, squares, noise, moves)
 
     @property
     def rate(self) -> FloatArray:
@@ -138,8 +139,8 @@ class BinSums:
 
 def _by_group(
     rows: MemoryRows, group: IndexArray, index: IndexArray, counts: IntArray | FloatArray, rate: FloatArray
-) -> tuple[FloatArray, FloatArray, float]:
-    """Squared weights of groups in each bin, the variance of each rate, and squared weights of groups in all."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Squared weights of groups in each bin, the variance of each rate, and these weights times those in all bins."""
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     cell, member = np.unique(group * counts.size + index, return_inverse=True)
     where = cell % counts.size
@@ -149,7 +150,8 @@ def _by_group(
     spread = np.bincount(where, off**2, minlength=counts.size) / counts**2
     noise = np.where(n_groups > 1, spread * n_groups / np.maximum(n_groups - 1.0, 1.0), np.nan)
     squares = np.bincount(where, inside**2, minlength=counts.size).astype(np.float64)
-    return squares, noise, float(np.square(np.bincount(group, weights)).sum())
+    moves = np.bincount(index, weights * np.bincount(group, weights)[group], minlength=counts.size)
+    return squares, noise, moves.astype(np.float64)
 
 
 def few_values(n_values: int, n_rows: int) -> bool:

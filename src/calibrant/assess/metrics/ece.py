@@ -11,6 +11,7 @@ from calibrant.assess.metrics.bin_sums import BinSums, binned, read_forecasts, s
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.limits.binomial import sidak_level
 from calibrant.limits.interval import Interval
+from calibrant.limits.label_noise import largest_variance, signed_noise_bound
 from calibrant.limits.non_identical import gap_limits, non_identical
 from calibrant.params.rules import Choice, Integer, Only, error_budget
 from calibrant.sample.sample import Sample
@@ -20,6 +21,12 @@ NORMS = ("l1", "l2", "max")
 _SWEEP = "sweep"
 _BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
 _BY_HOEFFDING = "Hoeffding's inequality for weighted sums of labels (1963), in all bins at once"
+_OF_SUMS = {
+    "l1": "bounds for a sum of labels with fixed signs, bounded differences (McDiarmid 1989)",
+    "l2": "Hoeffding's inequality for a sum of labels with fixed multipliers (1963)",
+}
+_BIN_SHARE = {"l1": 0.25, "l2": 0.75, "max": 1.0}  # of alpha, for limits in all bins at once
+_LOWER_SHARE = 0.375  # of alpha, for the lower limit of "l1" by a sum over bins; the rest is for the upper limit
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
@@ -79,20 +86,33 @@ def ece(
     Notes
     -----
     ECE = sum over bins of p_b |MP_b - FP_b|, with p_b the share of rows, MP_b the mean score and FP_b the rate of
-    positives. Given the scores, labels are independent. Two intervals follow. (i) Limits for each bin's mean rate hold
-    in all bins at once, so they give limits for any norm. (ii) For "l1" the estimate is off by at most the sum of
-    p_b |FP_b - mean rate|. The expectation of this sum is at most (1 / 2n) sum sqrt(N_b), and one label moves it by at
-    most 1 / n. So by McDiarmid's inequality the sum exceeds that bound by more than sqrt(ln(1 / tail) / (2n)) with
-    probability at most `tail`. With weights or groups, N_b is replaced by the sum of squared weights of independent
-    rows or groups in the bin: given the scores, groups are independent, and one of them moves a weighted sum of labels
-    by at most its weight. The limits of (i) are then Hoeffding's, with Bonferroni over bins for groups. Each of (i) and
-    (ii) gets half of alpha, and the interval is their intersection. ECE is biased upwards, so the interval is not
-    centred on it.
+    positives. Given the scores, labels are independent. With q_b a bin's mean rate given the scores, what the interval
+    is for is the same formula with q_b in place of FP_b.
+
+    (i) Limits for q_b hold in all bins at once, so they give limits for any norm.
+
+    (ii) An upper limit for "l1". Let a_b be the sign of q_b - MP_b, which is fixed given the scores. Then the true error
+    is sum p_b a_b (q_b - MP_b), and the estimate is at least sum p_b a_b (FP_b - MP_b). So the true error exceeds the
+    estimate by at most sum p_b a_b (q_b - FP_b): a mean over rows of label noise with fixed signs. Whatever the signs
+    are, `signed_noise_bound` bounds it, with the largest variance that (i) allows; no part of the noise is counted in
+    full, bin by bin. For "l2" the same holds with a_b proportional to q_b - MP_b and sum p_b a_b^2 = 1, and with
+    Hoeffding's inequality: the sum of squared ranges is 1 / n.
+
+    (iii) A lower limit for "l1". The estimate is off by at most sum p_b |FP_b - q_b|. The expectation of this sum is at
+    most sum p_b sqrt(v_b / N_b), with v_b the largest variance of a label that (i) allows, and one label moves it by at
+    most 1 / n. So by McDiarmid's inequality it exceeds this by more than sqrt(ln(1 / tail) / (2n)) with probability at
+    most `tail`.
+
+    With weights or groups, rows are replaced by independent units: given the scores, one of them moves a weighted sum
+    of labels by at most its weight. All bounds are then Hoeffding's and McDiarmid's, with variances of 1/4 and, for
+    groups, Bonferroni over bins. For "l1" (i) gets 1/4 of alpha, (ii) and (iii) 3/8 each; for "l2" (i) gets 3/4 and (ii)
+    the rest. The interval is their intersection. ECE is biased upwards, so the interval is not centred on it.
 
     References
     ----------
     Gupta, Podkopaev and Ramdas (2020), appendix on simulations. Naeini, Cooper and Hauskrecht (2015), "Obtaining well
-    calibrated probabilities using Bayesian binning". McDiarmid (1989), "On the method of bounded differences".
+    calibrated probabilities using Bayesian binning". Hoeffding (1963), "Probability inequalities for sums of bounded
+    random variables". McDiarmid (1989), "On the method of bounded differences".
 
     Examples
     --------
@@ -102,7 +122,7 @@ def ece(
     >>> scores = rng.uniform(size=10_000)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(ece(y, scores))
-    The l1-ECE is 0.177 (95% valid interval 0.147 to 0.206 for the calibration error in these bins of the scores seen, \
+    The l1-ECE is 0.177 (95% valid interval 0.15 to 0.188 for the calibration error in these bins of the scores seen, \
 which is at most the error without bins).
     """
     Choice(NORMS).check("norm", norm)
@@ -198,24 +218,18 @@ def seen(rows: MemoryRows) -> str:
 
 def _estimate(bins: BinSums, norm: str, confidence_level: float, given: str, *, swept: bool) -> Estimate:
     value = _combine(bins, np.abs(bins.gap), norm)
-    share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
-    tail = sidak_level(share, bins.counts.size) / 2
-    if bins.noise is not None:  # groups have rows in several bins, which makes these dependent
-        tail = share / bins.counts.size / 2
-    squares = bins.counts if bins.squares is None else bins.squares
-    if bins.squares is None:
-        limits = non_identical(np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value)
-    else:
-        limits = _weighted_limits(bins, bins.squares, tail)
+    alpha = error_budget(confidence_level)
+    limits = rate_limits(bins, _BIN_SHARE[norm] * alpha)
     lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
     if norm == "l1":
-        n = float(bins.counts.sum())
-        radius = float(np.sqrt(squares).sum()) / 2.0 + math.sqrt(math.log(1.0 / share) * bins.largest_move / 2.0)
-        radius /= n
-        lower, upper = max(lower, value - radius), min(upper, value + radius)
+        lower = max(lower, value - _mean_noise(bins, limits, _LOWER_SHARE * alpha))
+    if norm != "max":
+        share = (1.0 - _BIN_SHARE[norm] - (_LOWER_SHARE if norm == "l1" else 0.0)) * alpha
+        upper = min(upper, value + _noise_at_truth(bins, limits, norm, share))
     exact = bool(bins.is_value.all())
-    by_limits = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
-    basis = f"bounded differences (McDiarmid 1989), and {by_limits}" if norm == "l1" else by_limits
+    basis = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
+    if norm != "max":
+        basis = f"{_OF_SUMS[norm]}, and {basis}"
     where = f"over the {given}" if exact else f"in these bins of the {given}, which is at most the error without bins"
     return Estimate(
         name=f"{norm}-ECE",
@@ -228,6 +242,36 @@ def _estimate(bins: BinSums, norm: str, confidence_level: float, given: str, *, 
         basis=f"{basis}; {_SWEPT}" if swept else basis,
         exact=exact,
     )
+
+
+def rate_limits(bins: BinSums, alpha: float) -> Interval:
+    """Limits for the mean rate of each bin, given the scores; all hold at once."""
+    tail = sidak_level(alpha, bins.counts.size) / 2.0
+    if bins.noise is not None:  # groups have rows in several bins, which makes these dependent
+        tail = alpha / bins.counts.size / 2.0
+    if bins.squares is None:
+        return non_identical(np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value)
+    return _weighted_limits(bins, bins.squares, tail)
+
+
+def _mean_noise(bins: BinSums, limits: Interval, tail: float) -> float:
+    """What the sum of p_b |FP_b - mean rate| exceeds with probability at most `tail`, if the limits hold."""
+    if bins.squares is None:
+        expected = float(np.sqrt(bins.counts * largest_variance(limits)).sum())
+    else:
+        expected = float(np.sqrt(bins.squares).sum()) / 2.0
+    beyond = math.sqrt(-math.log(tail) * float(bins.moves.sum()) / 2.0)
+    return (expected + beyond) / float(bins.counts.sum())
+
+
+def _noise_at_truth(bins: BinSums, limits: Interval, norm: str, tail: float) -> float:
+    """By how much the true error exceeds the estimate with probability at most `tail`, if the limits hold."""
+    total = float(bins.counts.sum())
+    if norm == "l1" and bins.squares is None:
+        variance = float(bins.mass @ largest_variance(limits))
+        return signed_noise_bound(int(total), variance, tail)
+    move = bins.moves.sum() / total if norm == "l1" else (bins.moves / bins.counts).max()
+    return math.sqrt(-math.log(tail) * float(move) / (2.0 * total))
 
 
 def _weighted_limits(bins: BinSums, squares: FloatArray, tail: float) -> Interval:

@@ -91,12 +91,17 @@ def brier_score(
     With MP_b, FP_b and p_b a bin's mean score, rate and share of rows: calibration = sum p_b (MP_b - FP_b)^2,
     refinement = sum p_b FP_b (1 - FP_b), within_bins = mean of (s - MP_b)^2 minus twice that of (s - MP_b)(y - FP_b).
 
+    The loss of a row lies in [0, 1]. Each of the two limits misses with probability at most alpha / 2, by bets that aim
+    at the capital that is needed (`calibrant.limits.goal_bets.goal_limits`). With weights, bets are on w (loss - m), w
+    the weight over its bound. A group is one draw: its loss is the weighted mean over its rows, and w is its weight, at
+    most `max_group_size` times the largest weight of a row, over that bound.
+
     References
     ----------
     Murphy (1973), "A new vector partition of the probability score". DeGroot and Fienberg (1983), "The comparison and
     evaluation of forecasters". Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by
-    betting". Stephenson, Coelho and Jolliffe (2008), "Two extra components in the Brier score
-    decomposition".
+    betting". Kulldorff (1993), "Optimal control of favorable games with a time limit". Stephenson, Coelho and Jolliffe
+    (2008), "Two extra components in the Brier score decomposition".
 
     Examples
     --------

@@ -7,16 +7,19 @@ import numpy as np
 from scipy import fft
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.assess.metrics.bin_sums import read_forecasts
-from calibrant.assess.metrics.ece import seen
+from calibrant.assess.metrics.bin_sums import binned, read_forecasts
+from calibrant.assess.metrics.ece import rate_limits, seen
 from calibrant.assess.metrics.estimate import Estimate
+from calibrant.limits.label_noise import largest_variance, noise_bound
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.sample import Sample
 
 _NARROWINGS = 10  # each divides the range by 17: a precision of 5e-13 in the end
 _SECTIONS = np.arange(1, 17) / 17.0
-_TRIED = 40  # bandwidths used for the interval
+_TRIED = 40  # bandwidths used for the lower limit
 _NARROWEST = 1e-3
+_BINS = 10  # in which the variance of labels is bounded
+_BIN_SHARE = 0.1  # of alpha, for limits of the rates in these bins
 
 
 def smooth_ece(
@@ -63,14 +66,23 @@ def smooth_ece(
     kernel is the heat semigroup of the unit interval. So it is exact in the cosine transform: frequency k is multiplied
     by exp(-(pi k s)^2 / 2).
 
-    For the interval, let g(s) be h(s) with E[Y | f_i] in place of y_i. Given the scores, |h - g| at one s is at most
-    the integral of |(1 / n) sum (y_i - E[Y | f_i]) K_s(t, f_i)|. The expectation of this integral is at most the
-    integral of sqrt(sum K_s(t, f_i)^2) / (2n), and one label moves it by at most 1 / n. So McDiarmid's inequality adds
-    sqrt(L / (2n)), with L = ln(40 / alpha), for 40 values of s at once. Because g falls, g(s) <= u implies that the
-    solution of g(s) = s is at most max(s, u); the lower limit is found in the same way. The interval is the best over
-    the 40 values. With weights or groups, rows are replaced by independent units: a group of weight W moves the
-    integral by at most W over the sum of weights, and by Cauchy and Schwarz the square of its part of the sum is at
-    most W times the sum of w_i K_s(t, f_i)^2 over its rows.
+    For the interval, let g(s) be h(s) with r_i = E[Y | f_i] in place of y_i, and let s* be the true error: g(s*) = s*.
+    Given the scores, s* is fixed.
+
+    *Upper limit.* Let a(t) be the sign at s* of the sum in g. Then h(s*) is at least the integral of a(t) times the sum
+    in h, so that s* = g(s*) <= h(s*) + (1 / n) sum a_i (r_i - y_i), with a_i the integral of a(t) K(t, f_i), fixed and
+    from -1 to 1. `noise_bound` bounds the last sum by c. So h(s*) + c >= s*. Because h falls, s* is at most the s at
+    which h(s) + c = s.
+
+    *Lower limit.* At one s, h - g is at most the integral of |(1 / n) sum (y_i - r_i) K_s(t, f_i)|. Its expectation is
+    at most the integral of sqrt(sum v_i K_s(t, f_i)^2) / n, with v_i the variance of a label, and one label moves it by
+    at most 1 / n. So McDiarmid's inequality bounds it for 40 values of s at once (Bonferroni). Because g falls,
+    g(s) >= l implies that s* >= min(s, l). The limit is the best over the 40 values.
+
+    Variances are the largest that limits of the mean rate in ten bins allow. These get 1/10 of alpha, each side of the
+    interval half of the rest. With weights or groups, rows are replaced by independent units, and variances by 1/4: a
+    group of weight W moves the integral by at most W over the sum of weights, and by Cauchy and Schwarz the square of
+    its part of the sum is at most W times the sum of w_i K_s(t, f_i)^2 over its rows.
 
     References
     ----------
@@ -84,21 +96,31 @@ def smooth_ece(
     >>> scores = rng.uniform(size=10_000)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(smooth_ece(y, scores))
-    The smooth ECE is 0.177 (95% valid interval 0.151 to 0.206 for the smooth calibration error of the scores seen).
+    The smooth ECE is 0.177 (95% valid interval 0.151 to 0.188 for the smooth calibration error of the scores seen).
     """
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    total, squares = float(weights.sum()), weights**2
+    total = float(weights.sum())
+    squares = weights**2
     if rows.groups is not None:
         squares = weights * np.bincount(rows.groups.codes, weights)[rows.groups.codes]
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)
-    counts = np.bincount(cell, squares, minlength=n_cells) / squares.sum()
     spectrum = fft.dct(np.bincount(cell, weights * (rows.codes - rows.scores), minlength=n_cells) / total)
     value = _fixed_point(spectrum)
+    variance = np.full(len(rows), 0.25)
+    mean_variance = None
+    if rows.weights is None and rows.groups is None:
+        bins = binned(rows, _BINS, "uniform")
+        variance = largest_variance(rate_limits(bins, _BIN_SHARE * alpha))[bins.index]
+        mean_variance = float(variance.mean())
     # one unit moves the error by w / (sum of w), so that weighted units count as (sum of w)^2 / (sum of w^2) rows
-    lower, upper = _limits(spectrum, counts, total**2 / float(squares.sum()), alpha)
+    n_units = total**2 / float(squares.sum())
+    tail = (1.0 - _BIN_SHARE) * alpha / 2.0
+    mass = np.bincount(cell, squares * variance, minlength=n_cells) / squares.sum()
+    lower = _lower_limit(spectrum, mass, n_units, tail)
+    upper = _fixed_point(spectrum, noise_bound(n_units, mean_variance, tail))
     return Estimate(
         name="smooth ECE",
         value=value,
@@ -107,7 +129,7 @@ def smooth_ece(
         confidence_level=float(confidence_level),
         heuristic=False,
         target=f"the smooth calibration error of the {seen(rows)}",
-        basis="bounded differences (McDiarmid 1989) at 40 bandwidths at once",
+        basis="a sum of labels with fixed multipliers (Hoeffding 1963, Bennett 1962), bounded differences (McDiarmid 1989)",
     )
 
 
@@ -122,32 +144,31 @@ def _error(spectrum: FloatArray, bandwidth: FloatArray) -> FloatArray:
     return np.asarray(np.abs(_smoothed(spectrum, bandwidth)).sum(axis=1))
 
 
-def _fixed_point(spectrum: FloatArray) -> float:
+def _fixed_point(spectrum: FloatArray, added: float = 0.0) -> float:
+    """The bandwidth that equals the error, to which something may be added."""
     low, high = 0.0, 1.0
     for _ in range(_NARROWINGS):
         tried = low + (high - low) * _SECTIONS
         # the error falls as the bandwidth rises, so they cross once
-        below = int(np.count_nonzero(_error(spectrum, tried) > tried))
+        below = int(np.count_nonzero(_error(spectrum, tried) + added > tried))
         low, high = float(tried[below - 1]) if below else low, float(tried[below]) if below < tried.size else high
     return high
 
 
-def _limits(spectrum: FloatArray, counts: FloatArray, n_rows: float, alpha: float) -> tuple[float, float]:
-    """Limits for the fixed point that labels without noise would give."""
+def _lower_limit(spectrum: FloatArray, variance: FloatArray, n_units: float, tail: float) -> float:
+    """A lower limit for the fixed point that labels without noise would give."""
     bandwidth = np.geomspace(_NARROWEST, 1.0, _TRIED)
-    error = _error(spectrum, bandwidth)
-    radius = math.sqrt(math.log(_TRIED / alpha) / (2.0 * n_rows)) + _expected_noise(counts, bandwidth, n_rows)
-    lower = np.minimum(bandwidth, error - radius).max()
-    upper = np.maximum(bandwidth, error + radius).min()
-    return max(0.0, float(lower)), min(1.0, float(upper))
+    noise = math.sqrt(math.log(_TRIED / tail) / (2.0 * n_units)) + _expected_noise(variance, bandwidth, n_units)
+    lower = np.minimum(bandwidth, _error(spectrum, bandwidth) - noise).max()
+    return max(0.0, float(lower))
 
 
-def _expected_noise(counts: FloatArray, bandwidth: FloatArray, n_rows: float) -> FloatArray:
-    """Upper bound for the expected noise: integral over t of sqrt(sum of K(t, f_i)^2) / (2n).
+def _expected_noise(variance: FloatArray, bandwidth: FloatArray, n_units: float) -> FloatArray:
+    """Upper bound for the expected noise: integral over t of sqrt(sum of v_i K(t, f_i)^2) / n.
 
     K^2 is at most sup K times K. The reflected kernel is largest at an end. There it is at most twice the Gaussian's
-    maximum, plus 1 for the images further away.
+    maximum, plus 1 for the images further away. `variance` is the sum of v_i over n in each cell.
     """
     highest = 2.0 / (bandwidth * math.sqrt(2.0 * math.pi)) + 1.0
-    density = np.maximum(_smoothed(np.asarray(fft.dct(counts)), bandwidth), 0.0) * counts.size
-    return np.asarray(np.sqrt(highest[:, None] * density).mean(axis=1) / (2.0 * math.sqrt(n_rows)))
+    density = np.maximum(_smoothed(np.asarray(fft.dct(variance)), bandwidth), 0.0) * variance.size
+    return np.asarray(np.sqrt(highest[:, None] * density).mean(axis=1) / math.sqrt(n_units))
