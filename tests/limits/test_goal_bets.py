@@ -130,7 +130,7 @@ def capital_by_definition(values, weights, mean, low, goal):
 
 @pytest.mark.parametrize("world", ["spread", "equal", "rare", "weighted"])
 def test_the_limit_is_where_the_capital_reaches_the_goal_and_a_step_further_it_does_not(world):
-    """Fails if the goal, the cap on stakes or the running variance changes."""
+    """Fails if the goal or the cap on stakes changes."""
     rng = np.random.default_rng(8)
     low = -1.0
     n = 100
