@@ -1,4 +1,4 @@
-"""How wide are the limits of Brier score, log loss, differences of models and calibration errors?
+"""Widths of the limits of Brier score, log loss, differences of models and calibration errors.
 
     python experiments/loss_limits.py                 # about two minutes
     python experiments/loss_limits.py --simulated     # without tables

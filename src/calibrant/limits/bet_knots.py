@@ -36,9 +36,7 @@ class KnotBlocks:
     rows: FloatArray
 
     @classmethod
-    def of(
-        cls, values: FloatArray, weights: FloatArray | None, starts: IndexArray, ends: tuple[float, float]
-    ) -> Self:
+    def of(cls, values: FloatArray, weights: FloatArray | None, starts: IndexArray, ends: tuple[float, float]) -> Self:
         """Split the rows of blocks, of which the first row is given, among knots between the ends of the range."""
         first = slice(0, int(starts[1]) if starts.size > 1 else None)
         value_knots = _knots(values[first], *ends, _VALUE_KNOTS)

@@ -102,12 +102,13 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
     largest chance to reach the goal.
 
     *The candidates.* They are the multiples of a step that is fixed beforehand: by the guess of the variance or, where
-    there is none, by the first rows of 1,000 or more, which are not bet on (1 of 50, at most 32). The limit is the last of the candidates
-    that were ruled out without a gap. If it lies above the true mean, then so does, or equals it, the smallest
-    candidate that is not below the mean, and that was ruled out: an event of probability at most `tail`, however many
-    candidates there are. The search starts at a limit that costs 1 % of the tail, and that is found by the stakes
-    lam_i = sqrt(2 ln G / n) / s, at most 0.9 / (m - low): each factor 1 + lam_i (Z_i - m) falls in m, and at the true
-    mean the product exceeds G with probability at most 1 / G (Markov). So all smaller candidates are ruled out at once.
+    there is none, by the first rows of 1,000 or more, which are not bet on (1 of 50, at most 32). The limit is the last
+    of the candidates that were ruled out without a gap. If it lies above the true mean, then so does, or equals it, the
+    smallest candidate that is not below the mean, and that was ruled out: an event of probability at most `tail`,
+    however many candidates there are. The search starts at a limit that costs 1 % of the tail, and that is found by the
+    stakes lam_i = sqrt(2 ln G / n) / s, at most 0.9 / (m - low): each factor 1 + lam_i (Z_i - m) falls in m, and at the
+    true mean the product exceeds G with probability at most 1 / G (Markov). So all smaller candidates are ruled out at
+    once.
 
     *Blocks.* Of n rows, the first n / 64 have one stake, and so have the first 1 / 64 of those that are left, until 128
     single rows are left. The capital is the product over the rows of a block, with a stake known before the block. Of

@@ -91,9 +91,9 @@ def ece(
 
     (i) Limits for q_b hold in all bins at once, so they give limits for any norm.
 
-    (ii) An upper limit for "l1". Let a_b be the sign of q_b - MP_b, which is fixed given the scores. Then the true error
-    is sum p_b a_b (q_b - MP_b), and the estimate is at least sum p_b a_b (FP_b - MP_b). So the true error exceeds the
-    estimate by at most sum p_b a_b (q_b - FP_b): a mean over rows of label noise with fixed signs. Whatever the signs
+    (ii) An upper limit for "l1". Let a_b be the sign of q_b - MP_b, which is fixed given the scores. Then the true
+    error is sum p_b a_b (q_b - MP_b), and the estimate is at least sum p_b a_b (FP_b - MP_b). So the true error exceeds
+    the estimate by at most sum p_b a_b (q_b - FP_b): a mean over rows of label noise with fixed signs. Whatever these
     are, `signed_noise_bound` bounds it, with the largest variance that (i) allows; no part of the noise is counted in
     full, bin by bin. For "l2" the same holds with a_b proportional to q_b - MP_b and sum p_b a_b^2 = 1, and with
     Hoeffding's inequality: the sum of squared ranges is 1 / n.
@@ -105,8 +105,8 @@ def ece(
 
     With weights or groups, rows are replaced by independent units: given the scores, one of them moves a weighted sum
     of labels by at most its weight. All bounds are then Hoeffding's and McDiarmid's, with variances of 1/4 and, for
-    groups, Bonferroni over bins. For "l1" (i) gets 1/4 of alpha, (ii) and (iii) 3/8 each; for "l2" (i) gets 3/4 and (ii)
-    the rest. The interval is their intersection. ECE is biased upwards, so the interval is not centred on it.
+    groups, Bonferroni over bins. For "l1" (i) gets 1/4 of alpha, (ii) and (iii) 3/8 each; for "l2" (i) gets 3/4 and
+    (ii) the rest. The interval is their intersection. ECE is biased upwards, so the interval is not centred on it.
 
     References
     ----------

@@ -129,7 +129,7 @@ def smooth_ece(
         confidence_level=float(confidence_level),
         heuristic=False,
         target=f"the smooth calibration error of the {seen(rows)}",
-        basis="a sum of labels with fixed multipliers (Hoeffding 1963, Bennett 1962), bounded differences (McDiarmid 1989)",
+        basis="a sum of labels with fixed multipliers (Hoeffding 1963), bounded differences (McDiarmid 1989)",
     )
 
 
