@@ -63,8 +63,8 @@ def signed_noise_bound(n_rows: int, variance: float, tail: float) -> float:
     -----
     Then the mean of a_i (r_i - y_i) is the mean rate minus the share of positives among the labels y_i, or 1 - y_i
     where a_i is -1. With k of these positive, the upper limit u(k) for labels with different rates (Hoeffding 1956)
-    holds with probability at least 1 - `tail`, and k is not known. So the largest u(k) - k / n is a third bound. With more
-    than 4,096 labels, u(k + d) - k / n for each d-th k is at least that.
+    holds with probability at least 1 - `tail`, and k is not known. So the largest u(k) - k / n is a third bound.
+    With more than 4,096 labels, u(k + d) - k / n for each d-th k is at least that.
 
     Examples
     --------
