@@ -107,10 +107,13 @@ def test_what_more_than_two_classes_cannot_have_is_refused(call, parameter) -> N
     assert refused.value.parameter == parameter
 
 
-def test_sets_and_decisions_are_for_two_classes(fitted) -> None:
+def test_sets_segments_and_decisions_are_for_two_classes(fitted) -> None:
     with pytest.raises(InvalidTypeError) as refused:
         fitted.predict_set(X)
     assert refused.value.parameter == "predict_set"
+    with pytest.raises(InvalidTypeError) as refused:
+        fitted.predict_proba(X, segments=Y)
+    assert refused.value.parameter == "segments"
     with pytest.raises(InvalidTypeError) as refused:
         decide(fitted, X, cost_false_alarm=1, cost_miss=2)
     assert refused.value.parameter == "calibrator"

@@ -297,6 +297,8 @@ class CalibratedClassifier(
         if not hasattr(X, "columns"):  # a model takes columns by name as it likes: in another order, or more of them
             validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
+            if self.classes_.size > 2:
+                raise InvalidTypeError("segments", "be None for more than two classes", got=shown(segments))
             options["segments"] = segments
         if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
             options["attributes"] = X
