@@ -257,8 +257,8 @@ def test_completion_scripts(shell: str, calibrant: Any) -> None:
 def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
     answer = calibrant("demo", "-o", str(tmp_path / "out"), "--trees", "2", "--json")
     assert answer.code == 0, answer.err
-    assert answer.json["audit_before"]["miscalibrated"]
-    assert answer.json["guarantee"]["proved"]
+    assert answer.json["audit_before"]["is_miscalibrated"]
+    assert answer.json["guarantee"]["is_proved"]
     kept = answer.json["regions_kept"]
     assert kept["of"] - 1 <= kept["held_out"] <= kept["of"] <= 15
     assert "<html" in Path(answer.json["report"]).read_text()
