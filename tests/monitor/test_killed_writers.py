@@ -49,13 +49,14 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     log.touch()
     Monitor(store, CALIBRATOR, maturity=7).close()
     context = multiprocessing.get_context("fork")
-    for _ in range(20):
+    for attempt in range(20):
         first = max(numbers(log, "begun"), default=-BATCH) + BATCH
         writer = context.Process(target=write, args=(str(store), str(log), first))
-        size = log.stat().st_size
+        awaited = "done" if attempt % 2 else "begun"  # so that some batches are acknowledged, however slow the disk is
+        before = len(numbers(log, awaited))
         writer.start()
-        while log.stat().st_size == size:
-            time.sleep(0.002)
+        while len(numbers(log, awaited)) == before:
+            time.sleep(0.005)
         time.sleep(float(rng.uniform(0.0, 0.08)))
         os.kill(writer.pid, signal.SIGKILL)
         writer.join()
@@ -65,7 +66,7 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     connection.close()
     acknowledged = {number + step for number in numbers(log, "done") for step in range(BATCH)}
     assert acknowledged <= stored
-    assert len(acknowledged) >= 20
+    assert len(acknowledged) >= 10 * BATCH
     begun = [number + step for number in numbers(log, "begun") for step in range(BATCH)]
     with Monitor(store, CALIBRATOR, maturity=7) as monitor:  # all of it, handed in again
         rows = [row_of(number) for number in begun]
