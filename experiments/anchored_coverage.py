@@ -84,8 +84,8 @@ def main() -> None:
             broken = 0
             for draw in range(options.draws):
                 rows = world.draw(np.random.default_rng([number, draw]), options.rows)
-                model = AnchoredCalibrator(confidence_level=1.0 - alpha, classes=(0, 1), random_state=draw)
-                broken += is_broken(world, model.fit(*rows))
+                model = AnchoredCalibrator(confidence_level=1.0 - alpha, random_state=draw)
+                broken += is_broken(world, model.fit(*rows, classes=(0, 1)))
             shares.append(f"{broken / options.draws:.3f}")
             values.append(stats.binomtest(broken, options.draws, alpha, alternative="greater").pvalue)
         table.add_row(world.name, *shares, f"{min(values):.2g}")

@@ -33,8 +33,8 @@ def measured(scores: np.ndarray, y: np.ndarray, n_rows: int, seed: int) -> tuple
     """Epsilon over that of bins, and log loss over that without pilot rows."""
     order = np.random.default_rng(seed).permutation(scores.size)
     rows, test = order[:n_rows], order[n_rows:]
-    model = AnchoredCalibrator(classes=(0, 1), random_state=seed).fit(scores[rows], y[rows])
-    other = AnchoredCalibrator(classes=(0, 1), pilot=None).fit(scores[rows], y[rows])
+    model = AnchoredCalibrator(random_state=seed).fit(scores[rows], y[rows], classes=(0, 1))
+    other = AnchoredCalibrator(pilot=None).fit(scores[rows], y[rows], classes=(0, 1))
     bins = Guarantee.from_tally(model.partition_, model.tally_)
     losses = [log_loss(one.predict(scores[test]), y[test]) for one in (model, other)]
     return model.guarantee_.epsilon / bins.epsilon, losses[0] / losses[1]

@@ -91,33 +91,32 @@ def _outside(band: MonotoneBand, rate: float) -> bool:
 def band(data: Data, seed: int, alpha: float, share: float) -> bool:
     scores, y = data
     weights = np.where(y == 1, 1.0, share)
-    found = MonotoneBand(confidence_level=1 - alpha, weight_bound=1.0, random_state=seed)
-    return _outside(found.fit(scores, y, importance_weight=weights), odds_moved(0.3, share))
+    found = MonotoneBand(confidence_level=1 - alpha, random_state=seed)
+    return _outside(found.fit(scores, y, importance_weight=weights, weight_bound=1.0), odds_moved(0.3, share))
 
 
 def band_of_groups(data: Data, seed: int, alpha: float, share: float) -> bool:
     """Groups of two rows, whose weights are those of their labels."""
     scores, y = data
     weights = np.where(y == 1, 1.0, share)
-    found = MonotoneBand(confidence_level=1 - alpha, weight_bound=1.0, random_state=seed)
-    found.fit(scores, y, importance_weight=weights, groups=np.arange(len(y)) // 2)
+    found = MonotoneBand(confidence_level=1 - alpha, random_state=seed)
+    found.fit(scores, y, importance_weight=weights, weight_bound=1.0, groups=np.arange(len(y)) // 2)
     return _outside(found, odds_moved(0.3, share))
 
 
 def curve(data: Data, seed: int, alpha: float, share: float) -> bool:
     """The average of a weighted curve in one region; rate = score, and all rows weigh the same."""
     scores, y = data
-    found = AnchoredCalibrator(n_bins=1, confidence_level=1 - alpha, weight_bound=1.0, random_state=seed)
-    found.fit(scores, y, importance_weight=np.full(len(y), share))
+    found = AnchoredCalibrator(n_bins=1, confidence_level=1 - alpha, random_state=seed)
+    found.fit(scores, y, importance_weight=np.full(len(y), share), weight_bound=1.0)
     return abs(found.predict(GRID).mean() - 0.5) > found.guarantee_.epsilon
 
 
 def weighted_bins(data: Data, seed: int, alpha: float, share: float) -> bool:
     scores, y = data
     weights = np.where(y == 1, 1.0, share)
-    found = BinningCalibrator(partition=Partition.fixed_width(1), confidence_level=1 - alpha, weight_bound=1.0,
-                              random_state=seed)  # fmt: skip
-    guarantee = found.fit(scores, y, importance_weight=weights).guarantee_
+    found = BinningCalibrator(partition=Partition.fixed_width(1), confidence_level=1 - alpha, random_state=seed)
+    guarantee = found.fit(scores, y, importance_weight=weights, weight_bound=1.0).guarantee_
     rate = odds_moved(0.3, share)
     return bool(((guarantee.lower > rate) | (guarantee.upper < rate)).any())
 
@@ -136,9 +135,8 @@ def named_groups(data: Data, seed: int, alpha: float, share: float) -> bool:
     scores, y = data
     owner = np.arange(len(y)) // 4
     name = np.argsort(np.argsort(np.bincount(owner, y) + np.bincount(owner, scores) / 100))
-    found = BinningCalibrator(partition=Partition.fixed_width(1), confidence_level=1 - alpha, max_group_size=4,
-                              random_state=seed)  # fmt: skip
-    guarantee = found.fit(scores, y, groups=name[owner]).guarantee_
+    found = BinningCalibrator(partition=Partition.fixed_width(1), confidence_level=1 - alpha, random_state=seed)
+    guarantee = found.fit(scores, y, groups=name[owner], max_group_size=4).guarantee_
     return bool(((guarantee.lower > 0.3) | (guarantee.upper < 0.3)).any())
 
 

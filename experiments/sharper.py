@@ -52,7 +52,7 @@ def stream(name: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float
 
 def bins(interval: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """The sizes of the intervals of bins of equal mass: the largest radius, and the mean one."""
-    fitted = BinningCalibrator(N_BINS, interval=interval, classes=(0, 1)).fit(scores, labels)
+    fitted = BinningCalibrator(N_BINS, interval=interval).fit(scores, labels, classes=(0, 1))
     return {"epsilon": fitted.guarantee_.epsilon, "mean radius": float(fitted.guarantee_.radius.mean())}
 
 

@@ -50,9 +50,9 @@ def measure(kind: str, n: int, seeds: int) -> str:
         rng = np.random.default_rng([seed, n])
         rates = rng.uniform(size=n)
         scores, y = KINDS[kind](rng, rates), rng.uniform(size=n) < rates
-        fitted = BinningCalibrator(N_BINS, classes=(0, 1), random_state=seed).fit(scores, y)
+        fitted = BinningCalibrator(N_BINS, random_state=seed).fit(scores, y, classes=(0, 1))
         regions = fitted.partition_.n_regions
-        plain = BinningCalibrator(regions, pilot=None, classes=(0, 1)).fit(untied(rng, scores), y)
+        plain = BinningCalibrator(regions, pilot=None).fit(untied(rng, scores), y, classes=(0, 1))
         found.append(fitted.guarantee_.epsilon)
         reference.append(plain.guarantee_.epsilon)
         cut += fitted.guarantee_.statement.cutting > 0

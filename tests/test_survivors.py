@@ -18,7 +18,7 @@ from calibrant.limits.binomial import lower_limit
 def online(counts: list[int], lower: list[float], upper: list[float]) -> OnlineCalibrator:
     """A stream whose guarantee has these counts and limits."""
     n = len(counts)
-    stream = OnlineCalibrator(Partition.fixed_width(n), classes=(0, 1)).fit(np.full(1, 0.5), [0])
+    stream = OnlineCalibrator(Partition.fixed_width(n)).fit(np.full(1, 0.5), [0], classes=(0, 1))
     limits = {"lower": np.array(lower), "upper": np.array(upper), "value": np.full(n, 0.5)}
     stream._promise = replace(stream.guarantee_, counts=np.array(counts), **limits)
     return stream

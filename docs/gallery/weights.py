@@ -25,9 +25,9 @@ bins = Partition.from_edges([0.1, 0.2])
 region = bins.assign(scores)
 truth = np.bincount(region, late) / np.bincount(region)
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
-calibrator = BinningCalibrator(partition=bins, weight_bound=5.0)
+calibrator = BinningCalibrator(partition=bins)
 for shift, name, weight in ((-0.1, "without weights", None), (0.1, "with weights", 1 / chance[seen])):
-    promise = calibrator.fit(scores[seen], late[seen], importance_weight=weight).guarantee_
+    promise = calibrator.fit(scores[seen], late[seen], importance_weight=weight, weight_bound=5.0).guarantee_
     half = [promise.value - promise.lower, promise.upper - promise.value]
     axes.errorbar(np.arange(3) + shift, promise.value, half, fmt="o", capsize=3, label=name)
 axes.plot(range(3), truth, "k_", markersize=40, label="all flights")

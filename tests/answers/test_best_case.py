@@ -84,7 +84,7 @@ def test_no_fit_beats_the_best_case(name: str, n_rows: int) -> None:
         scores = np.round(rng.uniform(size=n_rows), 2 if seed == 2 else 17)
         y = (rng.uniform(size=n_rows) < CURVES[name](scores)).astype(int)
         level = (0.9, 0.5, 0.999)[seed]
-        fitted = AnchoredCalibrator(confidence_level=level, classes=(0, 1)).fit(scores, y)
+        fitted = AnchoredCalibrator(confidence_level=level).fit(scores, y, classes=(0, 1))
         proved = fitted._fitted_curve.proved
         if proved is None:
             check_parts(fitted.proof_, fitted._fitted_curve, fitted.guarantee_.interval)
@@ -104,7 +104,7 @@ READ = {
     "curve": (DEFAULT, ("counts", "limits", "averages", "margins")),
     "curve without pilot rows": (WITHOUT_PILOT, ("counts", "averages", "margins")),
     "weights": (
-        BinningCalibrator(4, weight_bound=2.0).fit(SCORES, Y, importance_weight=1.0 + SCORES),
+        BinningCalibrator(4).fit(SCORES, Y, importance_weight=1.0 + SCORES, weight_bound=2.0),
         ("counts", "limits"),
     ),
     "shift": (

@@ -35,7 +35,7 @@ def test_every_column_is_what_it_says(rows) -> None:
     assert result.brier[1] == pytest.approx(brier_score(y, prediction).value)
     assert result.log_loss[1] == pytest.approx(log_loss(y, prediction).value)
     assert result.ece[1] == pytest.approx(ece(y, prediction, strategy="uniform").value)
-    fitted = BinningCalibrator(n_bins=8, classes=(0, 1), pos_label=1).fit(scores, y)
+    fitted = BinningCalibrator(n_bins=8, pos_label=1).fit(scores, y, classes=(0, 1))
     assert result.epsilon[1] == fitted.guarantee_.epsilon
     assert result.guarantee[1].sentence == fitted.guarantee_.sentence
     assert result.state_bytes[1] == len(json.dumps(fitted.to_dict(), separators=(",", ":")))
@@ -97,7 +97,7 @@ def test_given_calibrators_stay_unfitted(rows) -> None:
     calibrator = BinningCalibrator(5)
     compare_calibrators(*rows, [calibrator])
     assert not hasattr(calibrator, "guarantee_")
-    assert calibrator.classes is None
+    assert calibrator.pos_label is None
 
 
 def test_table_reads_well_and_becomes_a_frame(rows) -> None:
@@ -140,10 +140,10 @@ def test_simultaneous_guarantees_share_alpha(rows) -> None:
 
 def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
     # one bin, a fifth of 100 rows counted: the smallest epsilon is that of the split that drew the fewest positives
-    splits = [BinningCalibrator(1, pilot=80, random_state=seed, classes=(0, 1)) for seed in range(8)]
+    splits = [BinningCalibrator(1, pilot=80, random_state=seed) for seed in range(8)]
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=100)
-    counted = [clone(split).fit(scores, scores < 0.5) for split in splits]
+    counted = [clone(split).fit(scores, scores < 0.5, classes=(0, 1)) for split in splits]
     result = compare_calibrators(scores < 0.5, scores, splits, [(np.arange(100), np.arange(100))], simultaneous=True)
     draws, rate, missed = 2_000, 0.15, {0.1: 0, 0.1 / 8: 0}
     for alpha in missed:  # the limits depend on the count alone, and are those of the fits

@@ -30,10 +30,12 @@ def covered(scores, y, rows, coverage, copies=1, **options):
     Rows are exchangeable: given which they are, each of them is the future one with the same probability. So the mean
     over rows is the coverage itself, with no chance left but the random numbers of randomized sets.
     """
-    sets = ConformalSets(classes=(0, 1), **options)
+    sets = ConformalSets(**options)
     others = (np.delete(np.arange(y.size), row) for row in rows)
     found = [
-        sets.fit(scores[kept], y[kept]).predict_set(np.full(copies, scores[row]), coverage=coverage)[:, y[row]]
+        sets.fit(scores[kept], y[kept], classes=(0, 1)).predict_set(np.full(copies, scores[row]), coverage=coverage)[
+            :, y[row]
+        ]
         for kept, row in zip(others, rows, strict=True)
     ]
     return np.array(found)
@@ -90,7 +92,7 @@ def test_p_values_by_hand():
 def test_coverage_is_read_as_the_decimal_it_was_written_as(coverage, n):
     # alpha (n + 1) is a whole number: that many smallest p-values, and no fewer, leave the set
     scores = np.arange(n) / n
-    sets = ConformalSets(conditional="label", classes=(0, 1)).fit(np.concatenate([scores, scores]), [0] * n + [1] * n)
+    sets = ConformalSets(conditional="label").fit(np.concatenate([scores, scores]), [0] * n + [1] * n, classes=(0, 1))
     oddest = sets.predict_set([2.0], coverage=coverage)
     np.testing.assert_array_equal(oddest, [[False, True]])
 
@@ -114,7 +116,7 @@ def test_columns_follow_the_classes():
 
 
 def test_a_label_never_seen_is_in_every_set():
-    sets = ConformalSets(conditional="label", classes=(0, 1)).fit([0.1, 0.2, 0.3], [0, 0, 0])
+    sets = ConformalSets(conditional="label").fit([0.1, 0.2, 0.3], [0, 0, 0], classes=(0, 1))
     assert sets.predict_set([0.0, 5.0], coverage=0.5)[:, 1].all()
 
 
@@ -175,7 +177,7 @@ def test_the_first_row_of_many_fits_with_one_seed_is_covered(seed):
     held = 0
     for _ in range(fits):
         y = rng.integers(0, 2, size=30)
-        sets = ConformalSets(randomized=True, random_state=seed, classes=(0, 1)).fit(np.full(29, 0.5), y[:29])
+        sets = ConformalSets(randomized=True, random_state=seed).fit(np.full(29, 0.5), y[:29], classes=(0, 1))
         held += sets.predict_set([0.5], coverage=0.9)[0, y[29]]
     assert stats.binomtest(int(held), fits, 0.9).pvalue > LEVEL
 

@@ -33,7 +33,7 @@ SCORES = {
 def quietly(scores: np.ndarray, y: np.ndarray, **options: object) -> MonotoneBand:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrantWarning)
-        return MonotoneBand(classes=(0, 1), **options).fit(scores, y.astype(int))
+        return MonotoneBand(**options).fit(scores, y.astype(int), classes=(0, 1))
 
 
 def is_missed(band: MonotoneBand, rate, scores: np.ndarray) -> bool:
@@ -67,7 +67,7 @@ def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not(
         chance = np.where(labels, 0.6, 0.2)  # of being sampled: the weight depends on the label
         sampled = rng.uniform(size=3000) < chance
         p, y, weight = scores[sampled], labels[sampled].astype(int), 0.2 / chance[sampled]
-        band = MonotoneBand(confidence_level=0.8, weight_bound=bound).fit(p, y, importance_weight=weight)
+        band = MonotoneBand(confidence_level=0.8).fit(p, y, importance_weight=weight, weight_bound=bound)
         missed += is_missed(band, rate, p)
         alone += is_missed(quietly(p, y, confidence_level=0.8), rate, p)
     assert stats.binomtest(missed, 40, 0.2, alternative="greater").pvalue > 1e-3
@@ -79,7 +79,7 @@ def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not(
 
 
 def test_a_band_without_rows_says_nothing() -> None:
-    band = MonotoneBand(weight_bound=1e12).fit([0.2, 0.8], [0, 1], importance_weight=[1.0, 1.0])
+    band = MonotoneBand().fit([0.2, 0.8], [0, 1], importance_weight=[1.0, 1.0], weight_bound=1e12)
     assert band.predict_interval([0.5]).tolist() == [[0.0, 1.0]]
     assert band.largest_error() is None
 
@@ -90,7 +90,7 @@ def test_a_weight_above_its_bound_is_refused_in_every_row_of_a_group() -> None:
         weight = [1.0, 1.0, 1.0, 1.0]
         weight[row] = 2.5
         with pytest.raises(InvalidValueError, match=f"at most weight_bound=2; got 2.5 at row index {row}"):
-            MonotoneBand(weight_bound=2.0).fit(scores, labels, groups=groups, importance_weight=weight)
+            MonotoneBand().fit(scores, labels, groups=groups, importance_weight=weight, weight_bound=2.0)
 
 
 @pytest.mark.slow

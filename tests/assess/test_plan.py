@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -61,7 +62,8 @@ def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str)
 )
 def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int, split: str, interval: str) -> None:
     scores = np.random.default_rng(n).uniform(size=n)
-    fit = BinningCalibrator(n_bins=2, interval=interval, pilot=split, classes=(0, 1)).fit
+    made = BinningCalibrator(n_bins=2, interval=interval, pilot=split)
+    fit = partial(made.fit, classes=(0, 1))
     sizes = set(fit(scores, np.zeros(n)).tally_.counts.tolist())
     worst = max(worst_radius(size, 2, interval, 0.095 if split is None else 0.095 * 0.99) for size in sizes)
     planned = plan(n=n, n_bins=2, interval=interval, pilot=split)

@@ -206,7 +206,7 @@ def test_a_band_takes_one_row_of_each_group_and_weights_only_with_a_bound(rows) 
     weighted = scored(frame, score="p", label="y", weight="w")
     with pytest.raises(TypeError, match="weight_bound must be given with importance weights"):
         MonotoneBand().fit(weighted)
-    assert MonotoneBand(weight_bound=1.0).fit(weighted).n_rows_ == y.size
+    assert MonotoneBand().fit(weighted, weight_bound=1.0).n_rows_ == y.size
 
 
 @pytest.mark.broad

@@ -19,6 +19,7 @@ from calibrator_checks.data import (
     N_ROWS,
     answers,
     assert_same,
+    data_for,
     expected,
     fitted,
     make_data,
@@ -59,7 +60,8 @@ def check_of_two_columns_the_positive_label_picks_its_own(calibrator: Any) -> No
 @check("scores", "classes")
 def check_classes_in_any_order_are_sorted(calibrator: Any) -> None:
     for classes in [(0, 1), (1, 0), [1, 0], np.array([0, 1])]:
-        model = fitted(clone(calibrator).set_params(classes=classes))
+        rows, y, options = data_for(calibrator)
+        model = clone(calibrator).fit(rows, y, classes=classes, **options)
         np.testing.assert_array_equal(model.classes_, [0, 1])
         assert_same(answers(model), expected(calibrator))
 
@@ -123,11 +125,11 @@ def check_flipped_labels_mirror_values_and_intervals(calibrator: Any) -> None:
 @check("scores", "interval", "classes", "one class")
 def check_one_class_gives_one_sided_intervals(calibrator: Any) -> None:
     scores, y = make_data()
-    model = clone(calibrator).set_params(classes=(0, 1))
-    all_positive = rate_interval(model.fit(scores, np.ones_like(y)), scores)
+    model = clone(calibrator)
+    all_positive = rate_interval(model.fit(scores, np.ones_like(y), classes=(0, 1)), scores)
     assert (all_positive[:, 1] == 1.0).all()
     assert all_positive[:, 0].max() > 0.0
-    all_negative = rate_interval(model.fit(scores, np.zeros_like(y)), scores)
+    all_negative = rate_interval(model.fit(scores, np.zeros_like(y), classes=(0, 1)), scores)
     assert (all_negative[:, 0] == 0.0).all()
     assert all_negative[:, 1].min() < 1.0
 

@@ -291,8 +291,8 @@ def test_value_is_the_average_prediction_for_tiny_and_huge_scores(curve, scale):
 class NoCurve(ScoreCalibrator):
     """A calibrator whose predictions are missing."""
 
-    def __init__(self, classes=None, pos_label=None):
-        self.classes, self.pos_label = classes, pos_label
+    def __init__(self, pos_label=None):
+        self.pos_label = pos_label
 
     def fit(self, scores, y):
         return self
@@ -333,7 +333,7 @@ def test_the_sentence_states_the_average_only_where_it_says_more():
     scores, y = draw(200)
     stated = "On average over the population"
     for labels, says_more in ((y, False), (np.zeros(200), False)):
-        guarantee = AnchoredCalibrator(classes=(0, 1)).fit(scores, labels).guarantee_
+        guarantee = AnchoredCalibrator().fit(scores, labels, classes=(0, 1)).guarantee_
         assert (stated in guarantee.sentence) is (guarantee.average_epsilon < guarantee.stated.epsilon) is says_more
     assert stated in AnchoredCalibrator().fit(*draw(10_000)).guarantee_.sentence
 

@@ -98,7 +98,7 @@ def test_boundary_curve_is_the_best_of_the_family():
     ],
 )
 def test_hard_data_give_finite_increasing_curves_without_warnings(scores, y, parameters):
-    calibrator = BetaCalibrator(parameters=parameters, classes=(0, 1)).fit(scores, y)
+    calibrator = BetaCalibrator(parameters=parameters).fit(scores, y, classes=(0, 1))
     assert np.isfinite([calibrator.a_, calibrator.b_, calibrator.c_]).all()
     assert calibrator.a_ >= 0 <= calibrator.b_
     assert (np.diff(calibrator.predict(np.linspace(0, 1, 201))) >= 0).all()

@@ -163,10 +163,10 @@ def test_promises_of_weighted_groups_hold(target):
     for seed in range(n_draws):
         scores, y, groups, weights = surveyed(np.random.default_rng(seed), 200)
         beside = {"importance_weight": weights, "groups": groups}
-        found = BinningCalibrator(partition=bins, group_target=target).fit(scores, y, **beside).guarantee_
+        found = BinningCalibrator(partition=bins).fit(scores, y, **beside, group_target=target).guarantee_
         missed += bool(((found.lower > truth) | (found.upper < truth)).any())
         assert found.epsilon < 0.25
-        curve = AnchoredCalibrator(partition=bins, group_target=target).fit(scores, y, **beside)
+        curve = AnchoredCalibrator(partition=bins).fit(scores, y, **beside, group_target=target)
         off = everyone[1] - curve.predict(everyone[0])
         errors = [np.average(off[here], weights=everyone[2][here]) for here in halves]
         limits = curve.guarantee_.errors
@@ -179,8 +179,9 @@ def test_promises_of_weighted_groups_hold(target):
 def test_weights_of_one_are_no_weights(rows):
     scores, y, groups = rows
     for parameters in ({"max_group_size": 5, "weight_bound": 1.0}, {"group_target": "groups"}):
-        plain = BinningCalibrator(3, **parameters).fit(scores, y, groups=groups).guarantee_
-        ones = BinningCalibrator(3, **parameters).fit(scores, y, groups=groups, importance_weight=np.ones(len(y)))
+        plain = BinningCalibrator(3).fit(scores, y, groups=groups, **parameters).guarantee_
+        weighted = {"groups": groups, "importance_weight": np.ones(len(y)), **parameters}
+        ones = BinningCalibrator(3).fit(scores, y, **weighted)
         np.testing.assert_allclose(ones.guarantee_.lower, plain.lower, atol=1e-12)
         np.testing.assert_allclose(ones.guarantee_.value, plain.value, atol=1e-12)
         read = BinningCalibrator.from_dict(json.loads(json.dumps(ones.to_dict())))
@@ -191,22 +192,22 @@ def test_weights_of_one_are_no_weights(rows):
 def test_weighted_groups_in_other_calibrators(rows):
     scores, y, groups = rows
     beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}
-    scaled = ScalingBinningCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
+    scaled = ScalingBinningCalibrator(n_bins=2).fit(scores, y, **beside, weight_bound=1.0)
     assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.details
-    curve = AnchoredCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
+    curve = AnchoredCalibrator(n_bins=2).fit(scores, y, **beside, weight_bound=1.0)
     assert "Each row counts by its importance weight; a group counts by at most" in curve.guarantee_.details
     read = AnchoredCalibrator.from_dict(json.loads(json.dumps(curve.to_dict())))
     assert unmarked(read.guarantee_) == str(curve.guarantee_)
     assert read.predict_interval(scores).tolist() == curve.predict_interval(scores).tolist()
-    alone = AnchoredCalibrator(n_bins=2, max_group_size=5).fit(scores, y, groups=groups).guarantee_
-    ones = AnchoredCalibrator(n_bins=2, max_group_size=5, weight_bound=1.0)
-    same = ones.fit(scores, y, groups=groups, importance_weight=np.ones(len(y))).guarantee_
+    alone = AnchoredCalibrator(n_bins=2).fit(scores, y, groups=groups, max_group_size=5).guarantee_
+    weighted = {"groups": groups, "importance_weight": np.ones(len(y)), "max_group_size": 5, "weight_bound": 1.0}
+    same = AnchoredCalibrator(n_bins=2).fit(scores, y, **weighted).guarantee_
     np.testing.assert_allclose([same.lower, same.margin], [alone.lower, alone.margin], atol=1e-6)
     with pytest.raises(InvalidValueError, match="weight_bound must be given with importance weights and max_group"):
-        BinningCalibrator(max_group_size=5).fit(scores, y, **beside)
+        BinningCalibrator().fit(scores, y, **beside, max_group_size=5)
     with pytest.raises(InvalidValueError, match="importance_weight must be at most weight_bound"):
-        BinningCalibrator(weight_bound=0.6).fit(scores, y, **beside)
-    state = BinningCalibrator(2, weight_bound=1.0).fit(scores, y, **beside).to_dict()
+        BinningCalibrator().fit(scores, y, **beside, weight_bound=0.6)
+    state = BinningCalibrator(2).fit(scores, y, **beside, weight_bound=1.0).to_dict()
     for damaged in (None, 5, [[1.0, 1.0]], [[1.0, 1.0]] * 3):
         state["state"]["weighted"]["rows"] = damaged
         with pytest.raises(InvalidValueError, match="rows must be the rows and the positives of each region"):

@@ -19,6 +19,7 @@ from calibrant import (
 )
 from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator
 from calibrant.calibrators.regions.grouped_rows import _aside, groups_that_cut
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.sample.reader import read_rows
@@ -51,14 +52,15 @@ def test_neither_the_order_of_rows_nor_the_kind_of_labels_matters(rows, calibrat
 def test_every_row_its_own_group_is_the_fit_without_groups(rows):
     scores, y, _ = rows
     for kind in (BinningCalibrator, AnchoredCalibrator):
-        plain, alone = kind().fit(scores, y), kind(max_group_size=1).fit(scores, y, groups=np.arange(len(y)))
+        plain = kind().fit(scores, y)
+        alone = kind().fit(scores, y, groups=np.arange(len(y)), max_group_size=1)
         assert plain.guarantee_.sentence == alone.guarantee_.sentence
         assert plain.guarantee_.lower.tolist() == alone.guarantee_.lower.tolist()
         # the choice of the interval by a look at the sizes is sound only under this assumption
         assumed = "no group has more than one row, among these rows and in the future"
         assert alone.guarantee_.assumptions == (*plain.guarantee_.assumptions, assumed)
         assert kind.from_dict(alone.to_dict()).guarantee_.assumptions == alone.guarantee_.assumptions
-        twice = kind(max_group_size=1).fit(scores, y, groups=np.arange(len(y)) // 2).guarantee_
+        twice = kind().fit(scores, y, groups=np.arange(len(y)) // 2, max_group_size=1).guarantee_
         assert twice.statement.groups is not None
         assert assumed not in twice.assumptions
         not_said = kind().fit(scores, y, groups=np.arange(len(y)))
@@ -68,7 +70,7 @@ def test_every_row_its_own_group_is_the_fit_without_groups(rows):
 def test_merged_tallies_give_the_same_limits(rows):
     scores, y, groups = rows
     bins = Partition.fixed_width(3)
-    whole = BinningCalibrator(partition=bins, max_group_size=5).fit(scores, y, groups=groups)
+    whole = BinningCalibrator(partition=bins).fit(scores, y, groups=groups, max_group_size=5)
     parts = [groups % 2 == k for k in (0, 1)]
     blocks = read_rows(scores, y, groups=groups).block_source()
     tallies = [read_rows(scores[part], y[part], groups=groups[part]).tally(bins, blocks=blocks)[0] for part in parts]
@@ -78,7 +80,7 @@ def test_merged_tallies_give_the_same_limits(rows):
         BinningCalibrator.from_tally(bins, tallies[0])
     alike = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], group_target="groups")
     assert alike.guarantee_.statement.groups.max_size == 1  # a group counts by the share of its rows in a region
-    fitted = BinningCalibrator(partition=bins, max_group_size=1, group_target="groups").fit(scores, y, groups=groups)
+    fitted = BinningCalibrator(partition=bins).fit(scores, y, groups=groups, max_group_size=1, group_target="groups")
     assert alike.guarantee_.lower.tolist() == fitted.guarantee_.lower.tolist()
 
 
@@ -113,8 +115,8 @@ def test_counts_and_groups_together_are_refused_with_advice_that_can_be_followed
 @pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::calibrant.errors.WeakGuaranteeWarning")
 def test_many_segments_with_groups_are_told_to_be_fewer():
     scores, y = np.linspace(0, 1, 400), np.arange(400) % 2
-    found = BinningCalibrator(1, max_group_size=2).fit(
-        scores, y, groups=np.arange(400) // 2, segments=np.arange(400) % 20
+    found = BinningCalibrator(1).fit(
+        scores, y, groups=np.arange(400) // 2, segments=np.arange(400) % 20, max_group_size=2
     )
     assert "Use fewer segments or more groups." in found.guarantee_.details
 
@@ -124,7 +126,7 @@ def test_one_group_is_refused_or_says_nothing():
     with pytest.raises(InvalidValueError, match=r"groups must be at least two.* got 1 group"):
         BinningCalibrator().fit(scores, y, groups=np.zeros(50, int))
     with pytest.warns(calibrant.errors.WeakGuaranteeWarning, match="Use more groups"):
-        found = BinningCalibrator(1, partition="uniform", max_group_size=50).fit(scores, y, groups=np.zeros(50, int))
+        found = BinningCalibrator(1, partition="uniform").fit(scores, y, groups=np.zeros(50, int), max_group_size=50)
     assert found.guarantee_.epsilon > 0.45
     assert found.guarantee_.lower[0] < 0.1
 
@@ -135,7 +137,7 @@ def test_a_group_of_a_million_rows_does_no_harm():
     groups = np.concatenate([np.zeros(10**6, int), np.repeat(np.arange(1, 201), 5)])
     scores, y = rng.uniform(size=groups.size), np.concatenate([np.ones(10**6, int), rng.integers(0, 2, size=1000)])
     start = time.process_time()
-    found = BinningCalibrator(2, max_group_size=5).fit(scores, y, groups=groups).guarantee_
+    found = BinningCalibrator(2).fit(scores, y, groups=groups, max_group_size=5).guarantee_
     assert time.process_time() - start < 20
     assert (found.lower < 0.5).all()
     assert (found.upper > 0.5).all()
@@ -164,8 +166,10 @@ def test_bad_groups(rows, groups, said):
 )
 def test_parameters_that_do_not_go_with_groups(rows, parameters, said):
     scores, y, groups = rows
+    stated = {name: parameters[name] for name in ("max_group_size", "group_target") if name in parameters}
+    calibrator = BinningCalibrator(**{name: value for name, value in parameters.items() if name not in stated})
     with pytest.raises(CalibrantError, match=said):
-        BinningCalibrator(**parameters).fit(scores, y, groups=groups)
+        calibrator.fit(scores, y, groups=groups, **stated)
 
 
 @pytest.mark.broad
@@ -174,7 +178,8 @@ def test_a_restored_model_of_given_bins_assumes_what_it_assumed(rows):
     bins = Partition.fixed_width(2)
     for kind in (BinningCalibrator, AnchoredCalibrator):
         for beside in ({}, {"importance_weight": np.ones(len(y))}):
-            found = kind(partition=bins, weight_bound=1.0 if beside else None).fit(scores, y, groups=groups, **beside)
+            bound = 1.0 if beside else None
+            found = kind(partition=bins).fit(scores, y, groups=groups, weight_bound=bound, **beside)
             assert not any("cut from a random part" in text for text in found.guarantee_.assumptions)
             read = kind.from_dict(json.loads(json.dumps(found.to_dict())))
             assert read.guarantee_.assumptions == found.guarantee_.assumptions
@@ -216,9 +221,10 @@ def test_classes_of_new_groups(rows):
     weight = np.random.default_rng(4).uniform(0.5, 1.0, size=len(groups))
     for kind in (ClassWiseCalibrator, TopLabelCalibrator):
         for method in ("anchored", "binning"):
-            found = kind(2, method=method, max_group_size=5, group_target="groups").fit(columns, label, groups=groups)
+            given = {"groups": groups, "max_group_size": 5, "group_target": "groups"}
+            found = kind(2, method=method).fit(columns, label, **given)
             assert "groups" in str(found.guarantee_)
-            weighted = kind(2, method=method, weight_bound=1.0).fit(columns, label, importance_weight=weight)
+            weighted = kind(2, method=method).fit(columns, label, importance_weight=weight, weight_bound=1.0)
             for one in (found, weighted):
                 again = kind.from_dict(json.loads(json.dumps(one.to_dict())))
                 assert unmarked(again.guarantee_) == str(one.guarantee_)
@@ -226,14 +232,14 @@ def test_classes_of_new_groups(rows):
             assert weighted.guarantee_.is_proved
             assert not kind(2, method=method).fit(columns, label, importance_weight=weight).guarantee_.is_proved
             with pytest.raises(InvalidValueError, match="importance_weight must be at most"):
-                kind(2, method=method, weight_bound=0.6).fit(columns, label, importance_weight=weight)
+                kind(2, method=method).fit(columns, label, importance_weight=weight, weight_bound=0.6)
 
 
 def test_the_size_of_groups_reaches_scaling_binning(rows):
     scores, y, groups = rows
-    found = ScalingBinningCalibrator(n_bins=2, max_group_size=3, group_target="groups").fit(scores, y, groups=groups)
+    found = ScalingBinningCalibrator(n_bins=2).fit(scores, y, groups=groups, max_group_size=3, group_target="groups")
     assert found.guarantee_.statement.groups.target == "groups"
-    rate = ScalingBinningCalibrator(n_bins=2, max_group_size=3).fit(scores, y, groups=groups)
+    rate = ScalingBinningCalibrator(n_bins=2).fit(scores, y, groups=groups, max_group_size=3)
     assert rate.guarantee_.statement.groups.max_size == 3
 
 
@@ -248,7 +254,8 @@ def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
 
 def test_how_many_groups_are_set_aside():
     def aside(n_groups, fixed=False, **settings):
-        return _aside(BinningCalibrator(10, **settings), n_groups, fixed)
+        stated = Stated(**{name: settings.pop(name) for name in ("max_group_size", "group_target") if name in settings})
+        return _aside(BinningCalibrator(10, **settings), stated, n_groups, fixed)
 
     assert [aside(n, pilot=7) for n in (70, 8, 7, 2)] == [7, 7, 6, 1]  # one group is left to be counted
     assert aside(100, pilot=0.3) == 0.3
@@ -263,7 +270,8 @@ def test_how_many_groups_are_set_aside():
 
 def test_a_tenth_of_the_groups_fixes_the_cap_whatever_is_asked_for():
     def aside(n_groups, n_bins=10, **settings):
-        return _aside(BinningCalibrator(n_bins, **settings), n_groups, fixed=False)
+        stated = Stated(**{name: settings.pop(name) for name in ("max_group_size", "group_target") if name in settings})
+        return _aside(BinningCalibrator(n_bins, **settings), stated, n_groups, fixed=False)
 
     assert [aside(n, n_bins=1) for n in (2000, 15, 2)] == [200, 2, 1]
     assert [aside(n) for n in (100_000, 1_000_000)] == [10_000, 100_000]

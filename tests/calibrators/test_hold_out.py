@@ -21,8 +21,8 @@ def _world(rng, n, off=0.0, centre=0.0):
 def _fitted(rng, n, level=0.9, **world):
     pilot, pilot_y, _ = _world(rng, 5 * n, **world)
     p, y, _ = _world(rng, n, **world)
-    found = HoldOutCalibrator(confidence_level=level, classes=(False, True))
-    return found.fit(p, y, pilot_scores=pilot, pilot_y=pilot_y)
+    found = HoldOutCalibrator(confidence_level=level)
+    return found.fit(p, y, pilot_scores=pilot, pilot_y=pilot_y, classes=(False, True))
 
 
 def test_calibrated_probabilities_move_little_and_keep_their_order():
@@ -51,7 +51,7 @@ def test_a_region_that_no_row_falls_into_has_no_limits():
     pilot = np.linspace(0.05, 0.95, 1000)
     p = np.full(200, 0.9)
     y = np.arange(200) % 10 < 9
-    found = HoldOutCalibrator(2, classes=(False, True)).fit(p, y, pilot_scores=pilot, pilot_y=pilot > 0.5)
+    found = HoldOutCalibrator(2).fit(p, y, pilot_scores=pilot, pilot_y=pilot > 0.5, classes=(False, True))
     assert found.guarantee_.counts.tolist() == [0, 200]
     assert found.guarantee_.epsilon > 0.4
     assert (found.guarantee_.lower[0], found.guarantee_.upper[0]) == (0.0, 1.0)
@@ -60,7 +60,7 @@ def test_a_region_that_no_row_falls_into_has_no_limits():
 def test_one_probability_for_all_rows_is_one_region():
     y = np.arange(400) % 4 == 0
     pilot = np.full(100, 0.25)
-    found = HoldOutCalibrator(classes=(False, True)).fit(np.full(400, 0.25), y, pilot_scores=pilot, pilot_y=y[:100])
+    found = HoldOutCalibrator().fit(np.full(400, 0.25), y, pilot_scores=pilot, pilot_y=y[:100], classes=(False, True))
     assert len(found.guarantee_.counts) == 1
     assert found.guarantee_.epsilon < 0.06
 
@@ -133,8 +133,8 @@ def test_whole_groups_keep_the_guarantee_where_rows_depend_on_each_other():
         pilot_groups, pilot, pilot_y = draw(300)
         groups, p, y = draw(80)
         beside = {"pilot_scores": pilot, "pilot_y": pilot_y}
-        plain = HoldOutCalibrator(classes=(False, True)).fit(p, y, **beside)
-        whole = HoldOutCalibrator(classes=(False, True)).fit(p, y, groups=groups, pilot_groups=pilot_groups, **beside)
+        plain = HoldOutCalibrator().fit(p, y, **beside, classes=(False, True))
+        whole = HoldOutCalibrator().fit(p, y, groups=groups, pilot_groups=pilot_groups, **beside, classes=(False, True))
         truth_p = np.clip(rng.uniform(0.1, 0.9, 40_000) + rng.uniform(-0.1, 0.1, 40_000), 0.0, 1.0)
         broken["groups"] += _is_broken(whole, truth_p, truth_p)
         broken["rows"] += _is_broken(plain, truth_p, truth_p)
@@ -155,9 +155,10 @@ def test_groups_above_the_cap_are_told_and_kept_in_a_saved_file():
     rng = np.random.default_rng(0)
     pilot_groups, pilot, pilot_y = _giants(rng, 400, 2)
     groups, p, y = _giants(rng, 200, 1_000)
-    found = HoldOutCalibrator(classes=(False, True))
+    found = HoldOutCalibrator()
+    given = {"pilot_scores": pilot, "pilot_y": pilot_y, "pilot_groups": pilot_groups, "classes": (False, True)}
     with pytest.warns(GroupCapWarning):
-        found.fit(p, y, groups=groups, pilot_scores=pilot, pilot_y=pilot_y, pilot_groups=pilot_groups)
+        found.fit(p, y, groups=groups, **given)
     facts = found.guarantee_.statement.groups
     assert facts.max_size == 2
     assert facts.above_cap > 0.5
@@ -172,8 +173,8 @@ def test_the_number_of_regions_depends_on_no_label_that_proves() -> None:
     pilot = rng.uniform(size=2_000)
     for rate, expected in ((0.5, 4), (0.05, 3), (0.01, 2)):
         beside = {"pilot_scores": pilot, "pilot_y": np.arange(2_000) < rate * 2_000}
-        fits = [HoldOutCalibrator(classes=(False, True)).fit(p, y, **beside) for y in (p > 2.0, p > 0.5)]
+        fits = [HoldOutCalibrator().fit(p, y, **beside, classes=(False, True)) for y in (p > 2.0, p > 0.5)]
         assert [fitted.partition_.n_regions for fitted in fits] == [expected, expected]
         np.testing.assert_array_equal(fits[0].partition_.edges, fits[1].partition_.edges)
-    few = HoldOutCalibrator(classes=(False, True)).fit(p[:280], p[:280] > 0.5, **beside)
+    few = HoldOutCalibrator().fit(p[:280], p[:280] > 0.5, **beside, classes=(False, True))
     assert few.partition_.n_regions == 2

@@ -59,7 +59,7 @@ def test_extreme_scores_without_warnings(scores):
 
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 def test_one_class():
-    assert IsotonicCalibrator(classes=(0, 1)).fit([0.1, 0.2], [1, 1]).predict([0.0, 1.0]).tolist() == [1.0, 1.0]
+    assert IsotonicCalibrator().fit([0.1, 0.2], [1, 1], classes=(0, 1)).predict([0.0, 1.0]).tolist() == [1.0, 1.0]
 
 
 def test_says_what_is_known_and_why_there_is_no_epsilon():

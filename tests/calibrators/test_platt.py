@@ -73,7 +73,7 @@ def test_without_smoothing_is_logistic_regression():
     ],
 )
 def test_hard_data_give_finite_monotone_curves_without_warnings(scores, y, smoothing):
-    calibrator = PlattCalibrator(smoothing=smoothing, classes=(0, 1)).fit(scores, y)
+    calibrator = PlattCalibrator(smoothing=smoothing).fit(scores, y, classes=(0, 1))
     assert np.isfinite([calibrator.slope_, calibrator.intercept_]).all()
     points = np.sort(np.concatenate([scores, [-1.7e308, -1.0, 0.0, 1.0, 1.7e308]]))
     found = calibrator.predict(points)

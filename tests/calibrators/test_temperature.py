@@ -49,7 +49,7 @@ def test_logits_and_probabilities_give_one_answer():
     ],
 )
 def test_where_no_temperature_is_best_an_end_is_taken_without_warnings(logits, y, at):
-    calibrator = TemperatureCalibrator(scale="logit", classes=(0, 1)).fit(logits, y)
+    calibrator = TemperatureCalibrator(scale="logit").fit(logits, y, classes=(0, 1))
     assert calibrator.temperature_ == pytest.approx(at)
     assert np.isfinite(calibrator.predict([-1e308, *logits, 1e308])).all()
 

@@ -79,7 +79,7 @@ def test_numbers_of_the_package(kind):
 def test_equals_two_isotonic_fits_with_the_point_added(rows, halves):
     scores, y = np.array(rows).T
     points = np.array(halves) / 2  # on scores, between them, and beyond all
-    found = VennAbersCalibrator(classes=(0, 1)).fit(scores, y).predict_multiprobability(points)
+    found = VennAbersCalibrator().fit(scores, y, classes=(0, 1)).predict_multiprobability(points)
     expected = [brute_force(scores.astype(float), y, point) for point in points]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
@@ -153,7 +153,7 @@ def test_the_pair_is_never_shown_as_an_interval():
 
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 def test_one_class():
-    calibrator = VennAbersCalibrator(classes=(0, 1)).fit([0.1, 0.2, 0.3], [0, 0, 0])
+    calibrator = VennAbersCalibrator().fit([0.1, 0.2, 0.3], [0, 0, 0], classes=(0, 1))
     np.testing.assert_array_equal(calibrator.predict_multiprobability([0.2, 0.9]), [[0, 1 / 3], [0, 1]])
 
 
@@ -167,7 +167,9 @@ def test_oracle_selector_is_calibrated():
         scores = rng.uniform(size=9).round(1)
         y = rng.uniform(size=9) < scores
         pair = (
-            VennAbersCalibrator(classes=(0, 1)).fit(scores[:8], y[:8].astype(int)).predict_multiprobability(scores[8:])
+            VennAbersCalibrator()
+            .fit(scores[:8], y[:8].astype(int), classes=(0, 1))
+            .predict_multiprobability(scores[8:])
         )
         chosen.append(pair[0, int(y[8])])
         outcome.append(int(y[8]))

@@ -52,8 +52,10 @@ def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(
 
 @pytest.mark.broad
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores beyond those seen
-@pytest.mark.parametrize("options", [{}, {"partition": "uniform", "score_range": (0, 2)}])
-def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(options):
+@pytest.mark.parametrize("partition", ["quantile", "uniform"])
+def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(partition):
+    made = VennBinningCalibrator(2, partition=partition)
+    given = {"classes": (0, 1), "score_range": (0, 2) if partition == "uniform" else None}
     # every sample of three rows with three score values; with an edge value seen once in the bin to its right,
     # E[Y | p_Y] was off by up to .06
     mass, rate = {0.0: 0.2, 1.0: 0.5, 2.0: 0.3}, {0.0: 0.9, 1.0: 0.2, 2.0: 0.6}
@@ -63,7 +65,7 @@ def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(op
             chance = np.prod(
                 [mass[s] * (rate[s] if label else 1 - rate[s]) for s, label in zip(scores, y, strict=True)]
             )
-            pairs = VennBinningCalibrator(2, classes=(0, 1), **options).fit(scores, y).predict_multiprobability([*mass])
+            pairs = made.fit(scores, y, **given).predict_multiprobability([*mass])
             for s, pair in zip(mass, pairs, strict=True):
                 for label, share in ((0, 1 - rate[s]), (1, rate[s])):
                     p = round(pair[label], 12)
@@ -76,7 +78,7 @@ def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(op
 
 def test_an_edge_seen_once_says_nothing_of_its_own_rate():
     scores = np.arange(9.0)
-    calibrator = VennBinningCalibrator(2, classes=(0, 1)).fit(scores, [0] * 9)
+    calibrator = VennBinningCalibrator(2).fit(scores, [0] * 9, classes=(0, 1))
     pairs = calibrator.predict_multiprobability([4.0, 4.5, 3.5])
     np.testing.assert_allclose(pairs, [[0, 1], [0, 1 / 5], [0, 1 / 5]])
 

@@ -73,8 +73,8 @@ def test_verify_tells_other_groups(visits: pd.DataFrame, calibrant: Any) -> None
 def test_settings_of_groups_reach_the_calibrator(visits: pd.DataFrame, calibrant: Any) -> None:
     settings = ("--method", "uniform", "--bins", "4", "--max-group-size", "40", "--group-target", "groups")
     answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
-    given = {"partition": "uniform", "max_group_size": 40, "group_target": "groups"}
-    expected = BinningCalibrator(4, **given).fit(visits["p"], visits["y"], groups=visits["patient"])
+    given = {"groups": visits["patient"], "max_group_size": 40, "group_target": "groups"}
+    expected = BinningCalibrator(4, partition="uniform").fit(visits["p"], visits["y"], **given)
     assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
 
 
@@ -125,7 +125,7 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     kinds = {"anchored": AnchoredCalibrator, "binning": BinningCalibrator, "scaling-binning": ScalingBinningCalibrator}
     for method, kind in kinds.items():
         answer = calibrant("fit", *plain, *given, "--method", method, "--bins", "2", "--json", "-o", f"{method}.json")
-        expected = kind(n_bins=2, weight_bound=1.0).fit(scores, labels, importance_weight=weight)
+        expected = kind(n_bins=2).fit(scores, labels, importance_weight=weight, weight_bound=1.0)
         assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon), answer.err
     assert calibrant("verify", "binning.json", "v.csv").code == 0
     assert calibrant("fit", *plain, *given, "--json").json["method"] == "anchored"

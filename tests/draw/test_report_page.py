@@ -126,7 +126,7 @@ def test_it_names_no_label_of_a_paper_and_no_empty_value(page) -> None:
 )
 def test_odd_data_can_be_shown(scores, y) -> None:
     result = audit(y, scores, classes=(0, 1))
-    calibrator = BinningCalibrator(1, classes=(0, 1)).fit(scores, y)
+    calibrator = BinningCalibrator(1).fit(scores, y, classes=(0, 1))
     histogram = Tally.from_data(Partition.fixed_width(10), scores, y)
     root = read(Report(result, calibrator, histogram=histogram).html)
     assert len(marks(chart(root, "before"))) == finest(result).size

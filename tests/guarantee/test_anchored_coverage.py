@@ -52,7 +52,7 @@ def simulate(curve):
     while True:
         broken = {}
         for world in SIMULATED:
-            model = AnchoredCalibrator(curve, n_bins=4, classes=(0, 1)).fit(*world.draw(rng, ROWS))
+            model = AnchoredCalibrator(curve, n_bins=4).fit(*world.draw(rng, ROWS), classes=(0, 1))
             found, rate, real = average_prediction(world, model)
             broken[world.name] = bool(np.any(np.abs(found - rate)[real] > model.guarantee_.radius[real] + 1e-4))
         yield broken | {"all": list(broken.values())}

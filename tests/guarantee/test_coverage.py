@@ -65,7 +65,7 @@ def simulate(
     while True:
         with limits.collect():
             fits = [
-                BinningCalibrator(n_bins=6, classes=(0, 1), random_state=rng, **design).fit(*world.draw(rng, ROWS))
+                BinningCalibrator(n_bins=6, random_state=rng, **design).fit(*world.draw(rng, ROWS), classes=(0, 1))
                 for _ in range(BATCH)
             ]
         broken: dict[tuple[str, str], list[bool]] = {}

@@ -75,10 +75,10 @@ def test_a_rate_of_rows_outside_the_limits_is_told(kind):
 
 def test_a_cap_that_is_given_is_not_warned_of_and_its_share_is_said():
     scores, y, groups = without_giants(RARE, 2000, 0.4)
-    fitted, caps = told(BinningCalibrator(1, max_group_size=1).fit, scores, y, groups=groups)
+    fitted, caps = told(BinningCalibrator(1).fit, scores, y, groups=groups, max_group_size=1)
     assert not caps
     assert "of the rows counted are above that" in fitted.guarantee_.details
-    by_group, caps = told(BinningCalibrator(1, group_target="groups").fit, scores, y, groups=groups)
+    by_group, caps = told(BinningCalibrator(1).fit, scores, y, groups=groups, group_target="groups")
     assert not caps
     assert "above that" not in by_group.guarantee_.details
 

@@ -135,7 +135,7 @@ def test_bins_cover(shared, target):
     rng, missed, seeds = np.random.default_rng(5), 0, 30
     for seed in range(seeds):
         scores, codes, groups = _sorted_world(rng, 400, shared)
-        found = BinningCalibrator(4, random_state=seed, group_target=target).fit(scores, codes, groups=groups)
+        found = BinningCalibrator(4, random_state=seed).fit(scores, codes, groups=groups, group_target=target)
         _, _, truth = _true_rates(found.partition_)
         # sizes do not depend on scores or labels, so that both targets and any size limit have one rate
         missed += not ((found.guarantee_.lower <= truth) & (found.guarantee_.upper >= truth)).all()
@@ -223,7 +223,7 @@ def test_limits_are_nearly_those_of_the_normal_law_with_the_true_design_effect(i
         groups, codes = _beta_binomial(rng, 1000, 10, icc, 0.5)
         scores, first = rng.uniform(size=1000)[groups], np.arange(0, 10_000, 10)
         bins = {"n_bins": 10, "partition": "uniform", "random_state": seed}
-        fitted = BinningCalibrator(**bins, max_group_size=10).fit(scores, codes, groups=groups)
+        fitted = BinningCalibrator(**bins).fit(scores, codes, groups=groups, max_group_size=10)
         widths.append(fitted.guarantee_.interval.radius.mean())
         alone = BinningCalibrator(**bins).fit(scores[first], codes[first])
         one_row.append(alone.guarantee_.interval.radius.mean())

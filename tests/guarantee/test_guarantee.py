@@ -125,7 +125,7 @@ def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
             segments = rng.choice(60, size=300, p=shares)
             scores = rng.uniform(size=300)
             y = rng.uniform(size=300) < scores
-            fitted = BinningCalibrator(1, classes=(False, True), **options).fit(scores, y, segments=segments)
+            fitted = BinningCalibrator(1, **options).fit(scores, y, segments=segments, classes=(False, True))
             true = shares[np.unique(segments)].sum()
             partial = fitted.guarantee_.restricted_to(1.0)
             assert partial.kept.all()
@@ -139,7 +139,7 @@ def test_mass_of_edge_values_seen_once_is_not_claimed() -> None:
     rng, values, false = np.random.default_rng(11), np.arange(300) / 300, 0
     for _ in range(40):
         scores = rng.choice(values, size=99)
-        fitted = BinningCalibrator(30, pilot=None, classes=(0, 1)).fit(scores, rng.integers(2, size=99))
+        fitted = BinningCalibrator(30, pilot=None).fit(scores, rng.integers(2, size=99), classes=(0, 1))
         true = np.mean(fitted.partition_.membership(values) >= 0)
         assert true < 0.98
         false += fitted.guarantee_.restricted_to(1.0).mass > true

@@ -84,8 +84,8 @@ def test_a_class_label_is_printed_as_it_is(label: str) -> None:
 
 def test_a_segment_name_is_printed_as_it_is() -> None:
     scores = np.linspace(0.0, 1.0, 8)
-    fitted = BinningCalibrator(n_bins=1, classes=(0, 1), segment_rule=None).fit(
-        scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2
+    fitted = BinningCalibrator(n_bins=1, segment_rule=None).fit(
+        scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2, classes=(0, 1)
     )
     assert "This says almost nothing yet: region }: (-inf, inf) holds 2 rows." in str(fitted.guarantee_)
 

@@ -36,9 +36,9 @@ def simulate(truth):
     confidence, right = truth.scores.max(axis=1), truth.rates[np.arange(top.size), top]
     while True:
         scores, y = truth.draw(rng, ROWS)
-        top_label = TopLabelCalibrator(n_bins=3, method="binning", classes=(0, 1, 2)).fit(scores, y)
+        top_label = TopLabelCalibrator(n_bins=3, method="binning").fit(scores, y, classes=(0, 1, 2))
         region = membership(top_label.calibrator_.partition_, confidence, top)
-        class_wise = ClassWiseCalibrator(n_bins=3, method="binning", classes=(0, 1, 2)).fit(scores, y)
+        class_wise = ClassWiseCalibrator(n_bins=3, method="binning").fit(scores, y, classes=(0, 1, 2))
         yield {
             "top label": not holds(top_label.guarantee_, region, truth.mass, right),
             "class-wise": not all(
@@ -62,10 +62,10 @@ def simulate_default(truth):
     confidence, right = truth.scores.max(axis=1), truth.rates[np.arange(top.size), top]
     while True:
         scores, y = truth.draw(rng, ROWS)
-        top_label = TopLabelCalibrator(n_bins=2, classes=(0, 1, 2)).fit(scores, y)
+        top_label = TopLabelCalibrator(n_bins=2).fit(scores, y, classes=(0, 1, 2))
         region = membership(top_label.calibrator_.partition_, confidence, top)
         sure = top_label.predict_confidence(truth.scores)
-        class_wise = ClassWiseCalibrator(n_bins=2, classes=(0, 1, 2)).fit(scores, y)
+        class_wise = ClassWiseCalibrator(n_bins=2).fit(scores, y, classes=(0, 1, 2))
         predicted = class_wise.predict_proba(truth.scores)
         yield {
             "top label": not averages_hold(top_label.guarantee_, region, truth.mass, right, sure),

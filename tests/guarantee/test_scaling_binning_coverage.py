@@ -29,7 +29,7 @@ def simulate(world):
     """Whether the promise was broken, for ever, one draw at a time."""
     rng = np.random.default_rng(60 + WORLDS.index(world))
     while True:
-        calibrator = ScalingBinningCalibrator(n_bins=4, classes=(0, 1), random_state=rng).fit(*world.draw(rng, ROWS))
+        calibrator = ScalingBinningCalibrator(n_bins=4, random_state=rng).fit(*world.draw(rng, ROWS), classes=(0, 1))
         promise = calibrator.guarantee_
         mass, rate = world.truth(in_score_space(calibrator))
         real = mass > 1e-9

@@ -58,19 +58,19 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
     "curve": lambda rows: AnchoredCalibrator(n_bins=4).fit(rows.scores, rows.y),
     "segments": lambda rows: BinningCalibrator(3).fit(rows.scores, rows.y, segments=rows.segments),
     "curve in segments": lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, segments=rows.segments),
-    "weights": lambda rows: BinningCalibrator(3, weight_bound=1.0).fit(
-        rows.scores, rows.y, importance_weight=rows.weights
+    "weights": lambda rows: BinningCalibrator(3).fit(
+        rows.scores, rows.y, importance_weight=rows.weights, weight_bound=1.0
     ),
     "weights without a bound": lambda rows: AnchoredCalibrator(n_bins=3).fit(
         rows.scores, rows.y, importance_weight=rows.weights
     ),
     "groups": lambda rows: BinningCalibrator(3).fit(rows.scores, rows.y, groups=rows.groups),
     "curve with groups": lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, groups=rows.groups),
-    "equal groups": lambda rows: BinningCalibrator(3, group_target="groups").fit(
-        rows.scores, rows.y, groups=rows.groups
+    "equal groups": lambda rows: BinningCalibrator(3).fit(
+        rows.scores, rows.y, groups=rows.groups, group_target="groups"
     ),
-    "weighted groups": lambda rows: AnchoredCalibrator(n_bins=3, weight_bound=1.0).fit(
-        rows.scores, rows.y, groups=rows.groups, importance_weight=rows.weights
+    "weighted groups": lambda rows: AnchoredCalibrator(n_bins=3).fit(
+        rows.scores, rows.y, groups=rows.groups, importance_weight=rows.weights, weight_bound=1.0
     ),
     "stream": lambda rows: OnlineCalibrator(Partition.fixed_width(3)).fit(rows.scores, rows.y),
     "stream of groups": lambda rows: OnlineCalibrator(Partition.fixed_width(3)).fit(
@@ -88,8 +88,8 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
     ),
     "top label": lambda rows: TopLabelCalibrator(3).fit(rows.columns, rows.classes),
     "top label with groups": lambda rows: TopLabelCalibrator(3).fit(rows.columns, rows.classes, groups=rows.groups),
-    "top label with weights": lambda rows: TopLabelCalibrator(3, weight_bound=1.0).fit(
-        rows.columns, rows.classes, importance_weight=rows.weights
+    "top label with weights": lambda rows: TopLabelCalibrator(3).fit(
+        rows.columns, rows.classes, importance_weight=rows.weights, weight_bound=1.0
     ),
     "class-wise": lambda rows: ClassWiseCalibrator(3).fit(rows.columns, rows.classes),
     "class-wise with groups": lambda rows: ClassWiseCalibrator(3).fit(rows.columns, rows.classes, groups=rows.groups),

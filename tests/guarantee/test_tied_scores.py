@@ -47,8 +47,8 @@ def broken(size: int, rates: Rates, *, sort: bool = False, weights: bool = False
             y = rng.uniform(size=N) < rate[which]
             order = np.argsort(y, kind="stable") if sort else np.arange(N)
             once = {"sample_weight": np.ones(N)} if weights else {}
-            fitted = BinningCalibrator(N_BINS, classes=(0, 1), random_state=seed).fit(
-                values[which[order]], y[order], **once
+            fitted = BinningCalibrator(N_BINS, random_state=seed).fit(
+                values[which[order]], y[order], **once, classes=(0, 1)
             )
             region, inside = fitted.partition_.assign(values), fitted.partition_.membership(values) >= 0
             held = np.bincount(region[inside], mass[inside], fitted.partition_.n_regions)

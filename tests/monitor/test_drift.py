@@ -201,7 +201,7 @@ def test_groups_and_weights_are_refused() -> None:
     with pytest.raises(InvalidValueError) as caught:
         DriftMonitor(grouped)
     assert (caught.value.parameter, caught.value.got) == ("calibrator", "groups")
-    weighted = BinningCalibrator(n_bins=3, weight_bound=2.0).fit(scores, labels, importance_weight=np.ones(600))
+    weighted = BinningCalibrator(n_bins=3).fit(scores, labels, importance_weight=np.ones(600), weight_bound=2.0)
     with pytest.raises(InvalidValueError) as caught:
         DriftMonitor(weighted)
     assert caught.value.got == "importance weights"

@@ -37,15 +37,16 @@ def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_a
     top = scores.argmax(axis=1)
     beside = {"groups": rng.integers(0, 1000, y.size), "importance_weight": rng.uniform(0.2, 2.0, y.size)}
     for sizes in ({}, {"max_group_size": 8}):
-        ours = TopLabelCalibrator(2, method="binning", weight_bound=2.0, **sizes).fit(scores, y, **beside)
-        plain = BinningCalibrator(2, weight_bound=2.0, segment_rule=[0, 1, 2], **sizes)
-        plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside)
+        ours = TopLabelCalibrator(2, method="binning").fit(scores, y, **beside, weight_bound=2.0, **sizes)
+        plain = BinningCalibrator(2, segment_rule=[0, 1, 2])
+        given = {**beside, **sizes, "weight_bound": 2.0}
+        plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **given)
         for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
             np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
             np.testing.assert_array_equal(limits.value, plain.guarantee_.value)
-    ours = TopLabelCalibrator(2, weight_bound=2.0).fit(scores, y, **beside)
-    plain = AnchoredCalibrator(n_bins=2, weight_bound=2.0, segment_rule=[0, 1, 2])
-    plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside)
+    ours = TopLabelCalibrator(2).fit(scores, y, **beside, weight_bound=2.0)
+    plain = AnchoredCalibrator(n_bins=2, segment_rule=[0, 1, 2])
+    plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside, weight_bound=2.0)
     for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
         np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
         np.testing.assert_array_equal(limits.radius, plain.guarantee_.radius)
@@ -72,7 +73,7 @@ def test_a_promise_that_says_little_is_a_warning(kind):
 @pytest.mark.parametrize("method", ["anchored", "binning"])
 def test_class_that_was_never_predicted_promises_nothing(method):
     scores, y = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50), np.array([0, 1] * 50)
-    calibrator = TopLabelCalibrator(n_bins=2, method=method, classes=(0, 1, 2)).fit(scores, y)
+    calibrator = TopLabelCalibrator(n_bins=2, method=method).fit(scores, y, classes=(0, 1, 2))
     assert calibrator.predict_confidence([[0.1, 0.1, 0.8]]).tolist() == [0.5]
     assert calibrator.predict_interval([[0.1, 0.1, 0.8]]).tolist() == [[0.0, 1.0]]
     unseen = [name.startswith("2: ") for name in calibrator.guarantee_.regions]
@@ -82,7 +83,7 @@ def test_class_that_was_never_predicted_promises_nothing(method):
 
 def test_class_with_few_rows_has_few_bins():
     scores = np.array([[0.7, 0.2, 0.1]] * 50 + [[0.1, 0.2, 0.7]] * 2)
-    calibrator = TopLabelCalibrator(n_bins=10, method="binning", classes=(0, 1, 2)).fit(scores, [0] * 50 + [2, 0])
+    calibrator = TopLabelCalibrator(n_bins=10, method="binning").fit(scores, [0] * 50 + [2, 0], classes=(0, 1, 2))
     assert calibrator.predict_confidence([[0.1, 0.2, 0.7]]).tolist() == [0.5]
 
 
@@ -139,7 +140,7 @@ def test_class_wise_probabilities_are_not_forced_to_add_up():
 )
 def test_json_round_trip_with_any_labels(kind, names):
     scores, y = data(800)
-    calibrator = kind(n_bins=3, classes=names).fit(scores, np.array(names)[y])
+    calibrator = kind(n_bins=3).fit(scores, np.array(names)[y], classes=names)
     restored = kind.from_dict(json.loads(json.dumps(calibrator.to_dict())))
     np.testing.assert_array_equal(restored.predict(scores), calibrator.predict(scores))
     np.testing.assert_array_equal(restored.predict_interval(scores), calibrator.predict_interval(scores))
@@ -184,7 +185,7 @@ def test_bad_data_are_refused(kind, change, error, message):
 def test_unknown_label_and_wrong_width_are_refused(kind):
     scores, y = data(200)
     with pytest.raises(ValueError, match="y must hold only labels of classes"):
-        kind(classes=(0, 1, 5)).fit(scores, y)
+        kind().fit(scores, y, classes=(0, 1, 5))
     with pytest.raises(ValueError, match="scores must have 3 columns; got 4"):
         kind().fit(scores, y).predict(np.ones((2, 4)))
 

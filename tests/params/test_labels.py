@@ -24,15 +24,15 @@ def texts(*odd):
     return labels.tolist()
 
 
-def fits(labels, folder, **parameters):
+def fits(labels, folder, classes=None, **parameters):
     """A fit of the labels from memory, from a table, from a file and from rows that were collected."""
     table = pa.table({"p": SCORES, "y": labels})
     pq.write_table(table, folder / "rows.parquet")
     named = {"score": "p", "label": "y", "progress": False}
-    yield lambda: BinningCalibrator(2, **parameters).fit(SCORES, labels)
+    yield lambda: BinningCalibrator(2, **parameters).fit(SCORES, labels, classes=classes)
     for source in (table, folder / "rows.parquet", pl.from_arrow(table).lazy()):
-        yield lambda source=source: BinningCalibrator(2, **parameters).fit(scored(source, **named))
-        yield lambda source=source: PlattCalibrator(**parameters).fit(scored(source, **named))
+        yield lambda source=source: BinningCalibrator(2, **parameters).fit(scored(source, **named), classes=classes)
+        yield lambda source=source: PlattCalibrator(**parameters).fit(scored(source, **named), classes=classes)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_two_spellings_of_one_class_are_not_two_classes(tmp_path) -> None:
             ValueError, match=r"hold two classes; got 'Bad' and 'bad'.*: did you mean 'bad'\? 5 rows have"
         ):
             fit()
-    named = BinningCalibrator(partition=BINS, pos_label="bad", classes=("Bad", "bad")).fit(SCORES, labels)
+    named = BinningCalibrator(partition=BINS, pos_label="bad").fit(SCORES, labels, classes=("Bad", "bad"))
     assert named.tally_.positives.sum() == ROWS - 5
 
 

@@ -209,5 +209,5 @@ def test_draws_for_one_fit_are_unrelated() -> None:
     rows = read_rows(SCORES, LABELS).collect()
     purposes = ("kept by weight", "order of bets", "rounded weights", "set aside", "blocks of groups")
     assert len({rows.random_source(0, purpose).key for purpose in purposes}) == len(purposes)
-    weighted = AnchoredCalibrator(n_bins=2, weight_bound=1.0).fit(SCORES, LABELS, importance_weight=SCORES)
+    weighted = AnchoredCalibrator(n_bins=2).fit(SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0)
     assert weighted.guarantee_.is_proved

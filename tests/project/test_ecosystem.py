@@ -135,7 +135,8 @@ def test_one_split_is_a_hold_out_whose_guarantee_is_proved(cv) -> None:
 
 def test_groups_stay_together() -> None:
     groups = np.arange(1200) // 40
-    fixed = BinningCalibrator(4, partition="uniform", max_group_size=40)  # counts all groups it is given
+    fixed = BinningCalibrator(4, partition="uniform")
+    together = {"groups": groups, "max_group_size": 40}  # all groups that are given are counted
     seen = []
 
     class Recorder(LogisticRegression):
@@ -144,30 +145,40 @@ def test_groups_stay_together() -> None:
             return super().fit(X, y)
 
     rows = np.column_stack([np.arange(1200), X])
-    model = CalibratedClassifier(Recorder(max_iter=5000), fixed, cv=GroupKFold(3)).fit(rows, Y, groups=groups)
+    model = CalibratedClassifier(Recorder(max_iter=5000), fixed, cv=GroupKFold(3)).fit(
+        rows, Y, groups=groups, max_group_size=40
+    )
     assert model.calibrator_.tally_.n_rows == 1200
     assert [len(one) for one in seen] == [20, 20, 20, 30]  # the last is fitted on all
     for cv, sizes in ((None, [22]), (3, [20, 20, 20, 30])):  # a quarter of 30 groups is 8
         seen.clear()
-        model = CalibratedClassifier(Recorder(max_iter=5000), fixed, cv=cv).fit(rows, Y, groups=groups)
+        model = CalibratedClassifier(Recorder(max_iter=5000), fixed, cv=cv).fit(
+            rows, Y, groups=groups, max_group_size=40
+        )
         assert [len(one) for one in seen] == sizes
     shuffled = np.random.default_rng(0).permutation(1200)
     names = [f"customer {group}" for group in groups]
     first, second = (
-        CalibratedClassifier(LogisticRegression(), fixed).fit(X[order], Y[order], groups=[names[row] for row in order])
+        CalibratedClassifier(LogisticRegression(), fixed).fit(
+            X[order], Y[order], groups=[names[row] for row in order], max_group_size=40
+        )
         for order in (np.arange(1200), shuffled)
     )
     assert repr(first.calibrator_.tally_) == repr(second.calibrator_.tally_)  # the same groups, in any order of rows
-    numbered = CalibratedClassifier(LogisticRegression(), fixed, calibration_size=4).fit(X, Y, groups=groups)
+    numbered = CalibratedClassifier(LogisticRegression(), fixed, calibration_size=4).fit(
+        X, Y, groups=groups, max_group_size=40
+    )
     assert numbered.calibrator_.tally_.n_rows == 4 * 40
     for cv, rule in (
         ([(np.arange(630), np.arange(630, 1200))], "cv must keep groups whole"),
         (31, "cv must be at most the number of groups; got 31"),
     ):
         with pytest.raises(ValueError, match=rule):
-            CalibratedClassifier(LogisticRegression(), fixed, cv=cv).fit(X, Y, groups=groups)
+            CalibratedClassifier(LogisticRegression(), fixed, cv=cv).fit(X, Y, **together)
     with pytest.raises(ValueError, match="calibration_size must leave rows to train on; got 30 of n_groups=30"):
-        CalibratedClassifier(LogisticRegression(), fixed, calibration_size=30).fit(X, Y, groups=groups)
+        CalibratedClassifier(LogisticRegression(), fixed, calibration_size=30).fit(
+            X, Y, groups=groups, max_group_size=40
+        )
     with pytest.raises(ValueError, match="groups must have one entry"):
         CalibratedClassifier(LogisticRegression(), fixed).fit(X, Y, groups=groups[1:])
 

@@ -128,7 +128,7 @@ def test_classifier_scores_the_target_rows():
 def test_one_class_and_the_positive_column_are_handled():
     rng = np.random.default_rng(6)
     scores, y = draw(rng, 500, 0.2)
-    none = LabelShiftCalibrator(n_bins=2, target_prior=0.5, classes=(0, 1)).fit(scores, 0 * y)
+    none = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, 0 * y, classes=(0, 1))
     assert (none.guarantee_.lower == 0.0).all()
     assert (none.guarantee_.upper == 1.0).all()  # the share of positives may be arbitrarily small, and so their odds
     p = 1 / (1 + np.exp(-scores))
@@ -341,8 +341,8 @@ def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, prio
         if sum(counts) <= n:
             samples.append([*counts, n - sum(counts)])
             rows = {"scores": np.repeat([0.2, 0.7, 0.2, 0.7], samples[-1]), "y": np.repeat([0, 0, 1, 1], samples[-1])}
-            model = LabelShiftCalibrator(2, partition="uniform", confidence_level=0.6, classes=(0, 1), **options)
-            found = model.fit(**rows).guarantee_
+            model = LabelShiftCalibrator(2, partition="uniform", confidence_level=0.6, **options)
+            found = model.fit(**rows, classes=(0, 1)).guarantee_
             limits.append([found.lower, found.upper])
     samples, limits = np.array(samples), np.array(limits)
     ways = gammaln(n + 1) - gammaln(samples + 1).sum(axis=1)

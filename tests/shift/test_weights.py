@@ -60,8 +60,8 @@ def test_weighted_bins_cover_the_rates_of_the_population_and_unweighted_bins_do_
     draws, held, plain_held, radius = 200, 0, 0, []
     for _ in range(draws):
         scores, y, weights = survey(rng, 1200)
-        found = BinningCalibrator(partition=BINS, weight_bound=1.0, random_state=rng).fit(
-            scores, y, importance_weight=weights
+        found = BinningCalibrator(partition=BINS, random_state=rng).fit(
+            scores, y, importance_weight=weights, weight_bound=1.0
         )
         guarantee = found.guarantee_
         held += bool(np.all((guarantee.lower <= TRUTH) & (guarantee.upper >= TRUTH)))
@@ -82,8 +82,8 @@ def test_the_average_of_a_weighted_curve_is_as_near_to_the_rate_of_the_populatio
     draws, held, epsilon = 150, 0, []
     for _ in range(draws):
         scores, y, weights = survey(rng, 1000)
-        found = AnchoredCalibrator("isotonic", n_bins=3, weight_bound=1.0, random_state=rng)
-        guarantee = found.fit(scores, y, importance_weight=weights).guarantee_
+        found = AnchoredCalibrator("isotonic", n_bins=3, random_state=rng)
+        guarantee = found.fit(scores, y, importance_weight=weights, weight_bound=1.0).guarantee_
         region = found.partition_.regions_of(found.partition_.prepare(GRID))
         error = np.bincount(region, found.predict(GRID) - GRID**2) / np.bincount(region)
         held += bool(np.all(np.abs(error) <= guarantee.radius + 1e-3))
@@ -94,7 +94,7 @@ def test_the_average_of_a_weighted_curve_is_as_near_to_the_rate_of_the_populatio
 
 def test_the_interval_is_that_of_the_covariate_shift_calibrator():
     scores, y, weights = survey(np.random.default_rng(1), 2000)
-    one = BinningCalibrator(5, weight_bound=1.0, value="mean").fit(scores, y, importance_weight=weights)
+    one = BinningCalibrator(5, value="mean").fit(scores, y, importance_weight=weights, weight_bound=1.0)
     other = ShiftCalibrator(n_bins=5, weight_bound=1.0).fit(scores, y, importance_weight=weights)
     for name in ("value", "lower", "upper", "counts"):
         np.testing.assert_allclose(getattr(one.guarantee_, name), getattr(other.guarantee_, name), rtol=1e-14)
@@ -107,7 +107,7 @@ def test_the_interval_is_that_of_the_covariate_shift_calibrator():
 @pytest.mark.parametrize("value", ["jeffreys", "mean", "monotone"])
 def test_equal_weights_predict_what_rows_without_weights_do(value):
     scores, y, _ = survey(np.random.default_rng(2), 2000)
-    weighted = BinningCalibrator(5, weight_bound=3.0, value=value).fit(scores, y, importance_weight=np.full(2000, 3.0))
+    weighted = BinningCalibrator(5, value=value).fit(scores, y, importance_weight=np.full(2000, 3.0), weight_bound=3.0)
     plain = BinningCalibrator(5, value=value).fit(scores, y)
     np.testing.assert_allclose(weighted.predict(scores), plain.predict(scores), rtol=1e-12)
 
@@ -115,7 +115,7 @@ def test_equal_weights_predict_what_rows_without_weights_do(value):
 @pytest.mark.broad
 def test_equal_weights_anchor_nearly_the_same_curve():
     scores, y, _ = survey(np.random.default_rng(2), 2000)
-    weighted = AnchoredCalibrator(n_bins=4, weight_bound=3.0).fit(scores, y, importance_weight=np.full(2000, 3.0))
+    weighted = AnchoredCalibrator(n_bins=4).fit(scores, y, importance_weight=np.full(2000, 3.0), weight_bound=3.0)
     plain = AnchoredCalibrator(n_bins=4, pilot=None).fit(scores, y)  # weighted rows have no pilot rows either
     assert weighted.curve_ == plain.curve_
     assert np.abs(weighted.predict(scores) - plain.predict(scores)).max() < 0.02
@@ -128,7 +128,7 @@ def test_equal_weights_anchor_nearly_the_same_curve():
 def test_no_bound_no_proof():
     scores, y, weights = survey(np.random.default_rng(3), 500)
     open_ended = BinningCalibrator(3).fit(scores, y, importance_weight=weights).guarantee_
-    bounded = BinningCalibrator(3, weight_bound=1.0).fit(scores, y, importance_weight=weights).guarantee_
+    bounded = BinningCalibrator(3).fit(scores, y, importance_weight=weights, weight_bound=1.0).guarantee_
     assert bounded.is_proved
     assert not open_ended.is_proved
     assert "weight_bound" in open_ended.caveat
@@ -137,7 +137,7 @@ def test_no_bound_no_proof():
 @pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator, ScalingBinningCalibrator])
 def test_a_saved_calibrator_answers_the_same_and_its_limits_are_checked(kind):
     scores, y, weights = survey(np.random.default_rng(4), 800)
-    fitted = kind(n_bins=2, weight_bound=1.0).fit(scores, y, importance_weight=weights)
+    fitted = kind(n_bins=2).fit(scores, y, importance_weight=weights, weight_bound=1.0)
     assert fitted.guarantee_.is_proved
     assert fitted.guarantee_.statement.population is Population.WEIGHTED
     state = json.loads(json.dumps(fitted.to_dict()))
@@ -154,8 +154,8 @@ def test_scored_data_with_weights_give_the_same():
     scores, y, weights = survey(np.random.default_rng(5), 800)
     frame = pd.DataFrame({"p": scores, "y": y, "w": weights})
     data = scored(frame, score="p", label="y", weight="w")
-    one = BinningCalibrator(4, weight_bound=1.0).fit(data)
-    other = BinningCalibrator(4, weight_bound=1.0).fit(scores, y, importance_weight=weights)
+    one = BinningCalibrator(4).fit(data, weight_bound=1.0)
+    other = BinningCalibrator(4).fit(scores, y, importance_weight=weights, weight_bound=1.0)
     np.testing.assert_array_equal(one.predict_interval(scores), other.predict_interval(scores))
 
 
@@ -167,7 +167,7 @@ def test_a_weight_above_the_bound_is_noticed_in_every_row(interval):
         weights = np.ones(400)
         weights[row] = 2.0
         with pytest.raises(InvalidValueError, match="weight_bound"):
-            BinningCalibrator(4, weight_bound=1.5).fit(scores, y, importance_weight=weights)
+            BinningCalibrator(4).fit(scores, y, importance_weight=weights, weight_bound=1.5)
         table = pa.table({"p": scores, "y": y, "w": weights})
         with pytest.raises(InvalidValueError, match="weight_bound"):
             ShiftCalibrator(n_bins=4, weight_bound=1.5, interval=interval).fit(
@@ -228,8 +228,8 @@ def test_a_column_of_weights_is_refused_where_it_would_be_ignored(kind):
 
 def test_a_classifier_passes_weights_to_its_calibrator():
     scores, y, weights = survey(np.random.default_rng(13), 2000)
-    calibrator = BinningCalibrator(3, weight_bound=1.0)
-    fitted = CalibratedClassifier(LogisticRegression(), calibrator).fit(scores[:, None], y, importance_weight=weights)
+    model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(3))
+    fitted = model.fit(scores[:, None], y, importance_weight=weights, weight_bound=1.0)
     assert fitted.guarantee_.is_proved
     assert fitted.guarantee_.statement.population is Population.WEIGHTED
 

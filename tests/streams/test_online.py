@@ -188,9 +188,10 @@ def test_a_stream_that_eight_threads_update_keeps_every_row() -> None:
 
 
 def test_batches_of_scored_data_keep_the_classes_they_are_given_or_are_zeros_and_ones() -> None:
-    def fitted(labels, **options):
+    def fitted(labels, classes=None, **options):
         table = pd.DataFrame({"p": [0.2, 0.7], "y": labels})
-        return OnlineCalibrator(Partition.fixed_width(2), **options).partial_fit(scored(table, score="p", label="y"))
+        online = OnlineCalibrator(Partition.fixed_width(2), **options)
+        return online.partial_fit(scored(table, score="p", label="y"), classes=classes)
 
     zeros = fitted([0, 0])
     assert (zeros.classes_.tolist(), zeros.tally_.positives.tolist()) == ([0, 1], [0, 0])

@@ -168,10 +168,10 @@ for _method in SHIFT_METHODS:
 for _sequence in sequences.SEQUENCES:
 
     def of_sequence(sequence: str = _sequence) -> Any:
-        stream = OnlineCalibrator(Partition.fixed_width(4), sequence=sequence, classes=(0, 1))
+        stream = OnlineCalibrator(Partition.fixed_width(4), sequence=sequence)
         seen = []
         for part in np.array_split(np.arange(600), 4):
-            stream.partial_fit(SMOOTH.scores[part], SMOOTH.y[part])
+            stream.partial_fit(SMOOTH.scores[part], SMOOTH.y[part], classes=(0, 1))
             seen += of_calibrator(stream)
         return seen
 

@@ -27,7 +27,9 @@ COUNTS = Tally.from_counts([10, 10], [1, 9], partition=HALVES)
 
 
 def fit(scores=S, y=Y, segments=None, sample_weight=None, **parameters):
-    return BinningCalibrator(**{**OWN, **parameters}).fit(scores, y, segments=segments, sample_weight=sample_weight)
+    stated = {name: parameters.pop(name) for name in ("classes", "score_range") if name in parameters}
+    beside = {"segments": segments, "sample_weight": sample_weight, **stated}
+    return BinningCalibrator(**{**OWN, **parameters}).fit(scores, y, **beside)
 
 
 def classify(X=X, y=Y, estimator=None, calibrator=None, **parameters):

@@ -128,8 +128,6 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         random numbers of its own. Pass `keys` when predicting, and a row gets the same set each time.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them. A label that was never seen is in every set.
     random_state : int, Generator, RandomState or None, default=0
         Where `randomized`, the seed of the random numbers, which depend on the calibration rows too. Without `keys`,
         they come from one generator that starts at `fit` and moves on with every call, so that rows predicted one by
@@ -186,10 +184,16 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     center: float = 0.5
     randomized: bool = False
     pos_label: Hashable = None
-    classes: "ArrayLike | None" = None
     random_state: "Seed" = 0
 
-    def fit(self, scores: ArrayLike | Sample, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        scores: ArrayLike | Sample,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
         """Rank the nonconformity scores of the calibration rows.
 
         Parameters
@@ -202,6 +206,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         groups : array-like of shape (n,), optional
             Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
             others are not used: the promise is then about a row drawn at random from a new group.
+        classes : pair of labels, optional
+            Both labels, needed where the data may have only one of them.
 
         Returns
         -------
@@ -209,7 +215,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         """
         self._check_parameters()
         check_no_weights(scores, None, "rows of different weights are not exchangeable")
-        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, groups=groups)
+        data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, groups=groups)
         rows = one_row_each(data, self.random_state).collect()
         per_code = [np.sort(self._nonconformity(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":

@@ -35,8 +35,6 @@ class BetaCalibrator(CurveCalibrator):
         Platt scaling of the logit. The midpoint is tied to c by c = b ln(1 - m) - a ln m.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------

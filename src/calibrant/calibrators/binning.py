@@ -10,6 +10,7 @@ from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import RegionParameters
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, InvalidValueError
@@ -51,8 +52,8 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         value, so it grows by as much as that lies away from a bin's own.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
         "quantile" cuts bins of equal mass, takes any finite scores, and is open-ended. "uniform" cuts bins of equal
-        width over `score_range` and raises an error for scores outside it. Or a partition fixed beforehand, in place
-        of `n_bins`.
+        width over (0, 1), or the `score_range` that `fit` is given, and raises an error for scores outside it. Or a
+        partition fixed beforehand, in place of `n_bins`.
     pilot : "auto", None, float or int, default="auto"
         For quantile bins: the pilot rows, which are not counted, and where the edges come from. "auto" looks at a few
         rows, drawn at random. If no two of them have the same score, the edges are order statistics of the other rows,
@@ -61,11 +62,6 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         takes order statistics of all rows in any case; a tied one becomes a region of its own, so use it for scores
         without ties (see `Partition.uniform_mass`). A fraction, or a number, of rows drawn at random only cut the
         edges. With `groups`, "auto", a fraction or a number draws whole groups, which only cut the edges.
-    score_range : (float, float), default=None
-        Range of fixed-width bins; None is (0, 1).
-    weight_bound : float or None, default=None
-        For `importance_weight`: a number that no weight can exceed. None takes the largest weight seen, and then
-        nothing is proved.
     segment_rule : "auto", None, int or list, default="auto"
         With segments: which have regions of their own. All others, and those not seen in `fit`, share the regions of
         one segment, "other". A number of rows: segments with at least about as many. They are chosen by pilot rows,
@@ -74,16 +70,6 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         None: every segment. A list: the segments that it names.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
-    max_group_size : int or None, default=None
-        With `groups`: a group counts as at most this many rows in a bin. None takes the largest number of rows that a
-        group set aside has in a bin, and sets at least a tenth of the groups aside. The largest among the counted
-        groups would not do: it misses rare giants. `GroupCapWarning` says so if the rate among all rows, where large
-        groups count in full, lies outside the limits of some bin.
-    group_target : {"rows", "groups"}, default="rows"
-        With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random group, where every group
-        counts the same, whatever its number of rows.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the pilot rows and of the order of weighted rows. The same rows in the same order give the
         same draw wherever they are; None draws afresh.
@@ -136,12 +122,12 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     0.042
     """
 
-    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
-        plain = all(extra is None for extra in beside.values())
+    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, stated: Stated, **beside: ArrayLike | None) -> Self:
+        plain = all(extra is None for name, extra in beside.items() if name != "classes")
         if plain and (on_device := rows_on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
-                return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
-        return super()._fit(scores, y, **beside)
+                return self._fit_rows(on_device.with_classes(beside["classes"], self.pos_label), stated)
+        return super()._fit(scores, y, stated, **beside)
 
     def fit_binned(self, binned: Binned) -> None:
         """Derive the guarantee from rows whose regions are cut and counted already."""
@@ -149,7 +135,16 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         self.score_range_seen_ = binned.reach.seen
 
     @classmethod
-    def from_tally(cls, partition: Partition, tally: Tally, *, classes: ArrayLike = (0, 1), **parameters: Any) -> Self:
+    def from_tally(
+        cls,
+        partition: Partition,
+        tally: Tally,
+        *,
+        classes: ArrayLike = (0, 1),
+        max_group_size: int | None = None,
+        group_target: str = "rows",
+        **parameters: Any,
+    ) -> Self:
         """Make a fitted calibrator from a partition and a tally: of merged tallies, or of counts taken elsewhere.
 
         >>> from calibrant import BinningCalibrator, Partition, Tally
@@ -158,29 +153,31 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         >>> BinningCalibrator.from_tally(bins, tally, confidence_level=0.95).predict([0.2, 0.7])
         array([0.1003996, 0.7997003])
         """
-        calibrator = cls(partition=partition, classes=classes, **parameters)
+        calibrator = cls(partition=partition, **parameters)
         calibrator._check_parameters()
+        stated = Stated(max_group_size=max_group_size, group_target=group_target)
         check_tally(partition, tally)
         if tally.weights is not None:
             advice = "use ShiftCalibrator.from_tally, whose interval needs sums of weights only"
             raise InvalidValueError("tally", "have no importance weights", got="weights", advice=advice)
         design = None
         if tally.groups is not None:
-            if calibrator.max_group_size is None and calibrator.group_target == "rows":
+            if max_group_size is None and group_target == "rows":
                 rule = "be given with a tally of groups, because the counted groups do not bound the size of new ones"
                 raise InvalidValueError("max_group_size", rule, got="None")
-            design = GroupDesign(calibrator.max_group_size or 1, calibrator.group_target)
-        proof = Proof(partition, tally, calibrator._exact_interval, calibrator.confidence_level, design)
+            design = GroupDesign(max_group_size or 1, group_target)
+        proof = Proof(partition, tally, calibrator._exact_interval, calibrator.confidence_level, design, stated=stated)
         calibrator._conclude(proof, name_classes(classes, calibrator.pos_label))
         return calibrator
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
-        self._conclude(Proof.read(state, self), classes, RowFacts.from_dict(state))
+        self._conclude(Proof.read(state, self, self.stated_), classes, RowFacts.from_dict(state))
 
     def _conclude(self, proof: Proof, classes: Classes, facts: RowFacts | None = None) -> None:
         """Derive the guarantee, and set everything that was learned at once."""
         partition, tally, limits = proof.partition, proof.tally, proof.rates()
         value = region_values(self.value, partition, tally, limits, proof.telling)
         self.proof_ = proof
+        self.stated_ = proof.stated
         self._set_fitted(partition, tally, proof.guarantee(self, limits, value, classes.positive), classes, facts)

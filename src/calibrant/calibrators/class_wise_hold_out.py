@@ -66,7 +66,7 @@ class ClassWiseHoldOut:
         level = 1.0 - error_budget(confidence_level) / classes.size
         fitted = []
         for column, label in enumerate(classes.tolist()):
-            calibrator = HoldOutCalibrator(confidence_level=level, moves=False, classes=(False, True))
+            calibrator = HoldOutCalibrator(confidence_level=level, moves=False)
             calibrator.fit(
                 probabilities[:, column],
                 labels == label,
@@ -75,6 +75,7 @@ class ClassWiseHoldOut:
                 groups=groups,
                 pilot_groups=pilot.groups,
                 order=order,
+                classes=(False, True),
             )
             fitted.append(calibrator)
         named = zip(classes.tolist(), fitted, strict=True)

@@ -48,8 +48,6 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         The loss whose largest regret is made small.
     pos_label : object, default=None
         The positive class.
-    classes : pair of labels, default=None
-        Both labels.
 
     Attributes
     ----------
@@ -86,9 +84,15 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
     loss: str = "log"
     pos_label: Hashable = None
-    classes: "ArrayLike | None" = None
 
-    def fit(self, scores: ArrayLike | Sample, y: ArrayLike | None = None, *, folds: ArrayLike) -> Self:
+    def fit(
+        self,
+        scores: ArrayLike | Sample,
+        y: ArrayLike | None = None,
+        *,
+        folds: ArrayLike,
+        classes: ArrayLike | None = None,
+    ) -> Self:
         """Fit one Venn-Abers calibrator on each fold's rows.
 
         Parameters
@@ -99,6 +103,8 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
             Labels of two classes.
         folds : array-like of shape (n,)
             The fold of each row; sorted, they are the columns that `predict` takes.
+        classes : pair of labels, optional
+            Both labels, needed where the data may have only one of them.
 
         Returns
         -------
@@ -106,7 +112,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, None, "rows of different weights are not exchangeable")
-        data = self._read(scores, y)
+        data = self._read(scores, y, classes=classes)
         rows = data.collect()
         _, fold = segment_kinds(folds)
         if len(fold) != len(rows):
@@ -124,7 +130,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         if not folds:
             raise InvalidValueError("folds", "be at least one fitted VennAbersCalibrator", got="none")
         first = folds[0]
-        merged = cls(loss=first.loss, pos_label=first.pos_label, classes=first.classes)
+        merged = cls(loss=first.loss, pos_label=first.pos_label)
         merged._set_folds(tuple(folds), Classes(first.classes_, first.positive_index_))
         return merged
 

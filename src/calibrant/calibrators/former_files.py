@@ -6,6 +6,9 @@ from typing import Any
 _RENAMED = {"split": "pilot", "strategy": "partition"}
 """From a parameter's name in older files to its name now. `min_rows` and `keep_segments` are one, `segment_rule`."""
 
+_STATED = {"weight_bound": None, "max_group_size": None, "group_target": "rows", "score_range": None}
+"""Parameters that are arguments of `fit` now, kept as what was stated; and what is usual."""
+
 _WITH_SEGMENTS = ("AnchoredCalibrator", "BinningCalibrator", "LabelShiftCalibrator", "ShiftCalibrator")
 
 
@@ -20,8 +23,26 @@ def current_form(saved: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: current_form(part) if isinstance(part, Mapping) else part for name, part in saved.items()}
     parameters = found.get("parameters")
     if isinstance(parameters, dict) and "strategy" in parameters:
-        found["parameters"] = _current_names(parameters, str(found.get("type")))
+        kind = str(found.get("type"))
+        kept = ("weight_bound",) if kind == "ShiftCalibrator" else ()
+        moved = {name: value for name, value in parameters.items() if name in _STATED and name not in kept}
+        rest = {name: value for name, value in parameters.items() if name not in moved}
+        found["parameters"] = _current_names(rest, kind)
+        found |= _told(moved)
     return found
+
+
+def current_columns(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """What a multiclass calibrator wrote, in an earlier release or in this one, by the names of today."""
+    parameters = dict(saved["parameters"])
+    moved = {name: parameters.pop(name) for name in _STATED if name in parameters}
+    return {**saved, "parameters": parameters, **_told(moved)}
+
+
+def _told(moved: Mapping[str, Any]) -> dict[str, Any]:
+    """What was stated, where it is not usual."""
+    told = {name: value for name, value in moved.items() if value != _STATED[name]}
+    return {"stated": told} if told else {}
 
 
 def _current_names(parameters: Mapping[str, Any], kind: str) -> dict[str, Any]:

@@ -66,8 +66,6 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         to 1.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the order in which rows are bet on.
     n_jobs : int or None, default=None
@@ -107,7 +105,6 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     confidence_level: float = 0.9
     moves: bool = True
     pos_label: Hashable = None
-    classes: "ArrayLike | None" = None
     random_state: "Seed" = 0
     n_jobs: int | None = None
 
@@ -121,6 +118,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         groups: ArrayLike | None = None,
         pilot_groups: ArrayLike | None = None,
         order: IndexArray | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Count the labels of each region, and derive the guarantee.
 
@@ -137,14 +135,16 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         order : int array of shape (n,), optional
             A random order of the rows, or of the groups by their sorted names, in which they are bet on. It must be
             independent of probabilities and labels. By default `random_state` draws it for these rows.
+        classes : pair of labels, optional
+            Both labels, needed where the data may have only one of them.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        data = self._probabilities(scores, y, groups)
-        pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups)
+        data = self._probabilities(scores, y, groups, classes)
+        pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups, classes)
         rows, others = _rows(data), _rows(pilot)
         if self.n_bins == "auto":
             n_bins = proving_regions(rows.n_units, float(others.codes.mean()))
@@ -162,7 +162,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
             fingerprint = fingerprint_of(rows.scores, labels=rows.codes)
             order = RandomSource.of(self.random_state, "bets", rows=fingerprint).order(rows.n_units)
         found = held_out_limits(rows, partition, order, guess, for_rates, cap)
-        tally, classes = data.without_groups().tally(partition)
+        tally, known = data.without_groups().tally(partition)
         knots = np.concatenate([[0.0], partition.edges, [1.0]])
         usual = np.clip(np.quantile(others.scores, _MOST_ROWS), _LEAST, 1.0 - _LEAST)
         moved = Moved.nowhere(knots)
@@ -172,13 +172,15 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         facts = None
         if groups is not None:
             facts = _group_facts(rows, partition.regions_of(rows.scores), tally, found, cap, others.n_units)
-        self._set_limits(partition, tally, limits, moved, classes, facts)
+        self._set_limits(partition, tally, limits, moved, known, facts)
         self._warn_if_weak()
         warn_of_cap(self, self.guarantee_)
         return self
 
-    def _probabilities(self, scores: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> MemoryRows:
-        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, groups=groups).collect()
+    def _probabilities(
+        self, scores: ArrayLike, y: ArrayLike, groups: ArrayLike | None, classes: ArrayLike | None
+    ) -> MemoryRows:
+        data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, groups=groups).collect()
         check_in_range(data.scores, 0.0, 1.0)
         return data
 

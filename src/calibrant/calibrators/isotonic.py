@@ -44,8 +44,6 @@ class IsotonicCalibrator(CurveCalibrator):
     ----------
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------

@@ -15,9 +15,9 @@ from calibrant.calibrators.regions.parameters import (
     BinParameters,
     LabelParameters,
     ValueParameters,
-    WeightAndGroupParameters,
 )
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_everywhere
@@ -38,9 +38,7 @@ _ASSUMED = "the base map was fitted on a random part of the rows, which counts i
 
 
 @dataclass(eq=False, repr=False)
-class ScalingBinningCalibrator(
-    LabelParameters, ValueParameters, BinParameters, WeightAndGroupParameters, RegionCalibrator
-):
+class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, RegionCalibrator):
     """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least
@@ -62,12 +60,10 @@ class ScalingBinningCalibrator(
         Fraction or number of rows, drawn at random, that fit the base map only.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
         Bins of equal mass of the base map's output, of equal width over (0, 1), or bins fixed beforehand.
-    confidence_level, interval, value, weight_bound, max_group_size, group_target
+    confidence_level, interval, value
         As in `BinningCalibrator`.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
     random_state : int, Generator, RandomState or None, default=0
         Draws the pilot rows. None draws afresh each time.
     n_jobs : int or None, default=None
@@ -132,6 +128,10 @@ class ScalingBinningCalibrator(
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        weight_bound: float | None = None,
+        max_group_size: int | None = None,
+        group_target: str = "rows",
     ) -> Self:
         """Fit the base map on a random part of the rows, cut and count bins of its output on the others.
 
@@ -145,9 +145,11 @@ class ScalingBinningCalibrator(
         sample_weight : None
             Must be None: nothing says which copies of a row fit the map and which are counted.
         importance_weight : array-like of shape (n,), optional
-            As in `BinningCalibrator.fit`, for the map and for the bins; set `weight_bound` too.
+            As in `BinningCalibrator.fit`, for the map and for the bins; give `weight_bound` too.
         groups : array-like of shape (n,), optional
             As in `BinningCalibrator.fit`. `pilot` then draws whole groups.
+        classes, weight_bound, max_group_size, group_target
+            As in `BinningCalibrator.fit`.
 
         Returns
         -------
@@ -157,20 +159,23 @@ class ScalingBinningCalibrator(
         if sample_weight is not None:
             rule = ("be None with ", Setting("pilot"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
-        rows = self._read(scores, y, importance_weight=importance_weight, groups=groups).collect()
+        bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+        stated = Stated(group_target=group_target, **bounds)
+        beside = {"classes": classes, "importance_weight": importance_weight, "groups": groups}
+        rows = self._read(scores, y, **beside).collect()
         fits = rows.chosen(rows.draw(self.pilot, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
             got = f"{self.pilot!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
             raise InvalidValueError("pilot", "leave rows both to fit the base map and to count", got=got)
         to_fit, to_count = rows.take(fits), rows.take(~fits)
-        base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
+        base = clone(PlattCalibrator() if self.base is None else self.base).set_params(pos_label=1)
         if rows.weights is not None:
-            checked_bound(rows.weights, self.weight_bound)
+            checked_bound(rows.weights, stated.weight_bound)
         weighted = {} if rows.weights is None else {"importance_weight": to_fit.weights}
-        base.fit(to_fit.scores, to_fit.codes, **weighted)
+        base.fit(to_fit.scores, to_fit.codes, classes=(0, 1), **weighted)
         base.score_range_seen_ = None  # the range of all rows is kept instead
         mapped = replace(to_count, scores=as_scores(base.predict(to_count.scores)), known=CODED)
-        binned = self._binning()._fit_rows(mapped)
+        binned = self._binning()._fit_rows(mapped, stated)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
         self.score_range_seen_ = Reach.of(rows.scores).seen
@@ -179,13 +184,14 @@ class ScalingBinningCalibrator(
 
     def _binning(self) -> BinningCalibrator:
         """Bins of the base map's output, where classes are coded as 0 and 1."""
-        left_out = ("base", "pilot", "pos_label", "classes", "random_state")
+        left_out = ("base", "pilot", "pos_label", "random_state")
         own = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
-        return BinningCalibrator(**own, classes=(0, 1))
+        return BinningCalibrator(**own)
 
     def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
         guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
         self.base_, self.proof_ = base, binned.proof_
+        self.stated_ = binned.stated_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     @in_own_library
@@ -219,6 +225,7 @@ class ScalingBinningCalibrator(
         self._check_parameters()
         check_state(state, ("base", "partition", "tally"))
         binned = self._binning()
+        binned.stated_ = self.stated_
         binned._restore(state, CODED)
         if binned.partition_.has_segments:
             raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)

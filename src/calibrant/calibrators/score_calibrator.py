@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.former_files import current_form
+from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
 from calibrant.calibrators.tables.table import StepFunction, Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = "calibrant.calibrator/1"
 _MADE_BY_OTHERS = {"HoldOutCalibrator": "calibrant.calibrators.hold_out"}  # not public, but saved and read
-_NOT_SAVED = ("classes", "n_jobs", "random_state", "ratio")
+_NOT_SAVED = ("n_jobs", "random_state", "ratio")
 
 
 class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
@@ -54,12 +55,13 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     merges_folds: ClassVar[bool] = False
     """Whether one is fitted on the rows of each fold, and their predictions are merged."""
 
-    classes: ArrayLike | None
     pos_label: Hashable
     guarantee_: Guarantee | NoGuarantee
     classes_: NDArray[Any]
     score_range_seen_: Limits | None = None
     """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
+    stated_: Stated = NOTHING_STATED
+    """What `fit` was told of the data."""
     positive_index_: Literal[0, 1]
     """The place of the positive class in `classes_`."""
 
@@ -79,9 +81,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         """Check what `fit` was given."""
         partition = getattr(self, "_given_partition", None)
         threads = thread_count(getattr(self, "n_jobs", None))
-        return read_rows(
-            scores, y, classes=self.classes, pos_label=self.pos_label, partition=partition, threads=threads, **beside
-        )
+        return read_rows(scores, y, pos_label=self.pos_label, partition=partition, threads=threads, **beside)
 
     def _set_classes(self, classes: Classes) -> None:
         self.classes_ = classes.labels
@@ -186,6 +186,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             **_description(self),
             "classes": self.classes_.tolist(),
             "positive_index": self.positive_index_,
+            **({"stated": told} if (told := self.stated_.to_dict()) else {}),
             "state": self._state(),
             **({} if self.score_range_seen_ is None else {"score_range_seen": list(self.score_range_seen_)}),
         }
@@ -205,6 +206,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         if pos_label is not None and pos_label != classes.positive:
             raise InvalidValueError("pos_label", f"be None or {classes.positive!r}", got=shown(pos_label))
         check_state(state["state"])
+        calibrator.stated_ = Stated.from_dict(state.get("stated", {}))
         calibrator._restore(state["state"], classes)
         if "score_range_seen" in state:
             low, high = read_numbers(state["score_range_seen"], "score_range_seen", size=2).tolist()

@@ -35,8 +35,6 @@ class TemperatureCalibrator(CurveCalibrator):
         infinite; those outside [0, 1] raise. Logits may be any real numbers.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------

@@ -56,8 +56,6 @@ class VennAbersCalibrator(CurveCalibrator):
         log loss or in Brier score.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
@@ -112,6 +110,7 @@ class VennAbersCalibrator(CurveCalibrator):
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Fit both steps; arguments as in `PlattCalibrator.fit`.
 
@@ -121,7 +120,8 @@ class VennAbersCalibrator(CurveCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
-        return self._fit_rows(one_row_each(self._read(scores, y, sample_weight=sample_weight, groups=groups)))
+        beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
+        return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores

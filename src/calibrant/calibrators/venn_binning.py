@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.parameters import SCORE_RANGE_OR_NONE, BinParameters, LabelParameters
+from calibrant.calibrators.regions.parameters import BinParameters, LabelParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.venn_abers import LOSS, merged
 from calibrant.cells.bins import Bins
 from calibrant.cells.tally import Tally
@@ -43,14 +44,12 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
     Parameters
     ----------
-    n_bins, confidence_level, interval, partition, pilot, score_range, random_state, n_jobs
+    n_bins, confidence_level, interval, partition, pilot, random_state, n_jobs
         As in `BinningCalibrator`.
     loss : {"log", "brier"}, default="log"
         How `predict` merges p0 and p1. For log loss the result is Laplace's rule of succession, (k + 1) / (N + 2).
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
@@ -87,9 +86,8 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
     array([0.2, 0.7])
     """
 
-    _rules: ClassVar[RuleTable] = {"score_range": SCORE_RANGE_OR_NONE, "loss": LOSS}
+    _rules: ClassVar[RuleTable] = {"loss": LOSS}
 
-    score_range: tuple[float, float] | None = None
     loss: str = "log"
 
     def _binning(self) -> BinningCalibrator:
@@ -104,6 +102,8 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         sample_weight: ArrayLike | None = None,
         importance_weight: None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        score_range: tuple[float, float] | None = None,
     ) -> Self:
         """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`.
 
@@ -114,8 +114,10 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         self._check_parameters()
         check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
         binned = self._binning()
-        data = binned._read(scores, y, segments=segments, sample_weight=sample_weight, groups=groups)
-        binned._fit_rows(one_row_each(data, self.random_state))
+        stated = Stated(score_range=score_range)
+        beside = {"segments": segments, "sample_weight": sample_weight, "groups": groups, "classes": classes}
+        data = binned._read(scores, y, **beside)
+        binned._fit_rows(one_row_each(data, self.random_state), stated)
         self._set_bins(binned, Classes(binned.classes_, binned.positive_index_))
         self.score_range_seen_ = binned.score_range_seen_
         self._warn_if_weak()
@@ -125,6 +127,7 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         value = merged(*_multiprobability(binned.tally_), self.loss)
         notes = (*binned.guarantee_.statement.notes, _VENN)
         guarantee = replace(binned.guarantee_, value=value).with_facts(notes=notes)
+        self.stated_ = binned.stated_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, binned._facts)
 
     def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
@@ -143,6 +146,7 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         self._check_parameters()
         check_state(state, ("partition", "tally"))
         binned = self._binning()
+        binned.stated_ = self.stated_
         binned._restore(state, classes)
         self._set_bins(binned, classes)
 

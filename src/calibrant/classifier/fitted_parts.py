@@ -113,5 +113,6 @@ class Fitting:
             other = calibrator.pos_label
             advice = f"use CalibratedClassifier(pos_label={other!r})"
             raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
-        calibrator.set_params(classes=classes, pos_label=positive)
-        return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **params)
+        calibrator.set_params(pos_label=positive)
+        named = {**params, "classes": classes}
+        return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named)

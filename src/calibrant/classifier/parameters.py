@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,8 +70,11 @@ class ClassifierParameters(CheckedParameters):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not {"classes", "pos_label"} <= set(self._calibrator().get_params(deep=False)):
-            raise InvalidTypeError("calibrator", "have the parameters classes and pos_label", shown(self.calibrator))
+        calibrator = self._calibrator()
+        takes_classes = "classes" in signature(calibrator.fit).parameters
+        if not takes_classes or "pos_label" not in calibrator.get_params(deep=False):
+            rule = "have the parameter pos_label, and a fit that takes classes"
+            raise InvalidTypeError("calibrator", rule, shown(self.calibrator))
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
         if isinstance(self.cv, str) and self.cv != "auto":

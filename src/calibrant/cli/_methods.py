@@ -26,6 +26,7 @@ class _Method(NamedTuple):
 
 
 _OF_GROUPS = ("max_group_size", "group_target")
+_STATED = (*_OF_GROUPS, "score_range", "weight_bound")  # of the data, so that fit is told
 _OF_SEGMENTS = ("min_rows", "keep_segments")
 _SETTINGS = ("bins", "interval", "confidence", "seed", "pilot", "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS)
 _METHODS = {
@@ -59,8 +60,9 @@ def _kind(method: str) -> Any:
 
 
 def settings_taken(method: str) -> tuple[str, ...]:
-    """The settings that are parameters of a method's calibrator."""
-    known = {field.name for field in fields(_kind(method))}
+    """The settings that are parameters of a method's calibrator, or arguments of its fit."""
+    kind = _kind(method)
+    known = {field.name for field in fields(kind)} | set(signature(kind.fit).parameters)
     without = _METHODS[method].without
     return tuple(name for name in _SETTINGS if PARAMETERS.get(name, name) in known and name not in without)
 
@@ -187,21 +189,30 @@ class Settings:
         """Whether rows were sampled by their label, which the calibrator undoes."""
         return self.target_prior is not None or self.sampling_rates is not None
 
-    def calibrator(self, labels: Mapping[str, Any] | None = None) -> Any:
-        """The calibrator, not yet fitted."""
-        import calibrant
-
-        fixed = _METHODS[self.method].fixed
+    def _takes(self) -> tuple[str, ...]:
+        """The settings that the calibrator, or its fit, takes."""
         takes = settings_taken(self.method)
         if self.weighted and takes:  # a curve without a guarantee needs no bound
             takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
             takes = (*(part for part in takes if part not in _OF_GROUPS), "target_prior", "sampling_rates")
-        given = [(PARAMETERS.get(part, part), getattr(self, part)) for part in takes]
+        return takes
+
+    def calibrator(self, pos_label: Any = None) -> Any:
+        """The calibrator, not yet fitted."""
+        import calibrant
+
+        fixed = _METHODS[self.method].fixed
+        given = [(PARAMETERS.get(part, part), getattr(self, part)) for part in self._takes() if part not in _STATED]
         chosen = {parameter: None if value == "none" else value for parameter, value in given if value is not None}
         kind = calibrant.LabelShiftCalibrator if self.by_label else _kind(self.method)
-        return kind(**{**fixed, **chosen, **(labels or {})})
+        return kind(**{**fixed, **chosen, "pos_label": pos_label})
+
+    def stated(self) -> dict[str, Any]:
+        """What fit is told of the data."""
+        given = {part: getattr(self, part) for part in self._takes() if part in _STATED}
+        return {part: value for part, value in given.items() if value is not None}
 
     def fit(self, data: "Sample", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""
-        return self.calibrator(labels).fit(data)
+        return self.calibrator(labels.get("pos_label")).fit(data, classes=labels.get("classes"), **self.stated())

@@ -1,6 +1,6 @@
 """`calibrant verify` for calibrators: fit again from the rows, and compare all that was learned and said."""
 
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from calibrant.cli._comparison import Check, close, difference, fault_of, undecided
@@ -138,10 +138,10 @@ def unchecked(first: str, why: str = "that takes the same regions, cut by the sa
 def _fitted_again(calibrator: Any, data: Any, labels: dict[str, Any], seed: object) -> Any:
     from sklearn.base import clone
 
-    again = clone(calibrator).set_params(**labels)
+    again = clone(calibrator).set_params(pos_label=labels["pos_label"])
     if type(seed) is int and "random_state" in again.get_params(deep=False):
         again.set_params(random_state=seed)
-    return again.fit(data)
+    return again.fit(data, classes=labels["classes"], **calibrator.stated_.arguments())
 
 
 def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
@@ -219,11 +219,13 @@ def _same_settings(model: Any, data: Any) -> Check:
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
     given: dict[str, Any] = {name: _as_given(value) for name, value in told.items() if name in known}
     try:
-        made = _made(Settings(**given), model)
+        chosen = Settings(**given)
+        made = _made(chosen, model)
+        stated = chosen.stated()
     except (CalibrantError, TypeError, ValueError, AttributeError, KeyError) as error:
         said = message_of(error) if isinstance(error, CalibrantError) else "they are no settings of calibrant fit"
         return Check("settings", False, said)
-    return _as_made(told, made, model, data)
+    return _as_made(told, made, stated, model, data)
 
 
 def _as_given(value: Any) -> Any:
@@ -237,16 +239,19 @@ def _made(settings: Settings, model: Any) -> Any:
     return settings.calibrator()
 
 
-def _as_made(told: Any, made: Any, model: Any, data: Any) -> Check:
+def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any) -> Check:
     """Compare a calibrator made by the settings with the one in the file, parameter by parameter."""
+    from calibrant.calibrators.regions.stated import Stated
+
     calibrator = model.calibrator
     if type(made) is not type(calibrator):
         here = type(calibrator).__name__
         return Check("settings", False, f"they make a {type(made).__name__}; the certificate is of a {here}")
     stated = {PARAMETERS.get(name, name) for name in told} - set(_OF_ROWS)
-    parameters, saved = made.get_params(deep=False), calibrator.get_params(deep=False)
+    parameters = {**asdict(Stated(**facts)), **made.get_params(deep=False)}
+    saved = {**asdict(calibrator.stated_), **calibrator.get_params(deep=False)}
     fixed = {"partition"} if told.get("method") in ("binning", "uniform") else set()
-    for name in sorted((stated | fixed) & set(parameters) - {"random_state", "classes", "pos_label"}):
+    for name in sorted((stated | fixed) & set(parameters) - {"random_state", "pos_label"}):
         if not close(_plain(parameters[name]), _plain(saved[name])):
             text = f"{name} is {shown(parameters[name])} by them; the certificate is of {shown(saved[name])}"
             return Check("settings", False, text)

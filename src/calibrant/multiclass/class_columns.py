@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, VALUE, WeightAndGroupParameters
+from calibrant.calibrators.former_files import current_columns
+from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, VALUE
+from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import FIX_ROWS, MissingValuesError, as_array, as_column, check_rows, check_same_length
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import of_one_kind
-from calibrant.params.rules import Choice, RuleTable, check_state
+from calibrant.params.rules import CheckedParameters, Choice, RuleTable, check_state
 from calibrant.params.saved_state import check_schema, read_labels
 from calibrant.sample.kinds import is_scored
 from calibrant.text.sentences import Setting, shown
@@ -30,7 +32,7 @@ _SCHEMA = "calibrant.multiclass/1"
 
 
 @dataclass(eq=False, repr=False)
-class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  # type: ignore[misc]
+class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
     _key: ClassVar[str]  # of what was learned, in a saved state
@@ -48,7 +50,8 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
     confidence_level: float = 0.9
     interval: str = "auto"
     value: str = "jeffreys"
-    classes: "ArrayLike | None" = None
+
+    stated_ = NOTHING_STATED
 
     def fit(
         self,
@@ -57,6 +60,10 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
         *,
         importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        weight_bound: float | None = None,
+        max_group_size: int | None = None,
+        group_target: str = "rows",
     ) -> Self:
         """Calibrate the scores of each class against the labels.
 
@@ -67,38 +74,52 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
         y : array-like of shape (n,)
             Their labels.
         importance_weight : array-like of shape (n,), optional
-            How much each row counts, as in `AnchoredCalibrator.fit`; set `weight_bound` too.
+            How much each row counts, as in `AnchoredCalibrator.fit`; give `weight_bound` too.
         groups : array-like of shape (n,), optional
             Which rows belong together, as in `AnchoredCalibrator.fit`.
+        classes : array-like of shape (L,), optional
+            The label of each column of scores; by default the sorted labels of y.
+        weight_bound, max_group_size, group_target
+            For `importance_weight` and `groups`, as in `AnchoredCalibrator.fit`.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        self._fit(*self._checked(scores, y), importance_weight=importance_weight, groups=groups)
+        stated = Stated(weight_bound=weight_bound, max_group_size=max_group_size, group_target=group_target)
+        checked = self._checked(scores, y, classes)
+        self._fit(*checked, stated, importance_weight=importance_weight, groups=groups)
         return self
 
     @abstractmethod
-    def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
+    def _fit(
+        self,
+        columns: FloatArray,
+        label: IndexArray,
+        classes: NDArray[Any],
+        stated: Stated,
+        **beside: ArrayLike | None,
+    ) -> None:
         """Calibrate checked scores, given each row's class as the number of its column."""
 
     def _calibrator(self, confidence_level: float) -> OneClass:
         """The calibrator of one class, whose labels are 0 and 1."""
-        names = ("n_bins", "interval", "weight_bound", "max_group_size", "group_target")
-        given: dict[str, Any] = {**{name: getattr(self, name) for name in names}, "classes": (0, 1)}
+        given: dict[str, Any] = {"n_bins": self.n_bins, "interval": self.interval}
         if self.method == "anchored":
             return AnchoredCalibrator(confidence_level=confidence_level, **given)
         return BinningCalibrator(confidence_level=confidence_level, value=self.value, **given)
 
-    def _checked(self, scores: ArrayLike, y: ArrayLike | None) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
+    def _checked(
+        self, scores: ArrayLike, y: ArrayLike | None, classes: ArrayLike | None
+    ) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
         """Scores as columns, each row's class as its column, and the classes."""
         columns = _as_columns(scores)
         labels = _as_labels(y)
         check_same_length(columns, labels)
         if not len(columns):
             raise InvalidValueError("y", "have at least one row", got="an empty array")
-        known = np.unique(labels) if self.classes is None else as_array(self.classes, "classes")
+        known = np.unique(labels) if classes is None else as_array(classes, "classes")
         if known.shape != (columns.shape[1],) or np.unique(known).size != known.size:
             rule = f"have one label for each of the {columns.shape[1]} columns of scores, in their order"
             advice = ("pass ", Setting("classes", python="classes=model.classes_"))
@@ -134,6 +155,7 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
             "type": type(self).__name__,
             "parameters": {name: getattr(self, name) for name in self._parameter_rules()},
             "classes": self.classes_.tolist(),
+            **({"stated": told} if (told := self.stated_.to_dict()) else {}),
             self._key: self._state(),
         }
 
@@ -144,8 +166,8 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
         if state["type"] != cls.__name__:
             raise InvalidValueError("type of the state", f"be {cls.__name__!r}", got=shown(state["type"]))
         check_state(state["parameters"])
-        added = {"method": "binning", "weight_bound": None, "max_group_size": None, "group_target": "rows"}
-        parameters = {**added, **state["parameters"]}  # what was not there at first
+        state = current_columns(state)
+        parameters = {"method": "binning", **state["parameters"]}  # what was not there at first
         known = cls._parameter_rules()
         check_state(parameters, known)
         if unknown := [name for name in parameters if name not in known]:
@@ -156,6 +178,7 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
         if len(classes) < 2:
             raise InvalidValueError("classes", "be at least two labels", got=shown(classes))
         calibrator._set_classes(np.array(classes))
+        calibrator.stated_ = Stated.from_dict(state.get("stated", {}))
         calibrator._restore(state[cls._key])
         return calibrator
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.regions.region_calibrator import warn_if_weak, warn_of_cap
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
@@ -32,10 +33,6 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         A smooth curve, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
-    weight_bound, max_group_size, group_target
-        For `importance_weight` and `groups`, as in `BinningCalibrator`.
-    classes : array-like of shape (L,), default=None
-        The label of each column of scores; None is the sorted labels of y.
 
     Attributes
     ----------
@@ -74,13 +71,22 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     calibrators_: tuple[OneClass, ...]
     guarantee_: ClassWiseGuarantee
 
-    def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
+    def _fit(
+        self,
+        columns: FloatArray,
+        label: IndexArray,
+        classes: NDArray[Any],
+        stated: Stated,
+        **beside: ArrayLike | None,
+    ) -> None:
         """Calibrate each column of scores against whether the label is that column's class."""
         level = self._level(classes.size)
+        told: dict[str, Any] = {"classes": (0, 1), **stated.arguments(), **beside}
         fitted = [
-            self._calibrator(level).fit(np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **beside)
+            self._calibrator(level).fit(np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **told)
             for k in range(classes.size)
         ]
+        self.stated_ = stated
         self._set_calibrators(tuple(fitted), classes)
         name, weakest = max(self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon)
         warn_if_weak(self, weakest, of=f" of class {name!r}")
@@ -126,6 +132,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         restored = [self._calibrator(self._level(size)) for _ in saved]
         for binned, state in zip(restored, saved, strict=True):
             check_state(state)
+            binned.stated_ = self.stated_
             binned._restore(state, CODED)
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)

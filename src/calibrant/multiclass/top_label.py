@@ -11,8 +11,9 @@ from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.anchored.estimator import automatic_regions
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.grouped_rows import cut_rows
-from calibrant.calibrators.regions.parameters import FitParameters, automatic_bins
+from calibrant.calibrators.regions.parameters import CutParameters, automatic_bins
 from calibrant.calibrators.regions.region_calibrator import warn_if_weak, warn_of_cap
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
@@ -26,12 +27,11 @@ from calibrant.sample.reader import read_rows
 from calibrant.text.sentences import shown
 
 
-class _ClassBins(FitParameters):
+class _ClassBins(CutParameters):
     """How bins are cut in each predicted class: no more of them than rows."""
 
     def __init__(self, settings: ColumnsCalibrator) -> None:
-        super().__init__(segment_rule=None, interval=settings.interval, weight_bound=settings.weight_bound)
-        self.max_group_size, self.group_target = settings.max_group_size, settings.group_target
+        super().__init__(segment_rule=None, interval=settings.interval)
         self._automatic = automatic_regions if settings.method == "anchored" else automatic_bins
         self._wanted = settings.n_bins
 
@@ -61,10 +61,6 @@ class TopLabelCalibrator(ColumnsCalibrator):
         A smooth curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
-    weight_bound, max_group_size, group_target
-        For `importance_weight` and `groups`, as in `BinningCalibrator`.
-    classes : array-like of shape (L,), default=None
-        The label of each column of scores; None is the sorted labels of y.
 
     Attributes
     ----------
@@ -109,14 +105,21 @@ class TopLabelCalibrator(ColumnsCalibrator):
         check_is_fitted(self, "calibrator_")
         return self.calibrator_.guarantee_
 
-    def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
+    def _fit(
+        self,
+        columns: FloatArray,
+        label: IndexArray,
+        classes: NDArray[Any],
+        stated: Stated,
+        **beside: ArrayLike | None,
+    ) -> None:
         """Cut bins of the largest score for each predicted class, and count how often that class is right."""
         top, names = columns.argmax(axis=1), classes.tolist()
         given: dict[str, Any] = {"classes": (0, 1), **beside}
         rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
         seen = np.bincount(top, minlength=len(names)) > 0
         predicted, number = np.flatnonzero(seen), np.cumsum(seen) - 1
-        cut = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self))
+        cut = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self), stated)
         design = cut.design
         if design is None:
             rows = rows.without_groups()
@@ -128,12 +131,14 @@ class TopLabelCalibrator(ColumnsCalibrator):
         weighted = rows.weights is not None  # weights are summed over rows; their sums over groups are taken later
         alone = counted.without_groups() if weighted else counted
         same = whole == cut.partition and cut.tally.weights is None
-        tally, known, reach = cut[1:4] if same else alone.tally_and_reach(whole, weighted=weighted)
+        counts = (cut.tally, cut.classes, cut.reach)
+        tally, known, reach = counts if same else alone.tally_and_reach(whole, weighted=weighted)
         if design is not None and design.target == "rows" and tally.groups is not None:
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
         fitted = self._calibrator(self.confidence_level)
-        fitted.fit_binned(Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn, design))
+        fitted.fit_binned(Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn, design, stated))
+        self.stated_ = stated
         self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self, self.guarantee_)
@@ -171,5 +176,6 @@ class TopLabelCalibrator(ColumnsCalibrator):
         if not partition.has_segments or set(partition.bins_by_segment) != set(self.classes_.tolist()):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
         fitted = self._calibrator(self.confidence_level)
+        fitted.stated_ = self.stated_
         fitted._restore(saved, CODED)
         self._set_calibrator(fitted)

@@ -12,6 +12,7 @@ from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
 from calibrant.calibrators.regions.parameters import RegionParameters
 from calibrant.calibrators.regions.proof import UNBOUNDED
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weighted_rows import at_most, checked_bound, shuffled, weights_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
@@ -64,8 +65,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        As for `BinningCalibrator`; so are `confidence_level`, `partition`, `pilot`, `segment_rule`, `score_range`,
-        `pos_label`, `classes` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
+        As for `BinningCalibrator`; so are `confidence_level`, `partition`, `pilot`, `segment_rule`,
+        `pos_label` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
     interval : str, default="betting"
         "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need sums only, so they can be
         merged. "oracle" and "paper" are the paper's theorems, for comparison. See `calibrant.limits.shift`.
@@ -153,6 +154,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         source_scores: ArrayLike | None = None,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        score_range: tuple[float, float] | None = None,
     ) -> Self:
         """Cut the bins, count and weigh the rows, and derive the guarantee.
 
@@ -180,13 +183,17 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
             others are not used: the promise is then about a row drawn at random from a new group of
             the target population.
+        classes, score_range
+            As in `BinningCalibrator.fit`.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        data = self._read(scores, y, segments=segments, groups=groups)
+        stated = Stated(score_range=score_range)
+        self._check_stated(stated)
+        data = self._read(scores, y, segments=segments, groups=groups, classes=classes)
         if is_scored(scores):
             check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
             if data.columns.weight is None:
@@ -195,13 +202,13 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             data = one_row_each(data, self.random_state)
             if get_shift_method(self.interval).needs_rows:
                 data = data.collect()
-            binned = cut_and_count(data, self, weighted=True)
+            binned = cut_and_count(data, self, stated, weighted=True)
             weights = self._weights_of(_largest_weight(data, binned))
         else:
             rows = data.collect()
             weights = self._find_weights(len(rows), importance_weight, Features(X, X_source, X_target))
             data = one_row_each(replace(rows, weights=weights.values), self.random_state)
-            binned = cut_and_count(data, self, weighted=True)
+            binned = cut_and_count(data, self, stated, weighted=True)
         counted = None  # no limit may use it: only masses that are known have a proof
         if self.value == "counted-mass":
             known = data.collect().scores if source_scores is None else source_scores
@@ -210,6 +217,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         masses = _masses(relative_mass, binned.partition)
         evidence = Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, drawn)
         self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts, counted)
+        self.stated_ = stated
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
@@ -258,7 +266,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         array([[0.729, 0.77 ]])
         """
         parameters = {"interval": "empirical-bernstein", **parameters}
-        calibrator = cls(partition=partition, classes=classes, **parameters)
+        calibrator = cls(partition=partition, **parameters)
         calibrator._check_parameters()
         check_tally(partition, tally)
         weights = calibrator._weights_of(float(weight_sums(tally).largest.max()))

@@ -8,6 +8,7 @@ from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.calibrators.regions.parameters import RegionParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -122,6 +123,8 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         target_scores: ArrayLike | None = None,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        score_range: tuple[float, float] | None = None,
     ) -> Self:
         """Cut the bins, count the labels, and move the odds to the target population.
 
@@ -142,6 +145,8 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
             others are not used: the promise is then about a row drawn at random from a new group of
             the target population. `target_scores` must be of rows of different groups.
+        classes, score_range
+            As in `BinningCalibrator.fit`.
 
         Returns
         -------
@@ -150,15 +155,17 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self._check_parameters()
         check_no_weights(scores, None, "labels are counted")
         self._check_sources(target_scores)
-        data = self._read(scores, y, segments=segments, groups=groups).collect()
+        stated = Stated(score_range=score_range)
+        self._check_stated(stated)
+        data = self._read(scores, y, segments=segments, groups=groups, classes=classes).collect()
         if data.groups is not None and self.sampling_rates is not None:
             rule = "be None with groups, because sampling by label changes which rows a group has"
             advice = "use BinningCalibrator with groups, and one over the rate of each row's class as importance_weight"
             raise InvalidTypeError("sampling_rates", rule, got=repr(self.sampling_rates), advice=advice)
         seed = self.random_state if data.groups is None else seed_number(self.random_state)
         rows = one_row_each(data, seed).collect()
-        partition, tally, classes, reach, _, facts, *_ = cut_and_count(rows, self)
-        column = classes.positive_index
+        binned = cut_and_count(rows, self, stated)
+        column = binned.classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
         share = error_budget(self.confidence_level) * _PRIOR_SHARE / max(unknown, 1)
         if self.sampling_rates is not None:
@@ -171,8 +178,9 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             priors = self._source(rows.codes, share), mixture_prior(own, rows.codes, moved, share)
         else:
             priors = self._source(rows.codes, share), Prior.known(self.target_prior)
-        self._set(partition, tally, priors, classes, facts)
-        self.score_range_seen_ = reach.seen
+        self._set(binned.partition, binned.tally, priors, binned.classes, binned.facts)
+        self.stated_ = stated
+        self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
 

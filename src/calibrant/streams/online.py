@@ -73,8 +73,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         Number of rows that cut them.
     value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
         What is predicted in a region, as in `BinningCalibrator`.
-    pos_label, classes : optional
-        The positive class, and both classes, as in `BinningCalibrator`. They are those of the first batch; set them if
+    pos_label : optional
+        The positive class, as in `BinningCalibrator`. It and both classes are those of the first batch; set it if
         it may have only one class that is neither 0 nor 1.
     n_jobs : int or None, default=None
         Threads for very large batches; results never depend on it.
@@ -126,7 +126,6 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     warmup: int = 1000
     value: str = "jeffreys"
     pos_label: Hashable = None
-    classes: "ArrayLike | None" = None
     n_jobs: int | None = None
 
     def fit(
@@ -136,10 +135,11 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         *,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything, and take a first batch."""
+        """Forget everything, and take a first batch; arguments as in `partial_fit`."""
         with self._lock:
-            return self._learn(None, scores, y, segments, groups)
+            return self._learn(None, scores, y, segments, groups, classes)
 
     def partial_fit(
         self,
@@ -148,6 +148,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         *,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Take a batch of any size, in the order in which the rows came.
 
@@ -164,13 +165,16 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         groups : array-like of shape (n,), optional
             Which rows belong together, such as those of one customer. One row of each group of the batch is drawn at
             random and the others are not used. All rows of a group must come in one batch.
+        classes : pair of labels, optional
+            Both labels, needed where the first batch may have only one of them; others keep to them.
 
         Returns
         -------
         self
         """
         with self._lock:
-            return self._learn(self._stream if self.__sklearn_is_fitted__() else None, scores, y, segments, groups)
+            begun = self._stream if self.__sklearn_is_fitted__() else None
+            return self._learn(begun, scores, y, segments, groups, classes)
 
     def _learn(
         self,
@@ -179,13 +183,14 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         y: ArrayLike | None,
         segments: ArrayLike | None,
         groups: ArrayLike | None,
+        classes: ArrayLike | None,
     ) -> Self:
         """Take a batch into a stream that has begun, or into a new one."""
         self._check_parameters()
         check_no_weights(scores, None, "labels are counted")
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
-        named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
+        named = (self.classes_, self._known().positive) if begun else (classes, self.pos_label)
         if is_scored(scores) and stream.partition is not None and stream.sequence.order_free:
             check_nothing_beside(y=y, segments=segments, groups=groups)
             known = self._add_counts(scores, stream, stream.partition, *named)
@@ -370,7 +375,6 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             raise InvalidValueError("window", rule, got=f"{self._stream.window.size:,}")
         if self._stream.partition is not None:
             self.partition = self._stream.partition
-        self.classes = tuple(classes.labels.tolist())
         self._promise = None
         self._set_classes(classes)
 

@@ -46,7 +46,7 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
     return {
         "binning": (BinningCalibrator(3).fit(scores, y), {}),
         "binning-own": (BinningCalibrator(3, pilot=None).fit(scores, y), {}),
-        "binning-uniform": (BinningCalibrator(3, partition="uniform", score_range=(0, 2)).fit(scores, y), {}),
+        "binning-uniform": (BinningCalibrator(3, partition="uniform").fit(scores, y, score_range=(0, 2)), {}),
         "binning-split": (BinningCalibrator(3, pilot=0.3, random_state=0, interval="blaker").fit(scores, y), {}),
         "binning-text": (BinningCalibrator(2, pos_label="bad", value="midpoint").fit(scores, text), {}),
         "binning-bool": (BinningCalibrator(2, confidence_level=0.95).fit(scores, y == 1), {}),

@@ -82,8 +82,8 @@ def compare_calibrators(
         Without a bound there are no differences with limits.
     groups, max_group_size : array-like of shape (n,), int, optional
         The group of each row, where several rows belong together, and as how many rows a group counts at most. Folds
-        keep groups whole, and calibrators get the groups; nothing is guaranteed of those whose `fit` takes none.
-        Without a size there are no differences with limits.
+        keep groups whole, and calibrators get the groups and the size; nothing is guaranteed of those whose `fit` takes
+        none. Without a size there are no differences with limits.
     random_state : int, Generator, RandomState or None, default=0
         Draws the folds if `cv` is an int, and the order of bets. The draw depends on the rows, too. None takes a fresh
         seed, which the result records.
@@ -131,9 +131,9 @@ def compare_calibrators(
     read = replace(read, scores=np.asarray(read.scores, dtype=np.float64))
     seed = seed_number(random_state)
     folds = _folds(cv, read, seed)
-    entries = [
-        _fitted_entry(name, calibrator, read, folds, units, weight_bound) for name, calibrator in contenders.items()
-    ]
+    # a fold may hold only one of the classes
+    facts = {"classes": (0, 1), "weight_bound": weight_bound, "max_group_size": max_group_size}
+    entries = [_fitted_entry(name, calibrator, read, folds, units, facts) for name, calibrator in contenders.items()]
     if read.scores.min() >= 0.0 and read.scores.max() <= 1.0:
         entries.insert(0, _entry(UNCALIBRATED, read.codes, read.scores, units))
     own_folds = isinstance(cv, int | np.integer) and units.bounded
@@ -263,16 +263,18 @@ def _entry(method: str, codes: CodeArray, prediction: FloatArray, units: Units, 
 
 
 def _fitted_entry(
-    method: str, calibrator: ScoreMap, read: MemoryRows, folds: _Folds, units: Units, weight_bound: float | None
+    method: str, calibrator: ScoreMap, read: MemoryRows, folds: _Folds, units: Units, facts: Mapping[str, Any]
 ) -> dict[str, Any]:
     scores, codes, positive = read.scores, read.codes, read.known.positive
     given = {"groups": None if read.groups is None else read.groups.row_keys, "importance_weight": read.weights}
     columns = {name: values for name, values in given.items() if values is not None}
-    takes = {name: values for name, values in columns.items() if name in inspect.signature(calibrator.fit).parameters}
+    arguments = inspect.signature(calibrator.fit).parameters
+    takes = {name: values for name, values in columns.items() if name in arguments}
+    told = {name: fact for name, fact in facts.items() if name in arguments and fact is not None}
 
     def fit(rows: Any) -> Any:
         beside = {name: values[rows] for name, values in takes.items()}
-        return _prepared(calibrator, weight_bound).fit(scores[rows], codes[rows], **beside)
+        return _prepared(calibrator, facts["weight_bound"]).fit(scores[rows], codes[rows], **beside, **told)
 
     prediction = np.empty(scores.size)
     for train, test in folds:
@@ -301,10 +303,10 @@ def _fitted_entry(
 
 
 def _prepared(calibrator: ScoreMap, weight_bound: float | None) -> Any:
-    """A copy that knows that the labels are 0 and 1, because a fold may hold only one of them."""
+    """A copy whose positive class is 1, and which knows the bound of the weights if that is its parameter."""
     copy = clone(calibrator)
     parameters = copy.get_params(deep=False)
-    known = {"classes": (0, 1), "pos_label": 1}
+    known: dict[str, Any] = {"pos_label": 1}
     if weight_bound is not None and parameters.get("weight_bound") is None:
         known["weight_bound"] = weight_bound
     return copy.set_params(**{name: value for name, value in known.items() if name in parameters})

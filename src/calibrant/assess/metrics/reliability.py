@@ -171,11 +171,16 @@ def reliability_table(
         confidence_level=confidence_level,
         interval=interval,
         pos_label=pos_label,
-        classes=classes,
         partition=partition,
+    ).fit(
+        scores,
+        y,
+        importance_weight=importance_weight,
+        groups=groups,
+        classes=classes,
         weight_bound=weight_bound,
         max_group_size=max_group_size,
-    ).fit(scores, y, importance_weight=importance_weight, groups=groups)
+    )
     guarantee, bins = calibrator.guarantee_, calibrator.partition_.bins_by_segment.get(None)
     warn_of_cap(calibrator, guarantee, always=True)
     if bins is None:

@@ -20,7 +20,7 @@ from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import as_scores
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import Classes
-from calibrant.params.rules import CheckedParameters, Integer, Only, Optional, RuleTable
+from calibrant.params.rules import CheckedParameters, Integer, Only, RuleTable
 from calibrant.params.saved_state import check_schema, read_classes, read_count, read_numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import one_row_each, read_rows
@@ -84,10 +84,6 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         Cells of about equal mass, which make up the runs. "auto" is about ten times the cube root of the rows.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
-    weight_bound : float or None, default=None
-        A number that no importance weight can exceed; needed with `importance_weight`.
     random_state : int, Generator, RandomState or None, default=0
         Seed of what is drawn with weights or groups.
 
@@ -134,18 +130,16 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
 
     _rules: ClassVar[RuleTable] = {
         "n_cells": Integer(1) | Only("auto"),
-        "weight_bound": Optional(WEIGHT_BOUND),
     }
 
     _: KW_ONLY
     confidence_level: float = 0.9
     n_cells: int | str = "auto"
     pos_label: Hashable | None = None
-    classes: "ArrayLike | None" = None
-    weight_bound: float | None = None
     random_state: "Seed" = 0
 
     _before = 0  # rows of which some were kept by their weight
+    _bound = 0.0  # of these weights
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
@@ -157,6 +151,8 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         *,
         groups: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
+        weight_bound: float | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Find the band.
 
@@ -173,6 +169,10 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             Numbers >= 0, at most `weight_bound`: the promise is then about the population in which each row counts by
             its weight. Each row is kept with probability weight / `weight_bound`, and the others are not used: the rows
             kept are independent draws from that population.
+        weight_bound : float, optional
+            An upper bound on the weights; needed with them.
+        classes : pair of labels, optional
+            Both labels, needed where the data may have only one of them.
 
         Returns
         -------
@@ -180,15 +180,17 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         """
         self._check_parameters()
         beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
-        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, **beside)
+        data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, **beside)
         bound = None
         if has_weights(data):
-            if self.weight_bound is None:
+            if weight_bound is None:
                 raise InvalidTypeError("weight_bound", "be given with importance weights: nothing is proved without it")
             data = data.collect()
-            bound = checked_bound(weights_of(data), self.weight_bound)  # of rows that are not drawn, too
+            most = WEIGHT_BOUND.check("weight_bound", weight_bound)
+            bound = checked_bound(weights_of(data), most)  # of rows that are not drawn, too
         rows = one_row_each(data, self.random_state).collect()
         self._before = 0 if bound is None else len(rows)
+        self._bound = bound or 0.0
         if bound is not None:
             rows = kept_rows(rows, bound, self.random_state)
         values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
@@ -256,7 +258,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         of_weights = ""
         if self._before:
             of_weights = f" {_KEPT} {numbers.rows(self._before)}: this is about the weighted population."
-            assumed += (f"no importance weight exceeds {self.weight_bound:g}",)
+            assumed += (f"no importance weight exceeds {self._bound:g}",)
             if not self._facts.keyed:  # in files of earlier releases
                 assumed += ("the order of the rows says nothing about scores and labels",)
         return BandGuarantee(float(self.confidence_level), self.steps_, assumed, of_groups, of_weights)
@@ -289,7 +291,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             **{name: getattr(self.steps_, name).tolist() for name in _SIDES},
             "refutation": None if self.refutation_ is None else list(astuple(self.refutation_)),
             **self._facts.to_dict(),
-            **({"before": self._before, "weight_bound": self.weight_bound} if self._before else {}),
+            **({"before": self._before, "weight_bound": self._bound} if self._before else {}),
         }
 
     @classmethod
@@ -297,8 +299,10 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         """Read back what `to_dict` wrote."""
         keys = ("confidence_level", "classes", "positive_index", "rows", "runs", "refutation", *_SIDES)
         check_schema(state, _SCHEMA, keys)
-        band = cls(confidence_level=state["confidence_level"], weight_bound=state.get("weight_bound"))
+        band = cls(confidence_level=state["confidence_level"])
         band._check_parameters()
+        if "weight_bound" in state:
+            band._bound = WEIGHT_BOUND.check("weight_bound", state["weight_bound"])
         band._before = Integer(0).check("before", state.get("before", 0))
         found: dict[str, Any] = {"n_rows": read_count(state, "rows"), "n_runs": read_count(state, "runs")}
         for name in _SIDES:

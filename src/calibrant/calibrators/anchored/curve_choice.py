@@ -1,6 +1,7 @@
 """Curves by name, and the choice between them by cross-validated log loss."""
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,7 +46,7 @@ _CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
     """Fit a curve to counts of rows; return its name too, as "auto" chooses one."""
     if not isinstance(curve, str):
-        return type(curve).__name__, _fitted(clone(curve).set_params(classes=(0, 1), pos_label=1), rows)
+        return type(curve).__name__, _fitted(clone(curve).set_params(pos_label=1), rows)
     if is_falling(rows):
         name, rising = _fit_rising(curve, DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives))
         return f"falling {name}", lambda scores: 1.0 - rising(scores)
@@ -209,7 +210,8 @@ def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
         counts, hits = rows.whole
         positives = np.repeat(rows.scores, hits)
         scores = np.concatenate([positives, np.repeat(rows.scores, counts - hits)])
-        calibrator.fit(scores, (np.arange(scores.size) < positives.size).astype(np.uint8))
+        named = {"classes": (0, 1)} if "classes" in signature(calibrator.fit).parameters else {}
+        calibrator.fit(scores, (np.arange(scores.size) < positives.size).astype(np.uint8), **named)
 
     def curve(scores: FloatArray) -> FloatArray:
         calibrator.score_range_seen_ = None

@@ -91,18 +91,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         As in `BinningCalibrator`. A Partition has bins of the score, without segments.
     pilot : "auto", None, float or int, default="auto"
         As in `BinningCalibrator`: the pilot rows, which cut the regions and choose a first curve, and are not counted.
-    score_range
-        As in `BinningCalibrator`.
-    weight_bound : float or None, default=None
-        As in `BinningCalibrator`, for `importance_weight`.
     segment_rule : "auto", None, int or list, default="auto"
         As in `BinningCalibrator`: which segments have regions of their own.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
-    max_group_size, group_target
-        With `groups`, as in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the pilot rows, and of what is drawn with weights.
     n_jobs : int or None, default=None
@@ -174,16 +166,16 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         if given is not None and given.has_segments:
             raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(given))
         # rows are counted over other regions, too, so that none is fixed beforehand
-        named: dict[str, Any] = {"classes": self.classes, "pos_label": self.pos_label, **beside}
+        named: dict[str, Any] = {"pos_label": self.pos_label, **beside}
         return read_rows(scores, y, threads=self._threads, **named)
 
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
-        partition, tally, classes, reach, rows, facts, data, _, design = binned
+        partition, tally, design = binned.partition, binned.tally, binned.design
         regions, proof = partition.as_bins(), CurveProof.of(binned, self)
         if self._fit_halves(binned, proof):
             return
-        data, rows = data.without_groups(), rows.without_groups()
+        data, rows = binned.whole.without_groups(), binned.rows.without_groups()
         to_fit, seen, sizes = tally, rows, _sizes(regions, tally)
         if proof.weighted is not None:
             counted = rows.collect()
@@ -215,8 +207,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
                 parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_anchored = np.unique(curve.regions(regions)[shifted]).size
-        self._set_curve(FittedCurve(name, moved, *averages, n_anchored, parts), proof, limits, classes, facts)
-        self.score_range_seen_ = reach.seen
+        self._set_curve(
+            FittedCurve(name, moved, *averages, n_anchored, parts), proof, limits, binned.classes, binned.facts
+        )
+        self.score_range_seen_ = binned.reach.seen
 
     def _fit_halves(self, binned: Binned, proof: CurveProof) -> bool:
         """Fit a curve to each half of plain rows, if pilot rows allow it, and prove what bets prove of their mean."""
@@ -283,6 +277,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         if fitted.proved is not None:
             guarantee = replace(guarantee, method="betting").with_facts(theorem=THEOREM)
         guarantee = replace(guarantee, margin=margin, errors=errors)
+        self.stated_ = proof.stated
         self._set_fitted(partition, proof.tally, guarantee, classes, facts)
         self.proof_, self._fitted_curve = proof, fitted
         self.curve_, self.n_anchored_ = fitted.name, fitted.n_anchored
@@ -305,7 +300,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "curve"))
-        proof = CurveProof.read(state, self)
+        proof = CurveProof.read(state, self, self.stated_)
         fitted, weighted = FittedCurve.read(state["curve"], proof.partition.as_bins()), proof.weighted
         if weighted is not None and weighted.kept is None and weighted.distance is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))

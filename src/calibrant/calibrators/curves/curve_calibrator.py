@@ -45,7 +45,6 @@ class CurveCalibrator(ScoreCalibrator):
     """Whether labels of one class only give values of exactly 0 or 1, unless they are smoothed."""
 
     pos_label: Hashable = None
-    classes: "ArrayLike | None" = None
 
     @abstractmethod
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
@@ -69,6 +68,7 @@ class CurveCalibrator(ScoreCalibrator):
         *,
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Learn the curve.
 
@@ -83,13 +83,16 @@ class CurveCalibrator(ScoreCalibrator):
             Whole numbers: how many identical rows each row stands for.
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0: how much each row counts. A whole number counts as that many identical rows.
+        classes : pair of labels, optional
+            Both labels, needed where the data may have only one of them.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        return self._fit_rows(self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight))
+        weights = {"sample_weight": sample_weight, "importance_weight": importance_weight}
+        return self._fit_rows(self._read(scores, y, classes=classes, **weights))
 
     def _fit_rows(self, data: Sample) -> Self:
         weighted, rows = has_weights(data), data.collect()

@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments, segment_draw
 from calibrant.calibrators.regions.parameters import CutParameters
+from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition, check_enough_rows, edge_ranks
 from calibrant.cells.segmented_partition import SegmentedPartition
@@ -32,11 +32,13 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Binned(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Binned:
     """Bins, what was counted in them, the classes of the rows, the range of their scores, and the counted rows.
 
     `facts` are what a guarantee has to say of how the rows were read and drawn; `whole` are all rows, those that are
-    not counted too, and `drawn` the scores of the latter, by segment. `design` says how groups count, if rows have any.
+    not counted too, and `drawn` the scores of the latter, by segment. `design` says how groups count, if rows have any;
+    `stated` is what `fit` was told of the data.
     """
 
     partition: Partition
@@ -46,31 +48,34 @@ class Binned(NamedTuple):
     rows: Sample
     facts: RowFacts
     whole: Sample
-    drawn: Mapping[Hashable, Any] = MappingProxyType({})
+    drawn: Mapping[Hashable, Any] = field(default_factory=dict)
     design: GroupDesign | None = None
+    stated: Stated = NOTHING_STATED
 
 
-def cut_and_count(data: Sample, settings: CutParameters, *, weighted: bool = False) -> Binned:
+def cut_and_count(
+    data: Sample, settings: CutParameters, stated: Stated = NOTHING_STATED, *, weighted: bool = False
+) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     data = one_row_each(data, settings.random_state)
     given = settings._given_partition
     if given is not None:
         tallied = data.tally_and_reach(given, weighted=weighted)
-        return Binned(given, *tallied, data, data.facts(drawn=False), data)
+        return Binned(given, *tallied, data, data.facts(drawn=False), data, stated=stated)
     seed = seed_of(settings.random_state)
     try:
-        return _cut(data, settings, weighted, seed, can_draw=True)
+        return _cut(data, settings, stated, weighted, seed, can_draw=True)
     except MovedRowsError:  # rows without an order may come in another order
         must_draw = settings.pilot != "auto" or settings._fewest_rows is not None
         if data.has_order or data.columns.id is not None or must_draw:
             raise
-        return _cut(data, settings, weighted, seed, can_draw=False)
+        return _cut(data, settings, stated, weighted, seed, can_draw=False)
 
 
-def _cut(data: Sample, settings: CutParameters, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
+def _cut(data: Sample, settings: CutParameters, stated: Stated, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
     segments = chosen_segments(data, settings, seed, can_draw)
     whole = data.pooled(segments.kept)
-    cutting = _Cutting(whole, settings, weighted, seed, segments)
+    cutting = _Cutting(whole, settings, stated, weighted, seed, segments)
     if settings._is_uniform:
         chosen = data.split_by(segment_draw(data, settings, seed)).others if segments.drawn else data
         binned = cutting.fixed_width(chosen.pooled(segments.kept))
@@ -79,7 +84,8 @@ def _cut(data: Sample, settings: CutParameters, weighted: bool, seed: int, *, ca
     else:
         binned = cutting.pilot_quantiles(settings.pilot)
     drawn_by = binned.facts.drawn_by or (data.facts(drawn=True).drawn_by if segments.drawn else None)
-    return binned._replace(facts=replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled), whole=whole)
+    facts = replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled)
+    return replace(binned, facts=facts, whole=whole, stated=stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ class _Cutting:
 
     data: Sample
     settings: CutParameters
+    stated: Stated
     weighted: bool
     seed: int
     segments: ChosenSegments
@@ -99,9 +106,12 @@ class _Cutting:
             return {name: min(wanted(rows), rows) for name, rows in sizes.items()}
         return each_part(sizes, lambda rows: check_enough_rows(rows, wanted(rows)))
 
+    def _equal_width(self, n_bins: int) -> ScorePartition:
+        return equal_width(n_bins, self.stated)
+
     def fixed_width(self, rows: Sample) -> Binned:
         """Bins of equal width, for which no row is needed; a segment may have no rows but those that chose it."""
-        partition = joined_bins(each_part(self._bins(self.data.sizes()), cache(self.settings._fixed_width)))
+        partition = joined_bins(each_part(self._bins(self.data.sizes()), cache(self._equal_width)))
         tallied = rows.tally_and_reach(partition, weighted=self.weighted)
         return Binned(partition, *tallied, rows, rows.facts(drawn=False), rows)
 
@@ -221,6 +231,11 @@ class _SetAside:
     def taken(self) -> dict[Hashable, int]:
         """How many rows of each segment are set aside."""
         return {name: max(looked, self.cuts[name]) for name, looked in self.looks.items()}
+
+
+def equal_width(n_bins: int, stated: Stated) -> ScorePartition:
+    """Bins of equal width over the range of scores that was stated, or over (0, 1)."""
+    return ScorePartition.fixed_width(n_bins, stated.score_range or (0.0, 1.0))
 
 
 def look_size(n_rows: int, n_bins: int) -> int:

@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count, each_part, joined_bins, split_size
-from calibrant.calibrators.regions.own_segments import chosen_segments
-from calibrant.calibrators.regions.parameters import (
-    CutParameters,
-    FitParameters,
-    WeightAndGroupParameters,
-    check_interval,
+from calibrant.calibrators.regions.binned_rows import (
+    Binned,
+    cut_and_count,
+    each_part,
+    equal_width,
+    joined_bins,
+    split_size,
 )
+from calibrant.calibrators.regions.own_segments import chosen_segments
+from calibrant.calibrators.regions.parameters import CutParameters, check_interval
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weighted_sums, weights_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
@@ -33,29 +36,29 @@ from calibrant.text.sentences import Setting
 _SHARE = 0.1  # of groups, at least, that are set aside where they fix the cap on the size of groups
 
 
-def cut_rows(data: Sample, settings: FitParameters) -> Binned:
+def cut_rows(data: Sample, settings: CutParameters, stated: Stated) -> Binned:
     """Cut bins and count the rows in them, whether they have groups, weights, or neither."""
-    if has_groups(data, settings):
-        return cut_and_count_groups(data, settings)
+    if has_groups(data, stated):
+        return cut_and_count_groups(data, settings, stated)
     data = data.without_groups()
     if not has_weights(data):
-        return cut_and_count(data, settings)
+        return cut_and_count(data, settings, stated)
     check_interval(settings.interval, "importance weights", "use ShiftCalibrator for other intervals")
-    return cut_and_count(data.collect(), settings, weighted=True)
+    return cut_and_count(data.collect(), settings, stated, weighted=True)
 
 
-def has_groups(data: Sample, settings: WeightAndGroupParameters) -> bool:
+def has_groups(data: Sample, stated: Stated) -> bool:
     """Return whether rows have groups that matter; not if `max_group_size` is 1 and each row is its own group.
 
     A statement without groups then assumes that no group anywhere is larger. If that is true, no other statement is
     ever made; if not, only statements about groups are claimed. So this look at the sizes costs no part of alpha.
     """
-    if in_memory(data) and data.groups is not None and settings.max_group_size == 1:
+    if in_memory(data) and data.groups is not None and stated.max_group_size == 1:
         return int(data.groups.sizes.max(initial=0)) > 1
     return data.columns.group is not None
 
 
-def cut_and_count_groups(data: Sample, settings: FitParameters) -> Binned:
+def cut_and_count_groups(data: Sample, settings: CutParameters, stated: Stated) -> Binned:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 
     Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need independent rows, and
@@ -67,7 +70,7 @@ def cut_and_count_groups(data: Sample, settings: FitParameters) -> Binned:
     weighted = has_weights(data)
     if weighted:
         data = data.collect()
-        checked_bound(weights_of(data), settings.weight_bound)
+        checked_bound(weights_of(data), stated.weight_bound)
     seed = seed_of(settings.random_state)
     if settings._fewest_rows is not None:
         advice = "name the segments, or leave it as it is"
@@ -78,68 +81,68 @@ def cut_and_count_groups(data: Sample, settings: FitParameters) -> Binned:
     is_given = settings._given_partition is not None
     fixed = is_given or settings._is_uniform
     known = is_given or settings._own_segments is not None or list(sizes) == [None]
-    aside = _aside(settings, n_groups, fixed, known)
+    aside = _aside(settings, stated, n_groups, fixed, known)
     draw = data.draw(aside, seed) if aside else None
     parts = Split({}, sizes, data) if draw is None else data.split_by(draw)
-    partition = _partition(settings, sizes, n_groups, parts.drawn)
+    partition = _partition(settings, stated, sizes, n_groups, parts.drawn)
     blocks = data.block_source(seed)
     tally, classes, reach = parts.others.tally_and_reach(partition, blocks=blocks)
     reach = sum(map(Reach.of, parts.drawn.values()), reach)
     table = tally.groups
     if table is None or not table.n_groups:
         raise _too_few(n_groups)
-    largest = settings.max_group_size
+    largest = stated.max_group_size
     if largest is None:
         seen = data.group_counts(partition, classes.positive, blocks, draw=draw, aside=True)
         largest = max(1, int(seen.rows.max(initial=1)))
     if weighted:
         tally, _ = parts.others.without_groups().tally(partition, weighted=True)
-    elif settings.group_target == "rows":
+    elif stated.group_target == "rows":
         tally = replace(tally, groups=table.without_sizes())
     unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
     unproved = () if known else _regions_without(partition, unseen)
     aside = n_groups - table.n_groups
-    design = GroupDesign(largest, settings.group_target, aside, unproved, fixed=is_given)
+    design = GroupDesign(largest, stated.group_target, aside, unproved, fixed=is_given)
     if in_memory(data) and weighted:
-        design = replace(design, max_weight=_most_weight(data, draw, partition, design, settings))
+        design = replace(design, max_weight=_most_weight(data, draw, partition, design, stated))
     facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
-    return Binned(partition, tally, classes, reach, parts.others, facts, data, design=design)
+    return Binned(partition, tally, classes, reach, parts.others, facts, data, design=design, stated=stated)
 
 
 def _most_weight(
-    data: MemoryRows, draw: Draw | None, partition: Partition, design: GroupDesign, settings: Any
+    data: MemoryRows, draw: Draw | None, partition: Partition, design: GroupDesign, stated: Stated
 ) -> float:
     """By how much a group counts in a region at most: as stated, or the most of a group that was set aside."""
-    if draw is not None and settings.max_group_size is None:
+    if draw is not None and stated.max_group_size is None:
         aside, _ = weighted_sums(
             data.take(data.chosen(draw)), partition, replace(design, target="rows"), RandomSource(0)
         )
         if aside.weight.size:
             return float(aside.weight.max())
-    if settings.weight_bound is None:
+    if stated.weight_bound is None:
         raise InvalidValueError("weight_bound", "be given with importance weights and max_group_size", got="None")
-    return float(design.max_size * settings.weight_bound)
+    return float(design.max_size * stated.weight_bound)
 
 
-def _learns_cap(settings: WeightAndGroupParameters) -> bool:
+def _learns_cap(stated: Stated) -> bool:
     """Whether groups that are set aside fix as how many rows a group counts."""
-    return settings.max_group_size is None and settings.group_target == "rows"
+    return stated.max_group_size is None and stated.group_target == "rows"
 
 
-def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
+def _aside(settings: CutParameters, stated: Stated, n_groups: int, fixed: bool, known: bool = True) -> float:
     """How many groups are set aside, as an int; or a fraction of them. It must not depend on the rows of groups.
 
     `fixed` says that the bins were fixed beforehand, `known` that the segments were. A tenth of the groups are set
     aside at least where these fix the cap on sizes, whatever is asked for.
     """
     pilot = settings.pilot
-    learned = _learns_cap(settings)
+    learned = _learns_cap(stated)
     if not fixed and pilot is None:
         rule = ("be ", Setting("pilot", "auto"), ", or a fraction or number of groups, where rows have groups")
         raise InvalidValueError("pilot", rule, got="None")
     if not fixed and isinstance(pilot, float):
         return max(pilot, _SHARE) if learned else pilot
-    if fixed and known and settings.max_group_size is not None:
+    if fixed and known and stated.max_group_size is not None:
         return 0
     if n_groups < 2:
         raise _too_few(n_groups)
@@ -178,7 +181,7 @@ def _too_few(n_groups: int) -> InvalidValueError:
 
 
 def _partition(
-    settings: CutParameters, sizes: Mapping[Hashable, int], n_groups: int, drawn: Mapping[Hashable, Any]
+    settings: CutParameters, stated: Stated, sizes: Mapping[Hashable, int], n_groups: int, drawn: Mapping[Hashable, Any]
 ) -> Partition:
     """The regions: as given, of equal width, or between quantiles of the drawn rows."""
     if settings._given_partition is not None:
@@ -190,7 +193,7 @@ def _partition(
         share = len(drawn[name]) / n_drawn if n_drawn else 1.0 / len(sizes)
         n_bins = settings._bins_for(n_groups * share)
         if settings._is_uniform:
-            return settings._fixed_width(n_bins)
+            return equal_width(n_bins, stated)
         scores = drawn[name]
         if not len(scores):
             return ScorePartition(np.empty(0))

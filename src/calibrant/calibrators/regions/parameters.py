@@ -4,14 +4,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from calibrant._typing import ArrayLike, Seed
+from calibrant._typing import Seed
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
-from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.values import VALUES
-from calibrant.limits.group_sums import TARGETS
 from calibrant.limits.methods import METHODS
-from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params import rules
 from calibrant.text.sentences import Setting
 
@@ -21,7 +19,6 @@ EXACT = "clopper-pearson"
 N_BINS = rules.Integer(1) | rules.Only("auto")
 INTERVAL = rules.Only("auto") | rules.Choice(METHODS)
 VALUE = rules.Choice(VALUES)
-SCORE_RANGE_OR_NONE = rules.Optional(rules.SCORE_RANGE)
 PARTITION = rules.Choice(("quantile", "uniform")) | rules.Instance(Partition, "a Partition")
 PILOT = rules.Optional(rules.FRACTION_OR_COUNT | rules.Only("auto"))
 _SEGMENTS = rules.Names('a list of segments, such as ["north", "south"]')
@@ -86,7 +83,6 @@ class LabelParameters(rules.CheckedParameters):
     """What every calibrator with regions is told of its labels and its work."""
 
     pos_label: Hashable = None
-    classes: "ArrayLike | None" = None
     random_state: "Seed" = 0
     n_jobs: int | None = None
 
@@ -104,11 +100,6 @@ class ValueParameters(rules.CheckedParameters):
 class CutParameters(LabelParameters, SegmentParameters, BinParameters):
     """The parameters of calibrators that take segments, or regions fixed beforehand."""
 
-    _rules: ClassVar[rules.RuleTable] = {"score_range": SCORE_RANGE_OR_NONE}
-
-    _: KW_ONLY
-    score_range: tuple[float, float] | None = None
-
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
 
@@ -116,15 +107,16 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
         """Return the number of bins for a number of rows, or of groups."""
         return self._automatic_bins(max(1, int(n_rows))) if self.n_bins == "auto" else int(self.n_bins)
 
-    def _fixed_width(self, n_bins: int) -> ScorePartition:
-        """Bins of equal width."""
-        given = None if self.score_range is None else rules.SCORE_RANGE.parse(self.score_range)
-        return ScorePartition.fixed_width(n_bins, given or (0.0, 1.0))
-
     def _asked(self) -> dict[str, Any]:
         """What a statement says of how the bins were cut: whether from other rows, and how many were asked for."""
         n_bins = None if self.n_bins == "auto" or self._given_partition is not None else int(self.n_bins)
         return {"split": self.pilot not in (None, "auto"), "n_bins": n_bins}
+
+    def _check_stated(self, stated: Stated) -> None:
+        """Raise an error for a range of scores beside bins that take any score."""
+        if not self._is_uniform and stated.score_range is not None:
+            any_score = ("be None for ", Setting("partition", "quantile"), ", which takes any score")
+            raise InvalidValueError("score_range", any_score, got=repr(stated.score_range))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -136,34 +128,11 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
             rule = ('be None or "auto" where ', Setting("pilot", None), " or the bins are given")
             advice = "rows that choose segments are not counted"
             raise InvalidValueError("segment_rule", rule, repr(self.segment_rule), advice)
-        if not self._is_uniform and self.score_range is not None:
-            any_score = ("be None for ", Setting("partition", "quantile"), ", which takes any score")
-            raise InvalidValueError("score_range", any_score, got=repr(self.score_range))
 
 
 @dataclass(eq=False, repr=False)
 class RegionParameters(CutParameters, ValueParameters):
     """The same, and the parameter of calibrators that predict one value in each region."""
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class WeightAndGroupParameters(rules.CheckedParameters):
-    """The parameters of calibrators whose rows may have importance weights, or groups."""
-
-    _rules: ClassVar[rules.RuleTable] = {
-        "weight_bound": rules.Optional(WEIGHT_BOUND),
-        "max_group_size": rules.Optional(rules.Integer(1)),
-        "group_target": rules.Choice(TARGETS),
-    }
-
-    weight_bound: float | None = None
-    max_group_size: int | None = None
-    group_target: str = "rows"
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class FitParameters(CutParameters, WeightAndGroupParameters):
-    """The parameters of calibrators that take segments, importance weights and groups."""
 
 
 def check_interval(interval: str, beside: str, advice: str | None = None) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import CutParameters, FitParameters
+from calibrant.calibrators.regions.parameters import CutParameters
+from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
 from calibrant.calibrators.regions.weighted_rows import checked_bound, shuffled, weighted_sums, weights_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
@@ -55,9 +56,9 @@ class WeightedLimits:
     distance: FloatArray | None = None
 
     @classmethod
-    def of(cls, binned: Binned, settings: FitParameters, alpha: float) -> Self:
+    def of(cls, binned: Binned, settings: CutParameters, alpha: float) -> Self:
         """Bet on the counted rows, or on sums of the weights of whole groups."""
-        bound, design = settings.weight_bound, binned.design
+        bound, design = binned.stated.weight_bound, binned.design
         if design is None:  # the bound is that of rows that were drawn to cut the bins, too
             largest = checked_bound(weights_of(binned.whole.collect()), bound)
             evidence = Evidence(binned.tally, largest, rows=shuffled(binned, settings.random_state))
@@ -91,7 +92,7 @@ class WeightedLimits:
 
     @classmethod
     def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
-        """Read back what `to_dict` wrote; `bound` is the parameter."""
+        """Read back what `to_dict` wrote; `bound` is what `fit` was told."""
         check_state(state, ("lower", "upper", "bound"))
         kept = None if state.get("kept") is None else read_counts(state["kept"], "kept", size=tally.n_regions)
         if kept is not None and (kept > tally.counts).any():
@@ -158,6 +159,8 @@ class Proof:
         How groups count, if rows have them and no weights.
     weighted : WeightedLimits or None
         Limits of weighted rates, if rows have weights.
+    stated : Stated
+        What `fit` was told of the data.
     """
 
     partition: Partition
@@ -166,12 +169,15 @@ class Proof:
     confidence_level: float
     design: GroupDesign | None = None
     weighted: WeightedLimits | None = None
+    stated: Stated = NOTHING_STATED
 
     @classmethod
-    def of(cls, binned: Binned, settings: FitParameters, confidence_level: float | None = None) -> Self:
+    def of(cls, binned: Binned, settings: CutParameters, confidence_level: float | None = None) -> Self:
         """What rows prove whose regions are cut and counted; at the level of the settings, or at another."""
         level = settings.confidence_level if confidence_level is None else confidence_level
-        proof = cls(binned.partition, binned.tally, settings._exact_interval, level, binned.design)
+        proof = cls(
+            binned.partition, binned.tally, settings._exact_interval, level, binned.design, stated=binned.stated
+        )
         if binned.tally.weights is None:
             return proof
         return replace(proof, design=None, weighted=WeightedLimits.of(binned, settings, proof.for_rates))
@@ -183,7 +189,7 @@ class Proof:
         return {"partition": self.partition.to_dict(), "tally": self.tally.to_dict(), **weighted, **groups}
 
     @classmethod
-    def read(cls, state: Mapping[str, Any], settings: FitParameters) -> Self:
+    def read(cls, state: Mapping[str, Any], settings: CutParameters, stated: Stated) -> Self:
         """Read back what `state` gave."""
         check_state(state, ("partition", "tally"))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
@@ -191,14 +197,14 @@ class Proof:
         weighted, design = None, None
         if tally.weights is not None:
             check_state(state, ("weighted",))
-            weighted = WeightedLimits.from_dict(state["weighted"], tally, settings.weight_bound)
+            weighted = WeightedLimits.from_dict(state["weighted"], tally, stated.weight_bound)
         if tally.groups is not None:
             check_state(state, ("groups",))
             design = GroupDesign.from_dict(state["groups"])
             if max(design.unproved, default=0) >= tally.n_regions:
                 got = repr(list(design.unproved))
                 raise InvalidValueError("unproved", f"be regions below {tally.n_regions}", got=got)
-        return cls(partition, tally, settings._exact_interval, settings.confidence_level, design, weighted)
+        return cls(partition, tally, settings._exact_interval, settings.confidence_level, design, weighted, stated)
 
     @property
     def is_plain(self) -> bool:

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.grouped_rows import cut_rows
-from calibrant.calibrators.regions.parameters import FitParameters
+from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.calibrators.regions.proof import Proof
+from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import Steps, Table
@@ -48,7 +49,7 @@ def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
 def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "", *, always: bool = False) -> None:
     """Warn where a cap on groups that was not given excludes the rate among all rows; likewise, or `always`."""
     groups = guarantee.statement.groups
-    if groups is None or not groups.n_apart or getattr(fitted, "max_group_size", None) is not None:
+    if groups is None or not groups.n_apart or getattr(fitted, "stated_", NOTHING_STATED).max_group_size is not None:
         return
     if always or _asked_by_user(fitted):
         said = f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
@@ -93,7 +94,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         """
         self._facts = RowFacts() if facts is None else facts
         self.partition_, self.tally_, self.guarantee_ = partition, tally, guarantee.of_rows(self._facts)
-        if getattr(self, "max_group_size", None) == 1 and guarantee.statement.groups is None:
+        if self.stated_.max_group_size == 1 and guarantee.statement.groups is None:
             self.guarantee_ = self.guarantee_.with_facts(assumed=(*self.guarantee_.statement.assumed, _ALONE))
         self._set_classes(classes)
 
@@ -201,7 +202,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
 
 @dataclass(eq=False, repr=False)
-class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True):
+class BinnedCalibrator(CutParameters, RegionCalibrator, takes_device_arrays=True):
     """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights and groups."""
 
     def fit(
@@ -213,6 +214,11 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        weight_bound: float | None = None,
+        max_group_size: int | None = None,
+        group_target: str = "rows",
+        score_range: tuple[float, float] | None = None,
     ) -> Self:
         """Cut the regions, count the labels, and derive the guarantee.
 
@@ -230,24 +236,46 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
             Whole numbers: how many identical rows each row stands for.
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0, such as one over the probability with which a row was sampled: what is guaranteed is then
-            about the weighted population. Set `weight_bound` too. Rows of scored data are brought into memory.
+            about the weighted population. Give `weight_bound` too. Rows of scored data are brought into memory.
         groups : array-like of shape (n,), optional
             Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
             about rows of new groups. Rows of a group may depend on each other in any way.
+        classes : pair of labels, optional
+            Both labels, needed where the data may have only one of them.
+        weight_bound : float, optional
+            With `importance_weight`: an upper bound on the weights. Without it the largest weight seen takes its place,
+            and then nothing is proved.
+        max_group_size : int, optional
+            With `groups`: a group counts as at most this many rows in a bin. By default it is the largest number of
+            rows that a group among the pilot rows has in a bin, and at least a tenth of the groups are pilot rows. The
+            largest among the counted groups would not do: it misses rare giants. `GroupCapWarning` says so if the rate
+            among all rows, where large groups count in full, lies outside the limits of some bin.
+        group_target : {"rows", "groups"}, default="rows"
+            With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random group, where every
+            group counts the same, whatever its number of rows.
+        score_range : (float, float), optional
+            The range of the scores, for bins of equal width; (0, 1) by default.
 
         Returns
         -------
         self
         """
         self._check_parameters()
+        stated = Stated(
+            weight_bound=weight_bound,
+            max_group_size=max_group_size,
+            group_target=group_target,
+            score_range=score_range,
+        )
         beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
-        return self._fit(scores, y, groups=groups, **beside)
+        return self._fit(scores, y, stated, classes=classes, groups=groups, **beside)
 
-    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
-        return self._fit_rows(self._read(scores, y, **beside))
+    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, stated: Stated, **beside: ArrayLike | None) -> Self:
+        return self._fit_rows(self._read(scores, y, **beside), stated)
 
-    def _fit_rows(self, data: Sample) -> Self:
-        self.fit_binned(cut_rows(data, self))
+    def _fit_rows(self, data: Sample, stated: Stated) -> Self:
+        self._check_stated(stated)
+        self.fit_binned(cut_rows(data, self, stated))
         self._warn_if_weak()
         return self
 

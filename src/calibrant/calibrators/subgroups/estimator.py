@@ -83,8 +83,6 @@ class SubgroupCalibrator(_ProvesSubgroups):
         Confidence that everything claimed holds at once.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
-    classes : pair of labels, default=None
-        Both labels, needed where the data may have only one of them.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the draw of rows.
 
@@ -138,7 +136,6 @@ class SubgroupCalibrator(_ProvesSubgroups):
     pilot: float = 0.5
     confidence_level: float = 0.9
     pos_label: Hashable = None
-    classes: "ArrayLike | None" = None
     random_state: "Seed" = 0
 
     def fit(
@@ -147,6 +144,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         y: ArrayLike | None = None,
         *,
         attributes: AttributeRows | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Fit the correction to a random part of the rows, and prove on the others.
 
@@ -159,13 +157,15 @@ class SubgroupCalibrator(_ProvesSubgroups):
             Labels of two classes.
         attributes : frame, or mapping from names to columns
             Attributes of the rows. Without any, all rows are the only subgroup.
+        classes : pair of labels, optional
+            Both labels, needed where the data may have only one of them.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        rows = self._read(scores, y).collect()
+        rows = self._read(scores, y, classes=classes).collect()
         columns = self._columns(scores, attributes, len(rows))
         order = rows.random_source(self.random_state, "rows to fit and rows that prove").order(len(rows))
         n_fit = self._n_pilot(len(rows))
@@ -206,8 +206,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
     def _fitted_base(self, rows: MemoryRows) -> ScoreCalibrator | None:
         if self.base is None:
             return None
-        base: ScoreCalibrator = clone(self.base).set_params(classes=(0, 1), pos_label=1)
-        base.fit(rows.scores, rows.codes)
+        base: ScoreCalibrator = clone(self.base).set_params(pos_label=1)
+        base.fit(rows.scores, rows.codes, classes=(0, 1))
         base.score_range_seen_ = None  # the range of all rows is kept instead
         return base
 

@@ -1,0 +1,69 @@
+"""What a caller states about the data: facts that the rows themselves cannot show."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from calibrant.errors import InvalidValueError
+from calibrant.limits.group_sums import TARGETS
+from calibrant.limits.shift.evidence import WEIGHT_BOUND
+from calibrant.params.rules import SCORE_RANGE, Choice, Integer, Optional, Rule, check_state
+from calibrant.text.sentences import shown
+
+_RULES: dict[str, Rule[Any]] = {
+    "weight_bound": Optional(WEIGHT_BOUND),
+    "max_group_size": Optional(Integer(1)),
+    "group_target": Choice(TARGETS),
+    "score_range": Optional(SCORE_RANGE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What `fit` was told of the data.
+
+    Attributes
+    ----------
+    weight_bound : float or None
+        An upper bound on the importance weights.
+    max_group_size : int or None
+        As how many rows a group counts in a bin at most.
+    group_target : {"rows", "groups"}
+        With groups: whether the rate is that among rows, or that of a random row of a random group.
+    score_range : (float, float) or None
+        The range of the scores, for bins of equal width; None is (0, 1).
+    """
+
+    weight_bound: float | None = None
+    max_group_size: int | None = None
+    group_target: str = "rows"
+    score_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        for name, rule in _RULES.items():
+            object.__setattr__(self, name, rule.check(name, getattr(self, name)))
+
+    def arguments(self) -> dict[str, Any]:
+        """What was stated, as arguments of `fit`; what is usual is left out."""
+        usual = type(self)()
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(usual, name)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain JSON values."""
+        told = self.arguments()
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
+
+    @classmethod
+    def from_dict(cls, saved: Any) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(saved)
+        if unknown := [name for name in saved if name not in _RULES]:
+            raise InvalidValueError("stated", f"have entries among {list(_RULES)}", got=shown(unknown[0]))
+        told: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()
+        }
+        return cls(**told)
+
+
+NOTHING_STATED = Stated()
+"""What is usual: no bounds, and scores in (0, 1)."""
