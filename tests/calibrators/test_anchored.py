@@ -83,7 +83,12 @@ def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
     where = model.partition_.membership(scores)
     predicted = model.predict(scores)
     averages = np.array([predicted[where == region].mean() for region in range(7)])
-    assert np.abs(averages - model.guarantee_.value).max() < 1e-3
+    # rows are counted at one of the two nearest knots, at random: each moves by at most the step between these
+    pieces = model.pieces_
+    step = np.zeros(7)
+    np.maximum.at(step, pieces.regions(model.partition_.as_bins()), np.abs(pieces.right - pieces.left))
+    assert (np.abs(averages - model.guarantee_.value) < 4 * step / 2 / np.sqrt(model.tally_.counts) + 1e-12).all()
+    assert (step < 0.1).all()
     assert (np.abs(averages - model.guarantee_.value) <= model.guarantee_.margin).all()
 
 

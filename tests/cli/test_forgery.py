@@ -302,7 +302,7 @@ def test_the_mark_is_cleared_by_verify_alone(model: Path, calibrant: Any) -> Non
     mark = "Read from a file, not recomputed from the rows: counts, limits, averages, margins."
     assert read.guarantee_.read == ("counts", "limits", "averages", "margins")
     assert mark in read.guarantee_.details
-    assert read.guarantee_.to_dict()["read"] == ["counts", "averages", "margins"]
+    assert read.guarantee_.to_dict()["read"] == ["counts", "limits", "averages", "margins"]
     assert mark not in read.written["details"]
     answer = calibrant("verify", "model.json", "scores.csv", "--json")
     assert answer.json["stands"] is True

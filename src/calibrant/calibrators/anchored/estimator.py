@@ -107,7 +107,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     n_anchored_ : int
         In how many regions the data refute the curve, so that it was shifted there.
     guarantee_ : Guarantee
-        The promise, in numbers and in words. Its `value` is the average prediction of each region.
+        The promise, in numbers and in words. Its `value` is the average prediction of each region, over rows as they
+        are counted at knots.
     partition_, tally_
         The regions, and what was counted in them.
     classes_ : array of shape (2,)
