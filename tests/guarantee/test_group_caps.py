@@ -88,7 +88,7 @@ def test_weighted_groups_are_capped_and_told_alike():
     weight = np.random.default_rng(1).uniform(0.5, 1.0, size=y.size)
     given = {"groups": groups, "importance_weight": weight}
     for kind in (BinningCalibrator, AnchoredCalibrator):
-        fitted, caps = told(kind(n_bins=1, weight_bound=1.0).fit, scores, y, **given)
+        fitted, caps = told(kind(n_bins=1).fit, scores, y, weight_bound=1.0, **given)
         found = fitted.guarantee_
         rate = np.average(y, weights=weight)
         assert not found.lower[0] <= rate <= found.upper[0]

@@ -10,6 +10,7 @@ from calibrant.cli._events import EventFile, Fields, hand_in
 from calibrant.cli._model import read_model
 from calibrant.cli._output import paragraph, print_json, remark, saved
 from calibrant.cli._show import show
+from calibrant.cli._target import InputPath, OutputPath
 from calibrant.text.numbers import upper
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
 
 @option.command("Watch a model in production.")
-@click.argument("lines", metavar="LINES", type=click.Path(allow_dash=True))
-@click.option("--model", required=True, metavar="MODEL", type=click.Path(exists=True), help="From calibrant fit.")
-@click.option("--store", required=True, metavar="FILE", help="Where counts are kept: a file, or the URL of a database.")
+@click.argument("lines", metavar="LINES", type=InputPath(allow_dash=True))
+@click.option("--model", required=True, metavar="MODEL", type=InputPath(exists=True), help="From calibrant fit.")
+@click.option("--store", required=True, metavar="FILE", type=OutputPath(),
+              help="Where counts are kept: a file, or the URL of a database.")  # fmt: skip
 @click.option("--maturity", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="DAYS",
               help="Age at which a prediction counts, with the label known by then.")  # fmt: skip
 @click.option("--remember", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
