@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info
 # machines of Java live for a minute, in which a second round of compilation does not pay.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels for a GPU run step by step; Triton reads it when imported
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
 
 if os.environ.get("CI"):  # a library that is missing there fails its tests, and is not skipped

@@ -17,9 +17,9 @@ some_scores = st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0]) | st.f
 def test_quantile_bins_are_those_of_the_partition_made_from_the_scores(values, n_bins) -> None:
     scores = np.array(values)
     codes = (np.arange(scores.size) % 2).astype(np.uint8)
-    partition, tally, *_ = cut_and_count(
-        read_rows(scores, codes, classes=(0, 1)), BinningCalibrator(n_bins, pilot=None)
-    )
+    binned = cut_and_count(read_rows(scores, codes, classes=(0, 1)), BinningCalibrator(n_bins, pilot=None))
+    partition = binned.partition
+    tally = binned.tally
     counts, positives, uncounted = partition.count(scores, codes)
     assert partition == type(partition).uniform_mass(scores, n_bins)
     np.testing.assert_array_equal(tally.counts, counts)
@@ -37,8 +37,8 @@ def test_repeats_equal_repeated_rows(values, n_bins) -> None:
     bins = BinningCalibrator(n_bins, pilot=None)
     short = cut_and_count(read_rows(scores, codes, classes=(0, 1), sample_weight=repeats), bins)
     long = cut_and_count(read_rows(np.repeat(scores, repeats), np.repeat(codes, repeats), classes=(0, 1)), bins)
-    assert short[0] == long[0]
-    assert short[1] == long[1]
+    assert short.partition == long.partition
+    assert short.tally == long.tally
 
 
 def test_parameters_beside_a_tally_are_checked() -> None:

@@ -56,7 +56,7 @@ class AttributeLevels:
         ('age up to 25', 'age 31 to 36', 'age 45 to 52', 'age 60 and above', 'age missing')
         >>> (gain,) = read_attributes({"gain": [0, 0, 0, 0, 1, 2, 3, 4]})
         >>> AttributeLevels.of(gain).words
-        ('gain = 0', 'gain 1', 'gain 2', 'gain 3', 'gain 4 and above')
+        ('gain = 0', 'gain = 1', 'gain = 2', 'gain = 3', 'gain = 4')
         """
         with_missing = bool(column.missing.any())
         if column.numbers is None:

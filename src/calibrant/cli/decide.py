@@ -13,7 +13,6 @@ from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._show import result_json, show
 from calibrant.cli._target import check_escaping, check_target, kind_of
-from calibrant.guarantee.kinds import is_guarantee
 from calibrant.text.numbers import rows
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")
@@ -45,6 +44,7 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
     """
     from calibrant.assess.decide import check_cost, decided_by_region, regions_of, weighed
+    from calibrant.guarantee.kinds import is_guarantee
 
     costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
     output = options["output"]

@@ -69,8 +69,8 @@ class Budget:
         """Share `alpha` out; the `shares` of regions add up to at most 1 and are fixed before rows are counted.
 
         >>> found = Budget.of(0.1, np.array([0.5, 0.5]), 10)
-        >>> found.of_labels.round(5), found.of_curves, round(found.of_steps, 6)
-        (array([0.02255, 0.02255]), array([0.001225, 0.001225]), 0.0001)
+        >>> found.of_labels.round(4), found.of_curves, round(found.of_steps, 6)
+        (array([0.0226, 0.0226]), array([0.001225, 0.001225]), 0.0001)
         """
         of_steps = MOVED_SHARE * alpha
         of_curves = CURVE_SHARE * (alpha - of_steps)

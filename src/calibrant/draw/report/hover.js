@@ -3,7 +3,7 @@
   const NAMES = {
     region: "region", low: "lowest score", high: "highest score", count: "rows", positives: "positive class",
     mean: "mean score", rate: "observed rate", value: "calibrated", lower: "lower limit", upper: "upper limit",
-    error: "off by at least", radius: "within",
+    error: "off by at least", radius: "within", factors: "rate / prediction",
   };
   const tip = document.getElementById("tip");
   const spoken = document.getElementById("spoken");
