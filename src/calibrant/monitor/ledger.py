@@ -73,7 +73,7 @@ class Receipt:
     Attributes
     ----------
     new : int
-        Receipt for the first time.
+        Seen for the first time.
     duplicate, conflicting : int
         Had come before: the same, or another for the same id. What came first stays.
     waiting : int
