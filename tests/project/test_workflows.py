@@ -6,8 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
-yaml = pytest.importorskip("yaml")  # comes with Dask and with mkdocs, not with the oldest dependencies
+import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
