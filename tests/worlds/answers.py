@@ -133,7 +133,11 @@ for _method in METHODS:
     def of_method(method: str = _method) -> Any:
         return of_calibrator(BinningCalibrator(5, interval=method).fit(SMOOTH.scores, SMOOTH.y))
 
+    def planned_by(method: str = _method) -> Any:
+        return [calibrant.plan(n=3000, interval=method), calibrant.plan(epsilon=0.08, n_bins=4, interval=method)]
+
     QUESTIONS[f"interval {_method}"] = of_method
+    QUESTIONS[f"plan {_method}"] = planned_by
 
 
 @question
