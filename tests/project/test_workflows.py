@@ -43,7 +43,7 @@ def test_no_address_and_no_secret(path):
     text = path.read_text(encoding="utf-8")
     assert "://" not in text
     assert "secrets." not in text
-    assert "index-url" not in text
+    assert "-url" not in text  # settings of where packages come from
 
 
 def test_the_release_is_published_without_a_token_by_a_job_that_runs_nothing_of_ours():
