@@ -1,7 +1,9 @@
-"""The default calibrator beside plain bins and scikit-learn's isotonic fit, in one run: python benchmarks/anchored.py.
+"""The default calibrator beside plain bins and scikit-learn's isotonic fit, in one run: python
+benchmarks/anchored.py.
 
-Targets, as ratios of times that are measured in turns: at 10^6 rows a fit takes at most half of an isotonic fit, and
-predictions at most a quarter of its predictions; one row takes at most 1.3 times what plain bins take.
+Targets, as ratios of times that are measured in turns: at 10^6 rows a fit takes at most half of an
+isotonic fit, and predictions at most a quarter of its predictions; one row takes at most 1.3 times
+what plain bins take.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def main() -> None:
     scores = rng.uniform(size=options.rows)
     y = (rng.uniform(size=options.rows) < scores**2).astype(int)
     isotonic = IsotonicRegression(out_of_bounds="clip").fit(scores, y)
-    anchored, bins = AnchoredCalibrator().fit(scores, y), BinningCalibrator().fit(scores, y)
+    anchored = AnchoredCalibrator().fit(scores, y)
+    bins = BinningCalibrator().fit(scores, y)
     one = np.array([0.3])
     fits = best_of(
         {
@@ -60,12 +63,18 @@ def main() -> None:
         "one row": (single, "bins", 1.3),
     }
     lines = [
-        [name, *(f"{ns[way]:,.1f}" for way in ("isotonic", "anchored", "bins")), f"{ns['anchored'] / ns[base]:.2f}",
-         f"{most} of {base}"]
+        [
+            name,
+            *(f"{ns[way]:,.1f}" for way in ("isotonic", "anchored", "bins")),
+            f"{ns['anchored'] / ns[base]:.2f}",
+            f"{most} of {base}",
+        ]
         for name, (ns, base, most) in rows.items()
-    ]  # fmt: skip
+    ]
     print(render(["ns a row", "isotonic", "anchored", "bins", "ratio", "at most"], lines))
-    write_json(options.json, {"machine": machine(), **{name: ns for name, (ns, _, _) in rows.items()}})
+    write_json(
+        options.json, {"machine": machine(), **{name: ns for name, (ns, _, _) in rows.items()}}
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""A model applied to very many rows of Parquet, from the command line: how long, and with how much memory.
+"""A model applied to very many rows of Parquet, from the command line: how long, and with how much
+memory.
 
-Writes the rows to a temporary folder, about 8 bytes each, and as many again with four columns more; both are removed.
-The number of rows is the only argument, 100 million if there is none.
+Writes the rows to a temporary folder, about 8 bytes each, and as many again with four columns more;
+both are removed. The number of rows is the only argument, 100 million if there is none.
 """
 
 import os
@@ -54,14 +55,30 @@ def main(n_rows: int) -> None:
         write_scores(folder / "new.parquet", n_rows)
         model = str(folder / "model.json")
         timed(
-            "fit", str(folder / "labelled.parquet"), "--score", "p", "--label", "y", "--bins", "20", "-o", model, "-q"
+            "fit",
+            str(folder / "labelled.parquet"),
+            "--score",
+            "p",
+            "--label",
+            "y",
+            "--bins",
+            "20",
+            "-o",
+            model,
+            "-q",
         )
-        wall, cpu, peak = timed("apply", model, str(folder / "new.parquet"), "-o", str(folder / "out.parquet"))
+        wall, cpu, peak = timed(
+            "apply", model, str(folder / "new.parquet"), "-o", str(folder / "out.parquet")
+        )
         written = pq.ParquetFile(folder / "out.parquet").metadata.num_rows
         print(
-            f"{written:,} rows: {wall:.0f} s ({n_rows / wall / 1e6:.1f} million a second), {cpu:.0f} s of CPU, ", end=""
+            f"{written:,} rows: {wall:.0f} s ({n_rows / wall / 1e6:.1f} million a second),"
+            f" {cpu:.0f} s of CPU, ",
+            end="",
         )
-        print(f"peak {peak:,.0f} MB; {(folder / 'out.parquet').stat().st_size / 1e9:.2f} GB written")
+        print(
+            f"peak {peak:,.0f} MB; {(folder / 'out.parquet').stat().st_size / 1e9:.2f} GB written"
+        )
     finally:
         shutil.rmtree(folder)
 

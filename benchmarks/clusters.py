@@ -1,9 +1,12 @@
-"""Dask and Spark on two workers: a fit with given edges against the same engine merely summing the two columns.
+"""Dask and Spark on two workers: a fit with given edges against the same engine merely summing the
+two columns.
 
     python benchmarks/clusters.py --rows 10000000              # both engines, side by side
-    python benchmarks/clusters.py --kills 20 --engine spark    # fits in which workers are killed at random moments
+    python benchmarks/clusters.py --kills 20 --engine spark    # fits in which workers are killed at
+    random moments
 
-The clusters are real and small: a head and two workers of one core each, on loopback, which do not have our package.
+The clusters are real and small: a head and two workers of one core each, on loopback, which do not
+have our package.
 """
 
 import argparse
@@ -116,7 +119,9 @@ def speed(engines: list[str], rows: int, rounds: int) -> None:
             folder = Path(name) / engine
             folder.mkdir()
             with (on_dask if engine == "dask" else on_spark)(folder) as (_, session):
-                ways = dask_ways(files, rows) if engine == "dask" else spark_ways(session, files, rows)
+                ways = (
+                    dask_ways(files, rows) if engine == "dask" else spark_ways(session, files, rows)
+                )
                 best = best_of(ways, rows, rounds)
             for way, nanoseconds in best.items():
                 seconds = nanoseconds * rows / 1e9
@@ -126,12 +131,17 @@ def speed(engines: list[str], rows: int, rounds: int) -> None:
 
 
 def deaths(engine: str, kills: int, seed: int) -> None:
-    """Fits of some seconds, a worker killed in each; all must give the counts that the rows give in memory."""
+    """Fits of some seconds, a worker killed in each.
+
+    All must give the counts that the rows give in memory.
+    """
     import pandas as pd
 
     rng = np.random.default_rng(seed)
     scores = rng.uniform(size=100_000)
-    rows = pd.DataFrame({"p": scores, "y": (rng.uniform(size=scores.size) < scores).astype(np.int64)})
+    rows = pd.DataFrame(
+        {"p": scores, "y": (rng.uniform(size=scores.size) < scores).astype(np.int64)}
+    )
     expected = BinningCalibrator(partition=EDGES).fit(scores, rows["y"].to_numpy()).tally_
 
     def slowly(batches: Iterator[Any]) -> Iterator[Any]:
@@ -153,11 +163,15 @@ def deaths(engine: str, kills: int, seed: int) -> None:
             with on_dask(Path(name)) as (cluster, client):
                 frame = dd.from_map(part, range(24), meta=rows.iloc[:0], enforce_metadata=False)
                 data = [DaskData(frame, COLUMNS, progress=False)]
-                whole = lambda: wait_for(lambda: len(client.scheduler_info()["workers"]) == 2, "a new worker")  # noqa: E731
+                whole = lambda: wait_for(  # noqa: E731  # noqa: E731
+                    lambda: len(client.scheduler_info()["workers"]) == 2, "a new worker"
+                )
                 report(cluster, data, whole, kills, seed, expected, engine)
             return
         with on_spark(Path(name)) as (spark_cluster, spark):
-            dealt = spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(24)
+            dealt = spark.createDataFrame(
+                pa.Table.from_pandas(rows, preserve_index=False)
+            ).repartition(24)
             frame = dealt.mapInArrow(slowly, dealt.schema)
             data = [SparkData(frame, COLUMNS, progress=False) for _ in range(2)]
             data[1]._native = False
@@ -166,21 +180,36 @@ def deaths(engine: str, kills: int, seed: int) -> None:
 
 
 def report(
-    cluster: Any, data: list[Any], whole: Callable[[], Any], kills: int, seed: int, expected: Any, engine: str
+    cluster: Any,
+    data: list[Any],
+    whole: Callable[[], Any],
+    kills: int,
+    seed: int,
+    expected: Any,
+    engine: str,
 ) -> None:
     midway = 0
     for number, one in enumerate(data):
         share = kills // len(data) + (number < kills % len(data))
-        midway += kill_at_random(cluster, lambda one=one: fit(one), expected, whole, share, seed + number)
-    print(f"{engine}: {kills} exact results of {kills} fits; {midway} workers were killed while a fit was under way")
+        midway += kill_at_random(
+            cluster, lambda one=one: fit(one), expected, whole, share, seed + number
+        )
+    print(
+        f"{engine}: {kills} exact results of {kills} fits; {midway} workers were killed while a fit"
+        " was under way"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--engine", choices=["dask", "spark"], action="append")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--kills", type=int, default=0, help="kill so many workers instead of timing")
+    parser.add_argument(
+        "--kills", type=int, default=0, help="kill so many workers instead of timing"
+    )
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")

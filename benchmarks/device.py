@@ -2,9 +2,10 @@
 
     PYTHONPATH=src python benchmarks/device.py [--rows N] [--bins B]
 
-The checks compare counts, look-ups and order statistics of torch and CuPy arrays with numpy's searchsorted and sort: on
-scores at and one step beside the cuts, of both precisions, strided and misaligned. The times are medians of whole
-calls, from arrays on the device to counts on the host; "read" is reading the bytes once.
+The checks compare counts, look-ups and order statistics of torch and CuPy arrays with numpy's
+searchsorted and sort: on scores at and one step beside the cuts, of both precisions, strided and
+misaligned. The times are medians of whole calls, from arrays on the device to counts on the host;
+"read" is reading the bytes once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,22 @@ except ImportError:
 
 Array = Any
 PLACE = "cuda" if torch.cuda.is_available() else "cpu"
-EXTREMES = [0.0, -0.0, 5e-324, 1e-45, 1e-40, -1e-40, 1.0, -1.0, 0.5, 0.1, 1e30, -1e30, 3.4e38, -3.4e38]
+EXTREMES = [
+    0.0,
+    -0.0,
+    5e-324,
+    1e-45,
+    1e-40,
+    -1e-40,
+    1.0,
+    -1.0,
+    0.5,
+    0.1,
+    1e30,
+    -1e30,
+    3.4e38,
+    -3.4e38,
+]
 VIEWS = (slice(None), slice(1, None), slice(3, None, 2), slice(0, 1), slice(4, 90_000, 7))
 WRONG: list[str] = []
 
@@ -42,7 +58,9 @@ def cut_sets(generator: np.random.Generator) -> dict[str, Array]:
         "steps": np.linspace(-1.0, 2.0, 99),
         "skewed": edges,
         "logits": np.sort(generator.normal(0.0, 3.0, 99)),
-        "pairs": np.unique(np.concatenate((edges, np.nextafter(edges.astype(np.float32), np.float32(2))))),
+        "pairs": np.unique(
+            np.concatenate((edges, np.nextafter(edges.astype(np.float32), np.float32(2))))
+        ),
         "clustered": np.unique(np.concatenate((0.5 + 1e-7 * np.arange(60), [-1e30, 1e30]))),
         "extremes": np.unique(np.array(EXTREMES) + 0.0),
         "many": np.sort(generator.random(6000)),
@@ -51,9 +69,16 @@ def cut_sets(generator: np.random.Generator) -> dict[str, Array]:
 
 def case(generator: np.random.Generator, cuts: Array, kind: Any, rows: int) -> tuple[Array, Array]:
     near = cuts.astype(kind)
-    pool = np.concatenate([near, np.nextafter(near, kind(np.inf)), np.nextafter(near, kind(-np.inf)),
-                           np.array(EXTREMES, kind), generator.normal(size=500).astype(kind),
-                           generator.random(500).astype(kind)])  # fmt: skip
+    pool = np.concatenate(
+        [
+            near,
+            np.nextafter(near, kind(np.inf)),
+            np.nextafter(near, kind(-np.inf)),
+            np.array(EXTREMES, kind),
+            generator.normal(size=500).astype(kind),
+            generator.random(500).astype(kind),
+        ]
+    )
     pool = pool[np.isfinite(pool)]
     return generator.choice(pool, rows), generator.integers(0, 2, rows).astype(np.uint8)
 
@@ -64,28 +89,48 @@ def same(got: Array, want: Array, words: str) -> None:
 
 
 def libraries() -> dict[str, Callable[[Array], Array]]:
-    result: dict[str, Callable[[Array], Array]] = {"torch": lambda array: torch.from_numpy(array).to(PLACE)}
+    result: dict[str, Callable[[Array], Array]] = {
+        "torch": lambda array: torch.from_numpy(array).to(PLACE)
+    }
     return result if cupy is None else {**result, "cupy": cupy.asarray}
 
 
 def check() -> int:
     """Compare with numpy; the number of cases."""
     generator = np.random.default_rng(0)
-    cases = list(itertools.product(cut_sets(generator).items(), (np.float32, np.float64), libraries().items()))
+    cases = list(
+        itertools.product(
+            cut_sets(generator).items(), (np.float32, np.float64), libraries().items()
+        )
+    )
     for (name, cuts), kind, (library, to) in cases:
         with np.errstate(all="ignore"):
             scores, labels = case(generator, cuts, kind, 100_007)
-        s, y, size = to(scores), to(labels), cuts.shape[0] + 1
+        s = to(scores)
+        y = to(labels)
+        size = cuts.shape[0] + 1
         words = f"{library} {name} {kind.__name__}"
         cells = np.searchsorted(cuts, scores.astype(np.float64), side="right")
         table = np.cos(np.arange(size * 1.0))
         for view in VIEWS:
             rows, positives = device.count(s[view], y[view], cuts)
             same(rows, np.bincount(cells[view], minlength=size), f"rows: {words} {view}")
-            same(positives, np.bincount(cells[view][labels[view] == 1], minlength=size), f"positives: {words} {view}")
-            same(to_host(device.look_up(s[view], cuts, table)), table[cells[view]], f"look-up: {words} {view}")
+            same(
+                positives,
+                np.bincount(cells[view][labels[view] == 1], minlength=size),
+                f"positives: {words} {view}",
+            )
+            same(
+                to_host(device.look_up(s[view], cuts, table)),
+                table[cells[view]],
+                f"look-up: {words} {view}",
+            )
         ranks = generator.integers(1, scores.shape[0] + 1, 150)
-        same(device.order_statistics(s, ranks), np.sort(scores.astype(np.float64))[ranks - 1], f"ranks: {words}")
+        same(
+            device.order_statistics(s, ranks),
+            np.sort(scores.astype(np.float64))[ranks - 1],
+            f"ranks: {words}",
+        )
         same(device.extremes(s), (scores.min(), scores.max()), f"extremes: {words}")
         for bad in (np.nan, np.inf, -np.inf):
             scores[77_777] = bad
@@ -97,7 +142,9 @@ def check_many_rows() -> None:
     """More rows than 32 bits can count."""
     rows = (1 << 32) + 12_345
     one = torch.full((1,), 0.55, device=PLACE).expand(rows)
-    got = device.count(one, torch.ones(1, dtype=torch.uint8, device=PLACE).expand(rows), np.linspace(0.1, 0.9, 9))
+    got = device.count(
+        one, torch.ones(1, dtype=torch.uint8, device=PLACE).expand(rows), np.linspace(0.1, 0.9, 9)
+    )
     same([got[0][5], got[1][5]], [rows, rows], "more than 2**32 rows")
 
 
@@ -149,7 +196,9 @@ def measure(rows: int, bins: int) -> str:
         reading = milliseconds(5, read, scores, labels)
         counting = milliseconds(3, device.count, scores, labels, cuts)
         looking = milliseconds(3, device.look_up, scores, cuts, table)
-        lines.append([name, reading, counting, looking, milliseconds(1, quantile_cuts, scores, bins)])
+        lines.append(
+            [name, reading, counting, looking, milliseconds(1, quantile_cuts, scores, bins)]
+        )
         del scores, labels
     return render(["ms", "read", "count", "look-up", "quantiles"], lines)
 
@@ -159,7 +208,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10**9)
     parser.add_argument("--bins", type=int, default=100)
     options = parser.parse_args()
-    print(torch.cuda.get_device_name() if PLACE == "cuda" else "no GPU: torch on the CPU", torch.__version__)
+    print(
+        torch.cuda.get_device_name() if PLACE == "cuda" else "no GPU: torch on the CPU",
+        torch.__version__,
+    )
     print(check(), "cases compared with numpy; wrong:", WRONG[:30], flush=True)
     if PLACE == "cuda":
         check_many_rows()

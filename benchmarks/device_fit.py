@@ -1,4 +1,5 @@
-"""A fit and its predictions on a GPU: the same as in memory, bit for bit, and how long 10^9 rows take.
+"""A fit and its predictions on a GPU: the same as in memory, bit for bit, and how long 10^9 rows
+take.
 
 python benchmarks/device_fit.py [--rows 1000000000]
 """
@@ -32,7 +33,9 @@ def check(to_device, to_host, rows: int = 3_000_000) -> None:
         assert (far.tally_, far.partition_) == (near.tally_, near.partition_), name
         for method in ("predict", "predict_proba", "predict_interval", "predict_set"):
             got = to_host(getattr(far, method)(there["p"]))
-            np.testing.assert_array_equal(got, getattr(near, method)(scores), err_msg=f"{name}: {method}")
+            np.testing.assert_array_equal(
+                got, getattr(near, method)(scores), err_msg=f"{name}: {method}"
+            )
     data = scored(there, score="p", label="y")
     split = BinningCalibrator(n_bins=20, pilot=100_000, random_state=0).fit(data)
     assert split.tally_.n_rows < rows
@@ -62,19 +65,25 @@ def main() -> None:
             fitted = BinningCalibrator(**parameters).fit(scores, y)
             torch.cuda.synchronize()
             times.append(time.perf_counter() - start)
-        print(f"{name}, {rows:.0e} rows: fit {1e3 * median(times[1:]):.1f} ms, epsilon {fitted.guarantee_.epsilon:.2g}")
+        print(
+            f"{name}, {rows:.0e} rows: fit {1e3 * median(times[1:]):.1f} ms, epsilon"
+            f" {fitted.guarantee_.epsilon:.2g}"
+        )
     print(f"10 bins, epsilon of tied float32 over that of untied float64 scores: {ties(rows):.3f}")
 
 
 def ties(rows: int, seeds: int = 5) -> float:
     """Mean epsilon of scores rounded to float32, over that of the same scores before."""
-    rounded, exact = [], []
+    rounded = []
+    exact = []
     for seed in range(seeds):
         torch.manual_seed(seed)
         scores = torch.rand(rows, device="cuda", dtype=torch.float64)
         y = (torch.rand(rows, device="cuda") < scores).to(torch.uint8)
         exact.append(BinningCalibrator(10, random_state=seed).fit(scores, y).guarantee_.epsilon)
-        rounded.append(BinningCalibrator(10, random_state=seed).fit(scores.float(), y).guarantee_.epsilon)
+        rounded.append(
+            BinningCalibrator(10, random_state=seed).fit(scores.float(), y).guarantee_.epsilon
+        )
     return float(np.mean(rounded) / np.mean(exact))
 
 

@@ -1,12 +1,15 @@
-"""A fit over a Parquet file larger than it needs memory for: python benchmarks/files.py [--rows N] [--json FILE].
+"""A fit over a Parquet file larger than it needs memory for: python benchmarks/files.py [--rows N]
+[--json FILE].
 
-The file has a random score and a label; the edges are given, 100 bins of equal width. Every contender is a process of
-its own that reads a small file first, so that no import is measured, and then the large one. Contenders take turns; the
-table shows medians of the wall clock and of the processor's time, which other users of the machine disturb less, and
-the peak memory. All must agree on every count.
+The file has a random score and a label; the edges are given, 100 bins of equal width. Every
+contender is a process of its own that reads a small file first, so that no import is measured, and
+then the large one. Contenders take turns; the table shows medians of the wall clock and of the
+processor's time, which other users of the machine disturb less, and the peak memory. All must agree
+on every count.
 
-DuckDB and Polars count in two ways: `search` takes any edges, as ours does; `arithmetic` multiplies and rounds, which
-bins of equal width allow. `scan` only adds up both columns: nothing that reads the file can be faster.
+DuckDB and Polars count in two ways: `search` takes any edges, as ours does; `arithmetic` multiplies
+and rounds, which bins of equal width allow. `scan` only adds up both columns: nothing that reads
+the file can be faster.
 """
 
 from __future__ import annotations
@@ -74,25 +77,34 @@ def _cases(edges: list[float], first: int) -> str:
     if not edges:
         return str(first)
     middle = len(edges) // 2
-    below, above = _cases(edges[:middle], first), _cases(edges[middle + 1 :], first + middle + 1)
+    below = _cases(edges[:middle], first)
+    above = _cases(edges[middle + 1 :], first + middle + 1)
     return f"CASE WHEN s < CAST('{edges[middle]!r}' AS DOUBLE) THEN {below} ELSE {above} END"
 
 
 def duckdb(paths: list[str], way: str) -> Counts:
     import duckdb
 
-    bins = {"search": _cases(EDGES, 0), "arithmetic": f"least(floor(s * {N_BINS}), {N_BINS - 1})::INTEGER"}
+    bins = {
+        "search": _cases(EDGES, 0),
+        "arithmetic": f"least(floor(s * {N_BINS}), {N_BINS - 1})::INTEGER",
+    }
     rows = f"(SELECT score::DOUBLE AS s, label FROM read_parquet({paths!r}))"
     if way == "scan":
         duckdb.sql(f"SELECT sum(s), sum(label) FROM {rows}").fetchall()
         return None
-    return _sorted(duckdb.sql(f"SELECT {bins[way]} AS b, count(*), sum(label) FROM {rows} GROUP BY b").fetchall())
+    return _sorted(
+        duckdb.sql(
+            f"SELECT {bins[way]} AS b, count(*), sum(label) FROM {rows} GROUP BY b"
+        ).fetchall()
+    )
 
 
 def polars(paths: list[str], way: str) -> Counts:
     import polars as pl
 
-    score, positives = pl.col("score").cast(pl.Float64), pl.col("label").cast(pl.Int64).sum()
+    score = pl.col("score").cast(pl.Float64)
+    positives = pl.col("label").cast(pl.Int64).sum()
     frame = pl.scan_parquet(paths)
     if way == "scan":
         frame.select(score.sum(), positives).collect(engine="streaming")
@@ -101,7 +113,9 @@ def polars(paths: list[str], way: str) -> Counts:
         bins = score.cut(EDGES, left_closed=True).to_physical().cast(pl.Int64)
     else:
         bins = (score * N_BINS).cast(pl.Int64).clip(upper_bound=N_BINS - 1)
-    return _sorted(frame.group_by(bins.alias("b")).agg(pl.len(), positives).collect(engine="streaming").rows())
+    return _sorted(
+        frame.group_by(bins.alias("b")).agg(pl.len(), positives).collect(engine="streaming").rows()
+    )
 
 
 def _sorted(rows: list[tuple[Any, ...]]) -> Counts:
@@ -124,7 +138,12 @@ def arrow_scan(paths: list[str]) -> Counts:
     with ThreadPoolExecutor(2) as pool:
         for path in paths:
             metadata = pq.read_metadata(path)
-            sum(pool.map(lambda group, p=path, m=metadata: one(p, group, m), range(metadata.num_row_groups)))
+            sum(
+                pool.map(
+                    lambda group, p=path, m=metadata: one(p, group, m),
+                    range(metadata.num_row_groups),
+                )
+            )
     return None
 
 
@@ -155,10 +174,19 @@ def contend(name: str, small: str, paths: list[str]) -> dict[str, Any]:
     """Do it once, in this process."""
     way = CONTENDERS[name]
     way([small])
-    before, processor, start = _peak_megabytes(), time.process_time(), time.perf_counter()
+    before = _peak_megabytes()
+    processor = time.process_time()
+    start = time.perf_counter()
     counts = way(paths)
-    seconds, processor = time.perf_counter() - start, time.process_time() - processor
-    return {"seconds": seconds, "processor": processor, "peak": _peak_megabytes(), "before": before, "counts": counts}
+    seconds = time.perf_counter() - start
+    processor = time.process_time() - processor
+    return {
+        "seconds": seconds,
+        "processor": processor,
+        "peak": _peak_megabytes(),
+        "before": before,
+        "counts": counts,
+    }
 
 
 def in_process(name: str, small: Path, paths: list[Path]) -> dict[str, Any]:
@@ -179,14 +207,19 @@ def compare(small: Path, path: Path, names: list[str], rounds: int) -> dict[str,
             counts = found if counts is None else counts
             assert found is None or found == counts, f"{name} counts otherwise"
             measured[name].append(result)
-            print(f"  {name}: {result['seconds']:.2f} s, processor {result['processor']:.2f} s", flush=True)
+            print(
+                f"  {name}: {result['seconds']:.2f} s, processor {result['processor']:.2f} s",
+                flush=True,
+            )
     return {
         name: {key: statistics.median(result[key] for result in results) for key in results[0]}
         for name, results in measured.items()
     }
 
 
-def linear(small: Path, path: Path, folder: Path, rows: int, kind: str) -> dict[int, dict[str, float]]:
+def linear(
+    small: Path, path: Path, folder: Path, rows: int, kind: str
+) -> dict[int, dict[str, float]]:
     """The cost of one row, from a million rows to five times the file."""
     result = {}
     for size in (10**6, 10**7, rows, 5 * rows):
@@ -195,13 +228,19 @@ def linear(small: Path, path: Path, folder: Path, rows: int, kind: str) -> dict[
             paths = [folder / f"{size}.parquet"]
             write(paths[0], size, kind)
         found = [in_process("calibrant", small, paths) for _ in range(3 if size < rows else 1)]
-        nanoseconds = {key: min(one[key] for one in found) / size * 1e9 for key in ("seconds", "processor")}
+        nanoseconds = {
+            key: min(one[key] for one in found) / size * 1e9 for key in ("seconds", "processor")
+        }
         result[size] = {**nanoseconds, "peak": max(one["peak"] for one in found)}
     return result
 
 
 def _figures(one: dict[str, float], base: dict[str, float]) -> list[str]:
-    times = [text for key in ("seconds", "processor") for text in (f"{one[key]:.2f}", f"{one[key] / base[key]:.1f}")]
+    times = [
+        text
+        for key in ("seconds", "processor")
+        for text in (f"{one[key]:.2f}", f"{one[key] / base[key]:.1f}")
+    ]
     return [*times, f"{one['peak']:.0f}", f"{one['peak'] - one['before']:.0f}"]
 
 
@@ -209,7 +248,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=200_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--kinds", nargs="*", default=["float32", "float64"], choices=["float32", "float64"])
+    parser.add_argument(
+        "--kinds", nargs="*", default=["float32", "float64"], choices=["float32", "float64"]
+    )
     parser.add_argument("--names", nargs="*", default=list(CONTENDERS), choices=list(CONTENDERS))
     parser.add_argument("--no-linear", action="store_true")
     parser.add_argument("--contender", nargs="*", help=argparse.SUPPRESS)
@@ -220,11 +261,15 @@ def main() -> None:
         print(json.dumps(contend(name, small, paths)))
         return
     report: dict[str, Any] = {"machine": machine(), "rows": arguments.rows, "bins": N_BINS}
-    print(" ".join(f"{key} {value}" for key, value in report["machine"].items()), f"rows {arguments.rows:,}")
+    print(
+        " ".join(f"{key} {value}" for key, value in report["machine"].items()),
+        f"rows {arguments.rows:,}",
+    )
     for kind in arguments.kinds:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            small, path = folder / "small.parquet", folder / "large.parquet"
+            small = folder / "small.parquet"
+            path = folder / "large.parquet"
             write(small, SMALL_ROWS, kind)
             write(path, arguments.rows, kind)
             size = path.stat().st_size
@@ -233,13 +278,26 @@ def main() -> None:
             report[kind] = {"bytes": size, "contenders": found}
             base = found.get("calibrant", next(iter(found.values())))
             lines = [[name, *_figures(one, base)] for name, one in found.items()]
-            header = ["contender", "seconds", "of ours", "processor", "of ours", "peak MB", "of which data"]
+            header = [
+                "contender",
+                "seconds",
+                "of ours",
+                "processor",
+                "of ours",
+                "peak MB",
+                "of which data",
+            ]
             print("\n" + render(header, lines) + "\n")
             if not arguments.no_linear:
-                report[kind]["nanoseconds_a_row"] = linear(small, path, folder, arguments.rows, kind)
+                report[kind]["nanoseconds_a_row"] = linear(
+                    small, path, folder, arguments.rows, kind
+                )
                 for rows, one in report[kind]["nanoseconds_a_row"].items():
-                    print(f"  {rows:>13,} rows: {one['seconds']:.1f} ns a row, processor {one['processor']:.1f}, "
-                          f"peak {one['peak']:.0f} MB", flush=True)  # fmt: skip
+                    print(
+                        f"  {rows:>13,} rows: {one['seconds']:.1f} ns a row, processor"
+                        f" {one['processor']:.1f}, peak {one['peak']:.0f} MB",
+                        flush=True,
+                    )
     write_json(arguments.json, report)
 
 

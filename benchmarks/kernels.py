@@ -1,9 +1,10 @@
-"""The kernels against textbook numpy and the machine's floor: python benchmarks/kernels.py [--rows N] [--json FILE].
+"""The kernels against textbook numpy and the machine's floor: python benchmarks/kernels.py [--rows
+N] [--json FILE].
 
-Textbook numpy is quantile, searchsorted and bincount. All ways run in one process and take turns. The columns give
-nanoseconds a row and, in brackets, how many times faster than the textbook that is. `fit` checks the scores, finds the
-edges of 15 quantile bins and counts with every edge as a cell of its own; `tally` counts with given edges; `predict`
-looks up, to a new array.
+Textbook numpy is quantile, searchsorted and bincount. All ways run in one process and take turns.
+The columns give nanoseconds a row and, in brackets, how many times faster than the textbook that
+is. `fit` checks the scores, finds the edges of 15 quantile bins and counts with every edge as a
+cell of its own; `tally` counts with given edges; `predict` looks up, to a new array.
 """
 
 from __future__ import annotations
@@ -63,17 +64,26 @@ def textbook_predict(scores: Array, edges: Array, table: Array) -> object:
 
 def fit(scores: Array, labels: Array, n_bins: int, **options: Any) -> object:
     kernels.first_nonfinite(scores)
-    edges = np.unique(kernels.order_statistics(scores, wanted_ranks(scores.shape[0], n_bins), **options))
+    edges = np.unique(
+        kernels.order_statistics(scores, wanted_ranks(scores.shape[0], n_bins), **options)
+    )
     return kernels.count(scores, labels, np.unique((edges, np.nextafter(edges, np.inf))), **options)
 
 
 def edges_of(scores: Array, n_bins: int) -> Array:
-    return np.unique(kernels.order_statistics(scores, wanted_ranks(scores.shape[0], n_bins), implementation="numpy"))
+    return np.unique(
+        kernels.order_statistics(
+            scores, wanted_ranks(scores.shape[0], n_bins), implementation="numpy"
+        )
+    )
 
 
-def tasks(scores: Array, labels: Array, variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Way]]:
+def tasks(
+    scores: Array, labels: Array, variants: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Way]]:
     """For each task, the ways to do it: the textbook's and each variant's."""
-    few, many = edges_of(scores, 15), edges_of(scores, 100)
+    few = edges_of(scores, 15)
+    many = edges_of(scores, 100)
     table = np.linspace(0.0, 1.0, few.shape[0] + 1)
     result: dict[str, dict[str, Way]] = {
         "fit, 15": {"textbook": partial(textbook_fit, scores, labels, 15)},
@@ -94,8 +104,14 @@ def warm_up() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
         command = [sys.executable, "-c", WARM_UP]
-        seconds = [float(subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout)
-                   for _ in range(3)]  # fmt: skip
+        seconds = [
+            float(
+                subprocess.run(
+                    command, env=environment, capture_output=True, check=True, text=True
+                ).stdout
+            )
+            for _ in range(3)
+        ]
     return {"cold": seconds[0], "cached": min(seconds[1:])}
 
 
@@ -114,7 +130,10 @@ def main() -> None:
     print(" ".join(f"{key} {value}" for key, value in report["machine"].items()), f"rows {rows:,}")
     if not arguments.no_warm_up:
         report["warm_up_seconds"] = warm_up()
-        print("warm-up of numba, seconds:", ", ".join(f"{k} {v:.2f}" for k, v in report["warm_up_seconds"].items()))
+        print(
+            "warm-up of numba, seconds:",
+            ", ".join(f"{k} {v:.2f}" for k, v in report["warm_up_seconds"].items()),
+        )
     variants: dict[str, dict[str, Any]] = {
         implementation + ("" if threads == 1 else f" x{threads}"): {
             "implementation": implementation,
@@ -128,16 +147,26 @@ def main() -> None:
         scores, labels = make(shape, rows)
         if not lines:
             target = np.zeros(rows)
-            floors: dict[str, Way] = {"copy": scores.copy, "copy into": partial(np.copyto, target, scores)}
+            floors: dict[str, Way] = {
+                "copy": scores.copy,
+                "copy into": partial(np.copyto, target, scores),
+            }
             floor = best_of({**floors, "sum": scores.sum}, rows, 2 * arguments.rounds)
             report["floor"] = floor
-            print("floor, ns a row:", ", ".join(f"{name} {value:.2f}" for name, value in floor.items()))
+            print(
+                "floor, ns a row:",
+                ", ".join(f"{name} {value:.2f}" for name, value in floor.items()),
+            )
         report["nanoseconds_a_row"][shape] = {}
         for task, ways in tasks(scores, labels, variants).items():
             measured = best_of(ways, rows, arguments.rounds)
             report["nanoseconds_a_row"][shape][task] = measured
             textbook = measured["textbook"]
-            line = [f"{shape}: {task}", f"{textbook:.1f}", *(ratio(textbook, measured[name]) for name in variants)]
+            line = [
+                f"{shape}: {task}",
+                f"{textbook:.1f}",
+                *(ratio(textbook, measured[name]) for name in variants),
+            ]
             lines.append(line)
             print("  ".join(line), flush=True)
     print("\n" + render(["shape: task, bins", "textbook", *variants], lines))

@@ -1,15 +1,17 @@
-"""The rule that takes the first threshold that passes, from the loose end: how often its guarantee is false.
+"""The rule that takes the first threshold that passes, from the loose end: how often its guarantee
+is false.
 
-A guardrail acts on rows with score >= threshold. A common rule tests thresholds of a grid one by one, each at the full
-level, beginning with the loosest, which acts most, and takes the first that passes. Each test is exact. But the rule
-goes on after a failure, so that it has many tries, and the first lucky one wins. A proof needs the other direction:
-begin where the target surely holds, and stop at the first failure (`calibrant.threshold`).
+A guardrail acts on rows with score >= threshold. A common rule tests thresholds of a grid one by
+one, each at the full level, beginning with the loosest, which acts most, and takes the first that
+passes. Each test is exact. But the rule goes on after a failure, so that it has many tries, and the
+first lucky one wins. A proof needs the other direction: begin where the target surely holds, and
+stop at the first failure (`calibrant.threshold`).
 
     python benchmarks/loose_end.py --draws 1000
 
-The truth is known in each world: the guarantee is false if the true precision at the threshold is below the target.
-With 90 % confidence a tenth of the draws may be false; the column "p" is the probability of at least so many if a tenth
-is the truth.
+The truth is known in each world: the guarantee is false if the true precision at the threshold is
+below the target. With 90 % confidence a tenth of the draws may be false; the column "p" is the
+probability of at least so many if a tenth is the truth.
 """
 
 import argparse
@@ -57,7 +59,9 @@ def loose_end(n_grid: int) -> Rule:
 
 
 def proved(y: np.ndarray, scores: np.ndarray, seed: int) -> float | None:
-    return threshold(y, scores, precision=TARGET, confidence_level=1 - ALPHA, random_state=seed).threshold
+    return threshold(
+        y, scores, precision=TARGET, confidence_level=1 - ALPHA, random_state=seed
+    ).threshold
 
 
 RULES: dict[str, Rule] = {
@@ -68,7 +72,9 @@ RULES: dict[str, Rule] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--rows", type=int, nargs="*", default=[500, 2_000])
     parser.add_argument("--output", type=Path)
@@ -90,8 +96,13 @@ def main() -> None:
                 chance = binom.sf(false - 1, options.draws, ALPHA)
                 share = false / options.draws
                 mean = selected / options.draws
-                found.append([name, rows, rule, options.draws, share, f"{chance:.3g}", f"{mean:.4f}"])
-                print(f"{name:24s}{rows:7d}  {rule:28s}{share:8.3f}{chance:10.2g}{mean:10.3f}", flush=True)
+                found.append(
+                    [name, rows, rule, options.draws, share, f"{chance:.3g}", f"{mean:.4f}"]
+                )
+                print(
+                    f"{name:24s}{rows:7d}  {rule:28s}{share:8.3f}{chance:10.2g}{mean:10.3f}",
+                    flush=True,
+                )
     if options.output is not None:
         with options.output.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")

@@ -1,13 +1,16 @@
-"""The fit of quantile bins, from scores and labels to predictions: calibrant beside the packages people use today.
+"""The fit of quantile bins, from scores and labels to predictions: calibrant beside the packages
+people use today.
 
-The peers are no dependencies of the project. Install them beside it and run this in that environment:
+The peers are no dependencies of the project. Install them beside it and run this in that
+environment:
 
     python -m venv peers
     peers/bin/pip install -e '.[bench]' netcal uncertainty-calibration probmetrics
     peers/bin/python benchmarks/peers.py
 
-All fit 15 bins to the same rows in one run, in turns, on one thread; peers that are not installed are left out. What is
-timed of calibrant is the whole of `BinningCalibrator.fit`: checks, edges, counts, exact intervals and the guarantee.
+All fit 15 bins to the same rows in one run, in turns, on one thread; peers that are not installed
+are left out. What is timed of calibrant is the whole of `BinningCalibrator.fit`: checks, edges,
+counts, exact intervals and the guarantee.
 """
 
 import argparse
@@ -33,7 +36,11 @@ def scikit_learn(scores: np.ndarray, labels: np.ndarray) -> object:
     from sklearn.preprocessing import KBinsDiscretizer
 
     bins = KBinsDiscretizer(
-        N_BINS, encode="ordinal", strategy="quantile", subsample=None, quantile_method="averaged_inverted_cdf"
+        N_BINS,
+        encode="ordinal",
+        strategy="quantile",
+        subsample=None,
+        quantile_method="averaged_inverted_cdf",
     )
     cell = bins.fit_transform(scores[:, None]).ravel().astype(int)
     return np.bincount(cell, labels, N_BINS) / np.bincount(cell, minlength=N_BINS)
@@ -54,7 +61,9 @@ def uncertainty_calibration(scores: np.ndarray, labels: np.ndarray) -> object:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
     rng = np.random.default_rng(0)

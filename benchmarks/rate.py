@@ -1,16 +1,17 @@
 """A rate from few labels and many verdicts: how often limits miss, and how wide they are.
 
-calibrant is run beside ppi_py (PPI++) and truescore on the same items. Both rest on the central limit theorem. They are
-no dependencies of the project. Install them beside calibrant and run this in that environment:
+calibrant is run beside ppi_py (PPI++) and truescore on the same items. Both rest on the central
+limit theorem. They are no dependencies of the project. Install them beside calibrant and run this
+in that environment:
 
     python -m venv peers
     peers/bin/pip install -e . ppi-python truescore
     peers/bin/python benchmarks/rate.py --draws 1000 --output docs/study/rate.csv
 
-Peers that are not installed are left out. Of 4,000 items a known share is positive. A judge passes positives with its
-sensitivity and fails negatives with its specificity. Items and verdicts are fixed; in each draw n items are drawn at
-random and labelled. Limits at 95 % miss if the share is outside. The column "p" is the probability of at least so many
-misses if 5 % is the truth.
+Peers that are not installed are left out. Of 4,000 items a known share is positive. A judge passes
+positives with its sensitivity and fails negatives with its specificity. Items and verdicts are
+fixed; in each draw n items are drawn at random and labelled. Limits at 95 % miss if the share is
+outside. The column "p" is the probability of at least so many misses if 5 % is the truth.
 """
 
 import argparse
@@ -83,7 +84,9 @@ def ppi(draw: Draw) -> Limits:
     from ppi_py import ppi_mean_ci
 
     verdicts = draw.verdicts.astype(float)
-    low, high = ppi_mean_ci(draw.labels.astype(float), verdicts[draw.drawn], draw.unlabelled.astype(float), alpha=ALPHA)
+    low, high = ppi_mean_ci(
+        draw.labels.astype(float), verdicts[draw.drawn], draw.unlabelled.astype(float), alpha=ALPHA
+    )
     return float(np.squeeze(low)), float(np.squeeze(high))
 
 
@@ -95,7 +98,11 @@ def truescore(draw: Draw) -> Limits:
 
 
 def methods(names: list[str]) -> dict[str, Callable[[Draw], Limits]]:
-    found: dict[str, Callable[[Draw], Limits]] = {"auto": automatic, "labels": labels_alone, "bets": bets}
+    found: dict[str, Callable[[Draw], Limits]] = {
+        "auto": automatic,
+        "labels": labels_alone,
+        "bets": bets,
+    }
     for name, function in {"ppi_py": ppi, "truescore": truescore}.items():
         if find_spec(name):
             found[name] = function
@@ -104,20 +111,28 @@ def methods(names: list[str]) -> dict[str, Callable[[Draw], Limits]]:
     return {name: function for name, function in found.items() if not names or name in names}
 
 
-def draws(share: float, judge: tuple[float, float], n_labels: int, count: int) -> Iterator[tuple[Draw, float]]:
-    rng = np.random.default_rng([round(1000 * share), n_labels, *(round(1000 * part) for part in judge)])
+def draws(
+    share: float, judge: tuple[float, float], n_labels: int, count: int
+) -> Iterator[tuple[Draw, float]]:
+    rng = np.random.default_rng(
+        [round(1000 * share), n_labels, *(round(1000 * part) for part in judge)]
+    )
     n_positive = round(share * N_ITEMS)
     positive = (np.arange(N_ITEMS) < n_positive).astype(int)
     sensitivity, specificity = judge
     passed = round(sensitivity * n_positive)
     failed = round(specificity * (N_ITEMS - n_positive))
-    verdicts = np.concatenate([np.arange(n_positive) < passed, np.arange(N_ITEMS - n_positive) >= failed]).astype(int)
+    verdicts = np.concatenate(
+        [np.arange(n_positive) < passed, np.arange(N_ITEMS - n_positive) >= failed]
+    ).astype(int)
     for _ in range(count):
         drawn = rng.choice(N_ITEMS, n_labels, replace=False)
         yield Draw(verdicts, drawn, positive[drawn]), positive.mean()
 
 
-def cell(share: float, name: str, n_labels: int, count: int, wanted: dict[str, Callable[[Draw], Limits]]) -> list[Any]:
+def cell(
+    share: float, name: str, n_labels: int, count: int, wanted: dict[str, Callable[[Draw], Limits]]
+) -> list[Any]:
     """One row for each method: how often it missed, on which side, and its mean width."""
     missed = {method: np.zeros(2, dtype=int) for method in wanted}
     widths: dict[str, list[float]] = {method: [] for method in wanted}
@@ -137,11 +152,15 @@ def cell(share: float, name: str, n_labels: int, count: int, wanted: dict[str, C
 
 
 def group_cells(count: int) -> Iterator[list[Any]]:
-    """Ten answers to each of 400 questions, which are alike: whole questions are drawn and labelled."""
+    """Ten answers to each of 400 questions, which are alike: whole questions are drawn and
+    labelled.
+    """
     questions = np.repeat(np.arange(N_ITEMS // 10), 10)
     rng = np.random.default_rng(7)
     easy = rng.permutation(N_ITEMS // 10) < 0.8 * (N_ITEMS // 10)
-    positive = np.where(easy[questions], rng.random(N_ITEMS) < 0.95, rng.random(N_ITEMS) < 0.2).astype(int)
+    positive = np.where(
+        easy[questions], rng.random(N_ITEMS) < 0.95, rng.random(N_ITEMS) < 0.2
+    ).astype(int)
     truth = positive.mean()
     for name, (sensitivity, specificity) in JUDGES.items():
         random = rng.random(N_ITEMS)
@@ -153,34 +172,55 @@ def group_cells(count: int) -> Iterator[list[Any]]:
                 drawn = np.isin(questions, rng.choice(N_ITEMS // 10, n_groups, replace=False))
                 y = np.where(drawn, positive, np.nan)
                 for method, groups in (("groups", questions), ("rows", None)):
-                    found = rate(y, verdicts, groups=groups, confidence_level=1 - ALPHA, random_state=seed)
+                    found = rate(
+                        y, verdicts, groups=groups, confidence_level=1 - ALPHA, random_state=seed
+                    )
                     missed[method] += not found.lower - 1e-12 <= truth <= found.upper + 1e-12
                     widths[method].append(found.upper - found.lower)
             for method in missed:
                 share = missed[method] / count
                 chance = float(binom.sf(missed[method] - 1, count, ALPHA))
-                yield [name, 10 * n_groups, method, count, share, chance, float(np.mean(widths[method]))]
+                yield [
+                    name,
+                    10 * n_groups,
+                    method,
+                    count,
+                    share,
+                    chance,
+                    float(np.mean(widths[method])),
+                ]
 
 
 def times() -> None:
     """Seconds for many items, by the clock of the process."""
     rng = np.random.default_rng(0)
-    for n_items, n_labels, method in ((10**6, 1_000, "bets"), (10**5, 500, "exact"), (10**6, 1_000, "exact")):
+    for n_items, n_labels, method in (
+        (10**6, 1_000, "bets"),
+        (10**5, 500, "exact"),
+        (10**6, 1_000, "exact"),
+    ):
         scores = rng.random(n_items)
         y = np.full(n_items, np.nan)
         drawn = rng.choice(n_items, n_labels, replace=False)
         y[drawn] = rng.random(n_labels) < scores[drawn]
         started = time.process_time()
         rate(y, scores, method=method)
-        print(f"{method}: {n_items:,} items, {n_labels:,} labels: {time.process_time() - started:.2f} s")
+        print(
+            f"{method}: {n_items:,} items, {n_labels:,} labels:"
+            f" {time.process_time() - started:.2f} s"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--methods", nargs="*", default=[])
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--groups", action="store_true", help="whole questions with ten answers each")
+    parser.add_argument(
+        "--groups", action="store_true", help="whole questions with ten answers each"
+    )
     parser.add_argument("--time", action="store_true", help="running times only")
     options = parser.parse_args()
     if options.time:
@@ -193,7 +233,18 @@ def main() -> None:
             print(*row)
         write(options.output, heads, found)
         return
-    heads = ["rate", "judge", "labels", "method", "draws", "too high", "too low", "missed", "p", "width"]
+    heads = [
+        "rate",
+        "judge",
+        "labels",
+        "method",
+        "draws",
+        "too high",
+        "too low",
+        "missed",
+        "p",
+        "width",
+    ]
     wanted = methods(options.methods)
     rows = []
     for share in RATES:
@@ -215,7 +266,9 @@ def write(path: Path | None, heads: list[str], rows: list[Any]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(heads)
-        writer.writerows([f"{value:.5g}" if isinstance(value, float) else value for value in row] for row in rows)
+        writer.writerows(
+            [f"{value:.5g}" if isinstance(value, float) else value for value in row] for row in rows
+        )
 
 
 if __name__ == "__main__":

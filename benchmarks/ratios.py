@@ -1,12 +1,14 @@
-"""uLSIF against the package densratio, in one run: python benchmarks/ratios.py [--path DIR] [--json FILE].
+"""uLSIF against the package densratio, in one run: python benchmarks/ratios.py [--path DIR] [--json
+FILE].
 
-The paper's size: 2,000 source and 2,000 target rows in 3 columns, 100 centres, 25 bandwidths x 100 penalties. densratio
-takes minutes for the grid, so it is timed on a few points of it and scaled up; every point costs it the same. Both
-take turns, with one thread of linear algebra and with all; the best round counts. Prints too how far its weights are
-from ours for the same centres, bandwidth and penalty, and how far each leave-one-out score is from leaving one out by
-hand.
+The paper's size: 2,000 source and 2,000 target rows in 3 columns, 100 centres, 25 bandwidths x 100
+penalties. densratio takes minutes for the grid, so it is timed on a few points of it and scaled up;
+every point costs it the same. Both take turns, with one thread of linear algebra and with all; the
+best round counts. Prints too how far its weights are from ours for the same centres, bandwidth and
+penalty, and how far each leave-one-out score is from leaving one out by hand.
 
-densratio is no dependency: install it beside the project, say with pip install --target DIR densratio.
+densratio is no dependency: install it beside the project, say with pip install --target DIR
+densratio.
 """
 
 from __future__ import annotations
@@ -25,9 +27,12 @@ from calibrant.shift.ratios.gaussian import Basis
 from calibrant.shift.ratios.least_squares import LeastSquares
 
 Array = NDArray[np.float64]
-BANDWIDTHS, PENALTIES = np.geomspace(1e-2, 1e2, 25), np.geomspace(1e-3, 1e3, 100)
-SOME_BANDWIDTHS, SOME_PENALTIES = [0.1, 1.0], [0.01, 1.0, 100.0]
-N_ROWS, N_WEIGHED = 2_000, 1_000_000
+BANDWIDTHS = np.geomspace(1e-2, 1e2, 25)
+PENALTIES = np.geomspace(1e-3, 1e3, 100)
+SOME_BANDWIDTHS = [0.1, 1.0]
+SOME_PENALTIES = [0.01, 1.0, 100.0]
+N_ROWS = 2_000
+N_WEIGHED = 1_000_000
 
 
 def populations(n: int = N_ROWS, seed: int = 0) -> tuple[Array, Array]:
@@ -37,16 +42,20 @@ def populations(n: int = N_ROWS, seed: int = 0) -> tuple[Array, Array]:
 
 def by_hand(at_source: Array, at_target: Array, penalty: float) -> float:
     """The leave-one-out score, by leaving one out."""
-    total, n = 0.0, len(at_source)
+    total = 0.0
+    n = len(at_source)
     for i in range(n):
-        source, target = np.delete(at_source, i, axis=0), np.delete(at_target, i, axis=0)
+        source = np.delete(at_source, i, axis=0)
+        target = np.delete(at_target, i, axis=0)
         matrix = source.T @ source / (n - 1) + penalty * np.eye(source.shape[1])
         coefficients = np.maximum(np.linalg.solve(matrix, target.mean(axis=0)), 0.0)
         total += 0.5 * (at_source[i] @ coefficients) ** 2 - at_target[i] @ coefficients
     return total / n
 
 
-def their_score(peer: Any, source: Array, target: Array, centers: Array, bandwidth: float, penalty: float) -> float:
+def their_score(
+    peer: Any, source: Array, target: Array, centers: Array, bandwidth: float, penalty: float
+) -> float:
     """The peer's leave-one-out score, which it only prints."""
     import contextlib
     import io
@@ -59,15 +68,21 @@ def their_score(peer: Any, source: Array, target: Array, centers: Array, bandwid
 
 def agreement(peer: Any) -> dict[str, float]:
     source, target = populations(60)
-    centers, bandwidth, penalty = target[:20], 0.4, 0.05
+    centers = target[:20]
+    bandwidth = 0.4
+    penalty = 0.05
     np.random.seed(0)  # noqa: NPY002 - densratio draws its centres from the global state; all rows are centres here
     theirs = peer.RuLSIF(centers, source, 0.0, [bandwidth], [penalty], kernel_num=20, verbose=False)
-    ours = ULSIF(theirs.kernel_info.centers, bandwidth=bandwidth, penalty=penalty, standardize=False)
+    ours = ULSIF(
+        theirs.kernel_info.centers, bandwidth=bandwidth, penalty=penalty, standardize=False
+    )
     ours.fit(source, centers)
     weights = np.abs(ours.predict(source) - np.ravel(theirs.compute_density_ratio(source))).max()
     basis = Basis.of(source, target, centers, False, np.random.default_rng(0))
     problem = LeastSquares(basis, basis.prepare(source), basis.prepare(target))
-    exact = by_hand(basis.values(problem.source, bandwidth), basis.values(problem.target, bandwidth), penalty)
+    exact = by_hand(
+        basis.values(problem.source, bandwidth), basis.values(problem.target, bandwidth), penalty
+    )
     return {
         "weights, ours and densratio's": float(weights),
         "leave-one-out score, ours and by hand": abs(
@@ -96,14 +111,23 @@ def main() -> None:
     source, target = populations()
     centers = target[:100]
     grid = {"bandwidth": BANDWIDTHS, "penalty": PENALTIES, "standardize": False}
-    seconds = {"densratio": np.inf, "calibrant, one thread": np.inf, "calibrant, every core": np.inf}
+    seconds = {
+        "densratio": np.inf,
+        "calibrant, one thread": np.inf,
+        "calibrant, every core": np.inf,
+    }
     scale = BANDWIDTHS.size * PENALTIES.size / (len(SOME_BANDWIDTHS) * len(SOME_PENALTIES))
     for _round in range(arguments.rounds):
-        for threads in (1, None):  # on a busy machine one thread is faster than two that wait for each other
+        for threads in (
+            1,
+            None,
+        ):  # on a busy machine one thread is faster than two that wait for each other
             with threadpool_limits(threads, user_api="blas"):
-                took = once(lambda: peer.search_sigma_and_lambda(
-                    target, source, 0.0, centers, SOME_BANDWIDTHS, SOME_PENALTIES, False
-                ))  # fmt: skip
+                took = once(
+                    lambda: peer.search_sigma_and_lambda(
+                        target, source, 0.0, centers, SOME_BANDWIDTHS, SOME_PENALTIES, False
+                    )
+                )
             seconds["densratio"] = min(seconds["densratio"], scale * took)
         for name, n_jobs in (("calibrant, one thread", 1), ("calibrant, every core", -1)):
             ratio = ULSIF(centers, n_jobs=n_jobs, **grid)
@@ -112,14 +136,34 @@ def main() -> None:
     weighing = min(once(lambda: ratio.predict(rows)) for _round in range(arguments.rounds))
     differences = agreement(peer)
     print(" ".join(f"{key} {value}" for key, value in machine().items()))
-    lines = [[name, f"{value:.2f}", f"{seconds['densratio'] / value:.1f}x"] for name, value in seconds.items()]
+    lines = [
+        [name, f"{value:.2f}", f"{seconds['densratio'] / value:.1f}x"]
+        for name, value in seconds.items()
+    ]
     print(
         "\n"
-        + render([f"grid of {BANDWIDTHS.size} x {PENALTIES.size}, {N_ROWS:,} + {N_ROWS:,} rows", "s", "faster"], lines)
+        + render(
+            [
+                f"grid of {BANDWIDTHS.size} x {PENALTIES.size}, {N_ROWS:,} + {N_ROWS:,} rows",
+                "s",
+                "faster",
+            ],
+            lines,
+        )
     )
     print(f"\nweighing {N_WEIGHED:,} rows: {weighing:.2f} s\n")
-    print(render(["largest difference", ""], [[name, f"{value:.1e}"] for name, value in differences.items()]))
-    report = {"machine": machine(), "seconds": seconds, "weighing_seconds": weighing, "differences": differences}
+    print(
+        render(
+            ["largest difference", ""],
+            [[name, f"{value:.1e}"] for name, value in differences.items()],
+        )
+    )
+    report = {
+        "machine": machine(),
+        "seconds": seconds,
+        "weighing_seconds": weighing,
+        "differences": differences,
+    }
     write_json(arguments.json, report)
 
 

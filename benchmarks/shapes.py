@@ -23,7 +23,9 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Scores]] = {
     "sorted": lambda generator, rows: np.sort(generator.random(rows)),
     "logits": lambda generator, rows: generator.normal(-1.0, 3.0, rows),
     "cauchy": lambda generator, rows: generator.standard_cauchy(rows),
-    "outliers": lambda generator, rows: np.where(generator.random(rows) < 1e-5, 1e300, generator.random(rows)),
+    "outliers": lambda generator, rows: np.where(
+        generator.random(rows) < 1e-5, 1e300, generator.random(rows)
+    ),
     "float32": lambda generator, rows: generator.random(rows, dtype=np.float32),
 }
 """Each takes a generator and a number of rows."""

@@ -1,15 +1,16 @@
-"""Streams: the whole path of limits against confseq, batches against the tally, memory against the stream's length.
+"""Streams: the whole path of limits against confseq, batches against the tally, memory against the
+stream's length.
 
-confseq needs numpy < 2, so it lives in an environment of its own; name that environment's Python and both are timed in
-this run, in turns:
+confseq needs numpy < 2, so it lives in an environment of its own; name that environment's Python
+and both are timed in this run, in turns:
 
     python -m venv peers
-    peers/bin/pip install "numpy<2" scipy matplotlib multiprocess pybind11 scikit-build cmake ninja setuptools wheel
-    peers/bin/pip install --no-build-isolation confseq      # needs a C++ compiler and the Boost headers
-    python benchmarks/streams.py --confseq peers/bin/python
+    peers/bin/pip install "numpy<2" scipy matplotlib multiprocess pybind11 scikit-build cmake ninja
+    setuptools wheel peers/bin/pip install --no-build-isolation confseq      # needs a C++ compiler
+    and the Boost headers python benchmarks/streams.py --confseq peers/bin/python
 
-confseq's `beta_binomial_mixture_bound` is called as its defaults have it (one side of the boundary); ours gives both
-limits. Its `hedged_cs` bets against 1,000 rates, as ours does.
+confseq's `beta_binomial_mixture_bound` is called as its defaults have it (one side of the
+boundary); ours gives both limits. Its `hedged_cs` bets against 1,000 rates, as ours does.
 """
 
 import argparse
@@ -54,11 +55,15 @@ def paths(labels: np.ndarray, peer: str | None) -> None:
     lines = []
     for name, kind in {"beta-binomial": BetaBinomial, "betting": Betting}.items():
         ways = {
-            one: lambda kind=kind, one=one: kind.path(labels, 0.1, implementation=one) for one in ("numpy", "numba")
+            one: lambda kind=kind, one=one: kind.path(labels, 0.1, implementation=one)
+            for one in ("numpy", "numba")
         }
         ours = best_of(ways, 1, rounds=7)
         row = [name, f"{seconds[name]:.3f} s"]
-        row += [f"{ours[one] / 1e6:.2f} ms ({seconds[name] * 1e9 / ours[one]:,.0f}x)" for one in ("numpy", "numba")]
+        row += [
+            f"{ours[one] / 1e6:.2f} ms ({seconds[name] * 1e9 / ours[one]:,.0f}x)"
+            for one in ("numpy", "numba")
+        ]
         lines.append(row)
     print(f"The limits after each of {labels.size:,} labels")
     print(render(["sequence", "confseq", "numpy", "numba"], lines))
@@ -93,18 +98,28 @@ def memory(batch: int) -> None:
     lines = []
     for total in (10**4, 10**6, 10**8):
         while total - (online.tally_.n_rows if online.__sklearn_is_fitted__() else 0) > 0:
-            size = min(batch, total - (online.tally_.n_rows if online.__sklearn_is_fitted__() else 0))
+            size = min(
+                batch, total - (online.tally_.n_rows if online.__sklearn_is_fitted__() else 0)
+            )
             online.partial_fit(scores[:size], labels[:size])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        lines.append([f"{total:,}", f"{peak:.0f} MiB", f"{len(str(online.to_dict())):,} characters"])
+        lines.append(
+            [f"{total:,}", f"{peak:.0f} MiB", f"{len(str(online.to_dict())):,} characters"]
+        )
     print("\nMemory of the process at its peak, and of the state, along one stream")
     print(render(["labels", "peak", "state"], lines))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--confseq", metavar="PYTHON", help="the Python of an environment that has confseq")
-    parser.add_argument("--labels", type=int, default=10_000, help="length of the stream whose path is taken")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--confseq", metavar="PYTHON", help="the Python of an environment that has confseq"
+    )
+    parser.add_argument(
+        "--labels", type=int, default=10_000, help="length of the stream whose path is taken"
+    )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the batch")
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)

@@ -1,7 +1,9 @@
-"""Side-by-side timing: several ways to do one thing, taken in turn, the best of several rounds for each.
+"""Side-by-side timing: several ways to do one thing, taken in turn, the best of several rounds for
+each.
 
-On a shared machine the rounds differ more than the ways do. Taking turns exposes every way to the same weather, and the
-best round is the one that the weather disturbed least. Only ratios within one run mean anything.
+On a shared machine the rounds differ more than the ways do. Taking turns exposes every way to the
+same weather, and the best round is the one that the weather disturbed least. Only ratios within one
+run mean anything.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 
-def best_of(ways: Mapping[str, Callable[[], object]], rows: int, rounds: int = 5) -> dict[str, float]:
+def best_of(
+    ways: Mapping[str, Callable[[], object]], rows: int, rounds: int = 5
+) -> dict[str, float]:
     """Nanoseconds a row of each way: the best of several rounds, in which the ways take turns.
 
-    Each way runs once more at the start, unmeasured, so that compiling and first touches of memory do not count.
+    Each way runs once more at the start, unmeasured, so that compiling and first touches of memory
+    do not count.
     """
     best = dict.fromkeys(ways, float("inf"))
     for way in ways.values():
@@ -43,8 +48,10 @@ def render(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header))]
 
     def one(line: Sequence[str]) -> str:
-        cells = (text.ljust(width) if not column else text.rjust(width)
-                 for column, (text, width) in enumerate(zip(line, widths, strict=True)))  # fmt: skip
+        cells = (
+            text.ljust(width) if not column else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
         return "  ".join(cells).rstrip()
 
     return "\n".join((one(header), one(["-" * width for width in widths]), *map(one, lines)))

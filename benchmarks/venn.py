@@ -2,7 +2,8 @@
 
     python benchmarks/venn.py [--json FILE] [--rows 100000 1000000]
 
-The venn-abers package is no dependency of calibrant: without it (``pip install venn-abers``) its column stays empty.
+The venn-abers package is no dependency of calibrant: without it (``pip install venn-abers``) its
+column stays empty.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ PACKAGE_ROWS = 200_000
 
 
 KINDS = ("distinct", "ties", "rare")
-"""Distinct scores whose rates they are; the same rounded to three digits; and distinct scores with few positives."""
+"""Distinct scores whose rates they are; the same rounded to three digits.
+
+And distinct scores with few positives.
+"""
 
 
 def sample(rows: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +52,9 @@ def forced(scores: np.ndarray, y: np.ndarray, implementation: str) -> VennAbersC
     chosen = venn_abers.multiprobabilities
     import calibrant.calibrators.venn_abers as home
 
-    home.multiprobabilities = lambda counts, positives: chosen(counts, positives, implementation=implementation)
+    home.multiprobabilities = lambda counts, positives: chosen(
+        counts, positives, implementation=implementation
+    )
     try:
         return VennAbersCalibrator().fit(scores, y)
     finally:
@@ -58,22 +64,32 @@ def forced(scores: np.ndarray, y: np.ndarray, implementation: str) -> VennAbersC
 def largest_difference(scores: np.ndarray, y: np.ndarray) -> float:
     points = np.concatenate([scores[:10_000], np.linspace(0, 1, 10_001)])
     with np.errstate(all="ignore"):
-        _, theirs = of_package(scores, y).predict_proba(p_test=np.column_stack([1 - points, points]))
-    return float(np.abs(VennAbersCalibrator().fit(scores, y).predict_multiprobability(points) - theirs).max())
+        _, theirs = of_package(scores, y).predict_proba(
+            p_test=np.column_stack([1 - points, points])
+        )
+    return float(
+        np.abs(VennAbersCalibrator().fit(scores, y).predict_multiprobability(points) - theirs).max()
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json")
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     arguments = parser.parse_args()
-    has_package, has_numba = find_spec("venn_abers") is not None, find_spec("numba") is not None
-    results, lines = [], []
+    has_package = find_spec("venn_abers") is not None
+    has_numba = find_spec("numba") is not None
+    results = []
+    lines = []
     for rows in arguments.rows:
         for kind in KINDS:
             scores, y = sample(rows, kind)
             ways = {
-                "isotonic": lambda s=scores, y=y: IsotonicRegression(out_of_bounds="clip").fit(s, y),
+                "isotonic": (
+                    lambda s=scores, y=y: IsotonicRegression(out_of_bounds="clip").fit(s, y)
+                ),
                 "python": lambda s=scores, y=y: forced(s, y, "numpy"),
             }
             if has_numba:
@@ -116,7 +132,16 @@ def main() -> None:
                     "-" if difference is None else f"{difference:.0e}",
                 ]
             )
-    header = ["rows", "venn-abers", "isotonic", "ours, Python", "ours, numba", "to venn-abers", "to isotonic", "steps"]
+    header = [
+        "rows",
+        "venn-abers",
+        "isotonic",
+        "ours, Python",
+        "ours, numba",
+        "to venn-abers",
+        "to isotonic",
+        "steps",
+    ]
     header += ["predict ns, isotonic", "difference"]
     print("Milliseconds of a fit, best of 3; predict is ours / scikit-learn's isotonic\n")
     print(render(header, lines))

@@ -1,13 +1,15 @@
-"""CalibratedClassifier beside scikit-learn's CalibratedClassifierCV, both with defaults and on the same rows.
+"""CalibratedClassifier beside scikit-learn's CalibratedClassifierCV, both with defaults and on the
+same rows.
 
-    python benchmarks/wrapper.py              # the sets that played no part in choosing the defaults
-    python benchmarks/wrapper.py --sets all   # all sets of the study
-    python benchmarks/wrapper.py --sets chosen --splits 2
+    python benchmarks/wrapper.py              # the sets that played no part in choosing the
+    defaults python benchmarks/wrapper.py --sets all   # all sets of the study python
+    benchmarks/wrapper.py --sets chosen --splits 2
 
-Rows of each set are split at random: 70 % fit, 30 % test. Reported are the log loss relative to that of scikit-learn's
-default (sigmoid), and relative to the better of sigmoid and isotonic in hindsight; the difference in AUC; epsilon
-relative to that of one model calibrated on a quarter of the rows (``cv=None``); and ratios of the times to fit and to
-predict and of pickled sizes. Needs what `make study` needs.
+Rows of each set are split at random: 70 % fit, 30 % test. Reported are the log loss relative to
+that of scikit-learn's default (sigmoid), and relative to the better of sigmoid and isotonic in
+hindsight; the difference in AUC; epsilon relative to that of one model calibrated on a quarter of
+the rows (``cv=None``); and ratios of the times to fit and to predict and of pickled sizes. Needs
+what `make study` needs.
 """
 
 from __future__ import annotations
@@ -36,9 +38,21 @@ from sets import MODELS, SETS, generator, load  # noqa: E402
 from calibrant import CalibratedClassifier  # noqa: E402
 
 CHOSEN_ON = (
-    "census", "late flights", "mortgages", "loans", "late payment", "deaths", "Titanic", "recurrence", "insured",
-    "doctor visits", "German credit", "page blocks", "tumours", "yeast",
-)  # fmt: skip
+    "census",
+    "late flights",
+    "mortgages",
+    "loans",
+    "late payment",
+    "deaths",
+    "Titanic",
+    "recurrence",
+    "insured",
+    "doctor visits",
+    "German credit",
+    "page blocks",
+    "tumours",
+    "yeast",
+)
 """Sets on which the number of models, their curve and the movement of probabilities were chosen."""
 
 KINDS = ("logistic", "lightgbm", "forest")
@@ -47,7 +61,10 @@ MOST_ROWS = 4_000
 
 def model(kind: str) -> object:
     columns = make_column_transformer(
-        (make_pipeline(SimpleImputer(), StandardScaler()), make_column_selector(dtype_include="number")),
+        (
+            make_pipeline(SimpleImputer(), StandardScaler()),
+            make_column_selector(dtype_include="number"),
+        ),
         (
             OneHotEncoder(max_categories=40, handle_unknown="ignore", sparse_output=False),
             make_column_selector(dtype_exclude="number"),
@@ -62,15 +79,18 @@ def compared(real: object, kind: str, split: int) -> dict[str, object]:
     features = table.drop(columns=list(set(real.drop)))
     order = generator(real.name, "wrapper", split).permutation(len(y))[:MOST_ROWS]
     n = int(0.7 * len(order))
-    X, X_test = features.iloc[order[:n]], features.iloc[order[n:]]
-    known, truth = y[order[:n]], y[order[n:]]
+    X = features.iloc[order[:n]]
+    X_test = features.iloc[order[n:]]
+    known = y[order[:n]]
+    truth = y[order[n:]]
     ours, fit_ours = timed(lambda: CalibratedClassifier(model(kind)).fit(X, known))
     theirs, fit_theirs = timed(lambda: CalibratedClassifierCV(model(kind)).fit(X, known))
     other = CalibratedClassifierCV(model(kind), method="isotonic").fit(X, known)
     one = CalibratedClassifier(model(kind), cv=None).fit(X, known)
     p, predict_ours = timed(lambda: ours.predict_proba(X_test)[:, 1])
     q, predict_theirs = timed(lambda: theirs.predict_proba(X_test)[:, 1])
-    loss, sigmoid = log_loss(truth, p), log_loss(truth, q)
+    loss = log_loss(truth, p)
+    sigmoid = log_loss(truth, q)
     isotonic = log_loss(truth, other.predict_proba(X_test)[:, 1])
     return {
         "set": real.name,
@@ -108,7 +128,12 @@ def main() -> None:
             continue
         for kind in KINDS:
             lines.extend(compared(real, kind, split) for split in range(options.splits))
-            print({name: round(value, 3) if isinstance(value, float) else value for name, value in lines[-1].items()})
+            print(
+                {
+                    name: round(value, 3) if isinstance(value, float) else value
+                    for name, value in lines[-1].items()
+                }
+            )
     table = pd.DataFrame(lines)
     if options.csv:
         table.to_csv(options.csv, index=False)
@@ -122,7 +147,10 @@ def main() -> None:
         }
     )
     print(summary.round(3).to_string())
-    print(f"{len(table)} lines; log loss smaller than scikit-learn's in {np.mean(table['log loss, %'] < 0):.0%}")
+    print(
+        f"{len(table)} lines; log loss smaller than scikit-learn's in"
+        f" {np.mean(table['log loss, %'] < 0):.0%}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""For mkdocs: pictures are made by the code beside them, and every script of the gallery becomes a page."""
+"""For mkdocs: pictures are made by the code beside them, and every script of the gallery becomes a
+page.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,24 @@ from examples import ROOT, pictures_of, place_of
 
 DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
 CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
-CARD = '<a href="{name}.html"><img src="{name}.png" alt="{picture}" loading="lazy"><span>{title}</span></a>'
+CARD = (
+    '<a href="{name}.html"><img src="{name}.png" alt="{picture}"'
+    ' loading="lazy"><span>{title}</span></a>'
+)
 STYLE = """<style>
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: 0.8rem; }
 .cards a { border: 1px solid var(--md-default-fg-color--lightest); border-radius: 0.2rem; padding: 0.4rem; }
 .cards img { width: 100%; aspect-ratio: 4 / 3; object-fit: contain; background: white; }
 .cards span { display: block; font-size: 0.7rem; line-height: 1.3; padding-top: 0.3rem; }
-</style>"""
+</style>"""  # noqa: E501
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script of the gallery. Its docstring is a title, an explanation, and what the picture shows."""
+    """A script of the gallery.
+
+    Its docstring is a title, an explanation, and what the picture shows.
+    """
 
     path: Path
     text: str
@@ -51,12 +59,17 @@ class Script:
         head = f"# {self.title}\n\n{self.explanation}\n\n![{self.picture}]({name}.png)\n\n"
         note = f"Save [{name}.py]({name}.py)"
         if "realdata" in code:
-            note += " and [realdata.py](../tutorials/realdata.py), which fetches the data, in one folder"
+            note += (
+                " and [realdata.py](../tutorials/realdata.py), which fetches the data, in one"
+                " folder"
+            )
         return f"{head}```python\n{code}```\n\n{note}, and run it. [All examples](index.md)\n"
 
     def card(self) -> str:
         """The picture and the title, as a link to the page."""
-        return CARD.format(name=self.path.stem, picture=escape(self.picture), title=escape(self.title))
+        return CARD.format(
+            name=self.path.stem, picture=escape(self.picture), title=escape(self.title)
+        )
 
 
 def scripts() -> dict[str, Script]:
@@ -68,21 +81,29 @@ def on_config(config: Any) -> None:
     """List the pages of the gallery, in the order of its index."""
     named = CARDS.findall((DOCS / "gallery" / "index.md").read_text(encoding="utf-8"))
     pages = [f"gallery/{name}.md" for names in named for name in names.split()]
-    for entries in (entries for door in config.nav for entries in door.values() if isinstance(entries, list)):
+    for entries in (
+        entries for door in config.nav for entries in door.values() if isinstance(entries, list)
+    ):
         for entry in entries:
             if isinstance(entry, dict) and entry.get("Gallery") == "gallery/index.md":
                 entry["Gallery"] = ["gallery/index.md", *pages]
 
 
 def on_files(files: Any, config: Any) -> None:
-    """Run the examples that changed, and add their pictures, the pages of the gallery and files to download."""
+    """Run the examples that changed, and add their pictures, the pages of the gallery and files to
+    download.
+    """
     pages = {DOCS / file.src_uri: file for file in files.documentation_pages()}
     examples = {page: names for page in pages if (names := pictures_of(page))}
     examples |= {script.path: [f"{name}.png"] for name, script in scripts().items()}
-    subprocess.run([sys.executable, str(TOOLS / "examples.py"), str(MADE), *map(str, examples)], check=True)
+    subprocess.run(
+        [sys.executable, str(TOOLS / "examples.py"), str(MADE), *map(str, examples)], check=True
+    )
 
     def add(uri: str, **content: Any) -> None:
-        if (found := files.get_file_from_path(uri)) is not None:  # the script itself, which the page shows
+        if (
+            found := files.get_file_from_path(uri)
+        ) is not None:  # the script itself, which the page shows
             files.remove(found)
         files.append(File.generated(config, uri, inclusion=InclusionLevel.INCLUDED, **content))
 
@@ -103,6 +124,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     found = scripts()
 
     def cards(names: re.Match[str]) -> str:
-        return '<div class="cards">\n' + "\n".join(found[name].card() for name in names[1].split()) + "\n</div>"
+        return (
+            '<div class="cards">\n'
+            + "\n".join(found[name].card() for name in names[1].split())
+            + "\n</div>"
+        )
 
     return f"{CARDS.sub(cards, markdown)}\n{STYLE}\n"

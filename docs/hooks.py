@@ -1,4 +1,6 @@
-"""What mkdocs does beyond its plugins: formulas as MathML, which needs no script, and the changelog as a page."""
+"""What mkdocs does beyond its plugins: formulas as MathML, which needs no script, and the changelog
+as a page.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,12 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[([](.*?)\\[)\]]</\1>', 
 
 def mathml(found: re.Match[str]) -> str:
     """One formula; its source is the alternative text."""
-    tag, source = found[1], html.unescape(found[2]).strip()
+    tag = found[1]
+    source = html.unescape(found[2]).strip()
     display = "block" if tag == "div" else "inline"
-    formula = convert(source, display=display).replace("<math ", f'<math alttext="{html.escape(source)}" ', 1)
+    formula = convert(source, display=display).replace(
+        "<math ", f'<math alttext="{html.escape(source)}" ', 1
+    )
     return f'<div class="formula" tabindex="0">{formula}</div>' if tag == "div" else formula
 
 
@@ -44,5 +49,6 @@ def on_page_content(content: str, **_: Any) -> str:
 def on_post_page(output: str, **_: Any) -> str:
     """Name the search dialog for screen readers; the theme does not."""
     return output.replace(
-        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+        'data-md-component="search" role="dialog"',
+        'data-md-component="search" role="dialog" aria-label="Search"',
     )

@@ -1,11 +1,12 @@
 """How often the guarantee of AnchoredCalibrator is broken, in worlds whose true rates are known.
 
-A guarantee is broken if in any region the true rate less the average prediction lies outside its limits, or the true
-rate does. At alpha = 0.1 and 0.5 that may happen in at most 10 % and 50 % of draws. Worlds: a smooth rate, one that
-falls with the score, a step from 0 to 1, atoms at edges, scores that say nothing (lottery), and a rare class.
+A guarantee is broken if in any region the true rate less the average prediction lies outside its
+limits, or the true rate does. At alpha = 0.1 and 0.5 that may happen in at most 10 % and 50 % of
+draws. Worlds: a smooth rate, one that falls with the score, a step from 0 to 1, atoms at edges,
+scores that say nothing (lottery), and a rare class.
 
-    python experiments/anchored_coverage.py                  # 400 draws of each world; about ten minutes
-    python experiments/anchored_coverage.py --draws 50
+    python experiments/anchored_coverage.py                  # 400 draws of each world; about ten
+    minutes python experiments/anchored_coverage.py --draws 50
 """
 
 import argparse
@@ -43,7 +44,11 @@ WORLDS = (
     World("smooth", lambda u: u, lambda s: s**2),
     World("reversed", lambda u: u, lambda s: 1.0 - s),
     World("step from 0 to 1", lambda u: u, lambda s: (s > 0.55) * 1.0),
-    World("atoms", lambda u: np.where(u < 0.6, np.round(u * 10 / 6, 1), (u - 0.6) / 0.4), lambda s: 0.2 + 0.5 * s),
+    World(
+        "atoms",
+        lambda u: np.where(u < 0.6, np.round(u * 10 / 6, 1), (u - 0.6) / 0.4),
+        lambda s: 0.2 + 0.5 * s,
+    ),
     World("lottery", lambda u: u, lambda s: np.full(s.shape, 0.3)),
     World("rare", lambda u: u**3, lambda s: 0.03 * s),
 )
@@ -59,12 +64,16 @@ def is_broken(world: World, model: AnchoredCalibrator) -> bool:
     rate = np.bincount(where[inside], world.rate(points)[inside], minlength=size)
     predicted = np.bincount(where[inside], model.predict(points)[inside], minlength=size)
     seen = mass > 0
-    rate, predicted = rate[seen] / mass[seen], predicted[seen] / mass[seen]
+    rate = rate[seen] / mass[seen]
+    predicted = predicted[seen] / mass[seen]
     guarantee = model.guarantee_
     errors = guarantee.errors
-    low, high = errors.lower[seen] - TOLERANCE, errors.upper[seen] + TOLERANCE
+    low = errors.lower[seen] - TOLERANCE
+    high = errors.upper[seen] + TOLERANCE
     missed = (rate - predicted < low) | (rate - predicted > high)
-    missed |= (rate < guarantee.lower[seen] - TOLERANCE) | (rate > guarantee.upper[seen] + TOLERANCE)
+    missed |= (rate < guarantee.lower[seen] - TOLERANCE) | (
+        rate > guarantee.upper[seen] + TOLERANCE
+    )
     return bool(missed.any())
 
 
@@ -79,7 +88,8 @@ def main() -> None:
     for heading in ("world", *(f"alpha {alpha}" for alpha in ALPHAS), "p-value"):
         table.add_column(heading)
     for number, world in enumerate(WORLDS):
-        shares, values = [], []
+        shares = []
+        values = []
         for alpha in ALPHAS:
             broken = 0
             for draw in range(options.draws):
@@ -87,7 +97,9 @@ def main() -> None:
                 model = AnchoredCalibrator(confidence_level=1.0 - alpha, random_state=draw)
                 broken += is_broken(world, model.fit(*rows, classes=(0, 1)))
             shares.append(f"{broken / options.draws:.3f}")
-            values.append(stats.binomtest(broken, options.draws, alpha, alternative="greater").pvalue)
+            values.append(
+                stats.binomtest(broken, options.draws, alpha, alternative="greater").pvalue
+            )
         table.add_row(world.name, *shares, f"{min(values):.2g}")
         Console().print(f"{world.name}: {', '.join(shares)}")
     Console().print(table)

@@ -1,10 +1,12 @@
-"""Epsilon of AnchoredCalibrator over that of bins with the same regions and counts, on the real sets of the study.
+"""Epsilon of AnchoredCalibrator over that of bins with the same regions and counts, on the real
+sets of the study.
 
-For each set and model: the mean over seeds of epsilon over that of exact binomial limits with equal shares, and of the
-log loss on test rows over that of the same curve without pilot rows, which is fitted to all rows.
+For each set and model: the mean over seeds of epsilon over that of exact binomial limits with equal
+shares, and of the log loss on test rows over that of the same curve without pilot rows, which is
+fitted to all rows.
 
-    CALIBRANT_DATA=... python experiments/anchored_widths.py --cache FOLDER       # about five minutes
-    python experiments/anchored_widths.py --cache FOLDER --models logistic --seeds 2
+    CALIBRANT_DATA=... python experiments/anchored_widths.py --cache FOLDER       # about five
+    minutes python experiments/anchored_widths.py --cache FOLDER --models logistic --seeds 2
 """
 
 import argparse
@@ -32,7 +34,8 @@ def log_loss(values: np.ndarray, y: np.ndarray) -> float:
 def measured(scores: np.ndarray, y: np.ndarray, n_rows: int, seed: int) -> tuple[float, float]:
     """Epsilon over that of bins, and log loss over that without pilot rows."""
     order = np.random.default_rng(seed).permutation(scores.size)
-    rows, test = order[:n_rows], order[n_rows:]
+    rows = order[:n_rows]
+    test = order[n_rows:]
     model = AnchoredCalibrator(random_state=seed).fit(scores[rows], y[rows], classes=(0, 1))
     other = AnchoredCalibrator(pilot=None).fit(scores[rows], y[rows], classes=(0, 1))
     bins = Guarantee.from_tally(model.partition_, model.tally_)
@@ -46,12 +49,16 @@ def main() -> None:
     from sets import SETS, scored
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--cache", type=Path, required=True, help="folder for the scores of the models")
+    parser.add_argument(
+        "--cache", type=Path, required=True, help="folder for the scores of the models"
+    )
     parser.add_argument("--models", nargs="+", default=["logistic", "lightgbm"])
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    table = Table(title="epsilon over that of bins, log loss over that of a curve fitted to all rows")
+    table = Table(
+        title="epsilon over that of bins, log loss over that of a curve fitted to all rows"
+    )
     for heading in ("set", "model", "rows", "epsilon", "log loss"):
         table.add_column(heading, justify="left" if heading in ("set", "model") else "right")
     found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}

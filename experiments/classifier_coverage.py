@@ -1,8 +1,9 @@
 """How often the guarantee of CalibratedClassifier is broken, where the truth is known.
 
-Eight worlds, models from stable ones to one that stores its labels, rows sorted by label, one fixed seed. A guarantee
-is broken if, in some bin of the probability, the average prediction misses the rate of the population by more than the
-limits allow. Each count is compared with what is allowed by a one-sided binomial test.
+Eight worlds, models from stable ones to one that stores its labels, rows sorted by label, one fixed
+seed. A guarantee is broken if, in some bin of the probability, the average prediction misses the
+rate of the population by more than the limits allow. Each count is compared with what is allowed by
+a one-sided binomial test.
 
     python experiments/classifier_coverage.py
     python experiments/classifier_coverage.py --draws 40 --worlds rare tied
@@ -45,7 +46,9 @@ def step(rng: np.random.Generator, n: int) -> Rows:
 
 
 def atoms(rng: np.random.Generator, n: int) -> Rows:
-    features = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 2, n), np.zeros(n)]).astype(float)
+    features = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 2, n), np.zeros(n)]).astype(
+        float
+    )
     return features, np.array([0.1, 0.5, 0.8])[features[:, 0].astype(int)] - 0.05 * features[:, 1]
 
 
@@ -92,7 +95,10 @@ def draw(world: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, 
 
 
 def is_broken(
-    model: CalibratedClassifier, calibrator: HoldOutCalibrator, features: np.ndarray, rate: np.ndarray
+    model: CalibratedClassifier,
+    calibrator: HoldOutCalibrator,
+    features: np.ndarray,
+    rate: np.ndarray,
 ) -> bool:
     """Whether a limit misses the average error of its bin."""
     p = mean_probability(model.estimators_, model.curve_, features, model.classes_, "auto")
@@ -128,7 +134,9 @@ def main() -> None:
             if y.sum() < FEWEST:  # which is refused, if too few of them train
                 continue
             for level in LEVELS:
-                model = CalibratedClassifier(estimator, confidence_level=level).fit(features, y, groups=groups)
+                model = CalibratedClassifier(estimator, confidence_level=level).fit(
+                    features, y, groups=groups
+                )
                 broken[level] += is_broken(model, model.calibrator_, truth, rate)
             fitted += 1
             epsilons.append(model.guarantee_.epsilon)
@@ -136,8 +144,9 @@ def main() -> None:
             p_value = binomtest(broken[level], fitted, 1.0 - level, alternative="greater").pvalue
             worst = min(worst, p_value)
             print(
-                f"{world:24} {1 - level:.1f}: broken {broken[level]} of {fitted} ({broken[level] / fitted:.3f}), "
-                f"p = {p_value:.3f}; mean epsilon at .5 {np.mean(epsilons):.3f}",
+                f"{world:24} {1 - level:.1f}: broken {broken[level]} of {fitted}"
+                f" ({broken[level] / fitted:.3f}), p = {p_value:.3f}; mean epsilon at .5"
+                f" {np.mean(epsilons):.3f}",
                 flush=True,
             )
     print(f"smallest p-value: {worst:.4f}")

@@ -1,10 +1,12 @@
-"""The paper's simulation of calibration under covariate shift, with every number of its description, over many seeds.
+"""The paper's simulation of calibration under covariate shift, with every number of its
+description, over many seeds.
 
-Prints the ECE on the target population, as mean and standard deviation over seeds, for five methods: the forest
-without calibration, binning that ignores the shift, binning weighted by uLSIF, binning weighted by the true weights,
-and the alternative that counts the relative mass of bins. The paper's figures, which come from one run, are printed
-beside them. Then the script says which differences are robust across seeds. It draws the paper's three reliability
-diagrams, for the first seed, to out/covariate_shift.png.
+Prints the ECE on the target population, as mean and standard deviation over seeds, for five
+methods: the forest without calibration, binning that ignores the shift, binning weighted by uLSIF,
+binning weighted by the true weights, and the alternative that counts the relative mass of bins. The
+paper's figures, which come from one run, are printed beside them. Then the script says which
+differences are robust across seeds. It draws the paper's three reliability diagrams, for the first
+seed, to out/covariate_shift.png.
 
     python experiments/covariate_shift.py                  # 40 seeds, about ten minutes
     python experiments/covariate_shift.py --seeds 3
@@ -37,8 +39,15 @@ from calibrant.ratios import ULSIF
 
 OUT = Path("out")
 RELIABILITY_BINS = 10
-# what the paper prints, and what another implementation of the same description gave: mean and sd of 40 seeds
-PAPER = {"uncalibrated": 0.023, "unweighted": 0.047, "uLSIF": 0.017, "true weights": None, "counted mass": 0.05}
+# what the paper prints, and what another implementation of the same description gave: mean and sd
+# of 40 seeds
+PAPER = {
+    "uncalibrated": 0.023,
+    "unweighted": 0.047,
+    "uLSIF": 0.017,
+    "true weights": None,
+    "counted mass": 0.05,
+}
 REFERENCE = {
     "uncalibrated": (0.0162, 0.0038),
     "unweighted": (0.0463, 0.0063),
@@ -57,7 +66,9 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Diagram:
-    """Mean prediction, rate of positives and share of rows, in each cell of [0, 1] that is not empty."""
+    """Mean prediction, rate of positives and share of rows, in each cell of [0, 1] that is not
+    empty.
+    """
 
     predicted: np.ndarray
     observed: np.ndarray
@@ -69,8 +80,12 @@ class Diagram:
         cell = np.minimum((predictions * RELIABILITY_BINS).astype(np.int64), RELIABILITY_BINS - 1)
         counts = np.bincount(cell, minlength=RELIABILITY_BINS)
         filled = counts > 0
-        predicted, observed = (np.bincount(cell, values, RELIABILITY_BINS)[filled] for values in (predictions, y))
-        return cls(predicted / counts[filled], observed / counts[filled], counts[filled] / counts.sum())
+        predicted, observed = (
+            np.bincount(cell, values, RELIABILITY_BINS)[filled] for values in (predictions, y)
+        )
+        return cls(
+            predicted / counts[filled], observed / counts[filled], counts[filled] / counts.sum()
+        )
 
     @property
     def ece(self) -> float:
@@ -88,7 +103,8 @@ def simulate(seed: int) -> dict[str, Diagram]:
 
     bins = ScorePartition.from_other_scores(score(source_rows(rng, ROWS["cut"])), N_BINS)
     x = source_rows(rng, ROWS["calibrate"])
-    y, scores = labels(rng, x), score(x)
+    y = labels(rng, x)
+    scores = score(x)
     ratio = ULSIF(bandwidth=BANDWIDTHS, penalty=PENALTIES, standardize=False, random_state=rng)
     ratio.fit(source_rows(rng, ROWS["ratio source"]), target_rows(rng, ROWS["ratio target"]))
     estimated = ratio.predict(x)
@@ -100,14 +116,22 @@ def simulate(seed: int) -> dict[str, Diagram]:
     calibrators = {
         "unweighted": BinningCalibrator(partition=bins).fit(scores, y),
         "uLSIF": ShiftCalibrator(**weighted).fit(scores, y, importance_weight=estimated),
-        "true weights": ShiftCalibrator(**weighted).fit(scores, y, importance_weight=true_weight(x)),
-        "counted mass": ShiftCalibrator(value="counted-mass", **weighted).fit(
-            scores, y, importance_weight=estimated, **unlabelled
+        "true weights": (
+            ShiftCalibrator(**weighted).fit(scores, y, importance_weight=true_weight(x))
+        ),
+        "counted mass": (
+            ShiftCalibrator(value="counted-mass", **weighted).fit(
+                scores, y, importance_weight=estimated, **unlabelled
+            )
         ),
     }
     x_new = target_rows(rng, ROWS["evaluate"])
-    y_new, new_scores = labels(rng, x_new), score(x_new)
-    predictions = {"uncalibrated": new_scores, **{n: c.predict(new_scores) for n, c in calibrators.items()}}
+    y_new = labels(rng, x_new)
+    new_scores = score(x_new)
+    predictions = {
+        "uncalibrated": new_scores,
+        **{n: c.predict(new_scores) for n, c in calibrators.items()},
+    }
     return {name: Diagram.of(p, y_new) for name, p in predictions.items()}
 
 
@@ -115,11 +139,15 @@ def draw(diagrams: dict[str, Diagram], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.4), layout="constrained")
-    for axes, name in zip(figure.subplots(1, 3, sharey=True), ("unweighted", "uLSIF", "counted mass"), strict=True):
+    for axes, name in zip(
+        figure.subplots(1, 3, sharey=True), ("unweighted", "uLSIF", "counted mass"), strict=True
+    ):
         axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
         for label, style in (("uncalibrated", "o--"), (name, "s-")):
             diagram = diagrams[label]
-            axes.plot(diagram.predicted, diagram.observed, style, label=f"{label}, ECE {diagram.ece:.3f}")
+            axes.plot(
+                diagram.predicted, diagram.observed, style, label=f"{label}, ECE {diagram.ece:.3f}"
+            )
         axes.set(xlabel="mean predicted probability", title=name, xlim=(0, 1), ylim=(0, 1))
         axes.legend(loc="upper left")
     figure.axes[0].set_ylabel("fraction of positives in the target population")
@@ -141,7 +169,8 @@ def report(eces: dict[str, np.ndarray], console: Console) -> None:
     ):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, values in eces.items():
-        printed, (mean, sd) = PAPER[name], REFERENCE[name]
+        printed = PAPER[name]
+        mean, sd = REFERENCE[name]
         error = np.sqrt(values.var(ddof=1) / n + sd**2 / REFERENCE_SEEDS) if n > 1 else np.nan
         table.add_row(
             name,
@@ -158,7 +187,8 @@ def report(eces: dict[str, np.ndarray], console: Console) -> None:
         p_value = stats.binomtest(count, n).pvalue
         robust = "robust" if p_value < 0.001 and count > n / 2 else "not robust"
         console.print(
-            f"{worse} is worse than {better} in {count} of {n} seeds: {robust} (sign test, p = {p_value:.2g})"
+            f"{worse} is worse than {better} in {count} of {n} seeds: {robust} (sign test, p ="
+            f" {p_value:.2g})"
         )
 
 
@@ -169,7 +199,9 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console()
     eces: dict[str, list[float]] = {}
-    for seed in track(range(arguments.first, arguments.first + arguments.seeds), "Simulating", console=console):
+    for seed in track(
+        range(arguments.first, arguments.first + arguments.seeds), "Simulating", console=console
+    ):
         diagrams = simulate(seed)
         if seed == arguments.first:
             draw(diagrams, OUT / "covariate_shift.png")

@@ -1,9 +1,10 @@
 """Whether claims hold although the seed is fixed, is the seed of the data, or rows are sorted.
 
-What is drawn at random, such as rows that are kept by their weight or set aside, must be independent of the rows. A
-draw that depends on the seed alone is not: all data sets of one size share it, data may come from the same generator,
-and a file that is sorted by label hands its labels to fixed positions. Each attack below draws data with a known truth
-again and again, at default settings, at 15 points that were fixed beforehand, and counts how often a claim is false.
+What is drawn at random, such as rows that are kept by their weight or set aside, must be
+independent of the rows. A draw that depends on the seed alone is not: all data sets of one size
+share it, data may come from the same generator, and a file that is sorted by label hands its labels
+to fixed positions. Each attack below draws data with a known truth again and again, at default
+settings, at 15 points that were fixed beforehand, and counts how often a claim is false.
 
     python experiments/fixed_seeds.py                                  # about half an hour
     python experiments/fixed_seeds.py --draws 40 --attack recall       # a minute
@@ -39,8 +40,13 @@ Data = tuple[np.ndarray, np.ndarray]
 Missed = Callable[[Data, int, float, float], bool]
 
 
-def drawn(rng: np.random.Generator, n: int, rate: Callable[[np.ndarray], np.ndarray], labels_first: bool) -> Data:
-    """Uniform scores, and labels; the first numbers of the generator are for the scores or for the labels."""
+def drawn(
+    rng: np.random.Generator, n: int, rate: Callable[[np.ndarray], np.ndarray], labels_first: bool
+) -> Data:
+    """Uniform scores, and labels.
+
+    The first numbers of the generator are for the scores or for the labels.
+    """
     first = rng.random(n)
     second = rng.random(n)
     scores, numbers = (second, first) if labels_first else (first, second)
@@ -64,8 +70,15 @@ def recall(data: Data, seed: int, alpha: float, share: float) -> bool:
     """Low scores weigh less; rate = score."""
     scores, y = data
     weights = np.where(scores < 0.5, share, 1.0)
-    found = threshold(y, scores, recall=0.83, confidence_level=1 - alpha, importance_weight=weights, weight_bound=1.0,
-                      random_state=seed)  # fmt: skip
+    found = threshold(
+        y,
+        scores,
+        recall=0.83,
+        confidence_level=1 - alpha,
+        importance_weight=weights,
+        weight_bound=1.0,
+        random_state=seed,
+    )
     if found.threshold is None:
         return False
     cut = np.clip(found.threshold, 0.0, 1.0)
@@ -78,8 +91,16 @@ def precision(data: Data, seed: int, alpha: float, share: float) -> bool:
     scores, y = data
     weights = np.where(y == 1, 1.0, share)
     target = odds_moved(0.3, share) + 1e-9
-    found = threshold(y, scores, precision=target, start=0.0, confidence_level=1 - alpha, importance_weight=weights,
-                      weight_bound=1.0, random_state=seed)  # fmt: skip
+    found = threshold(
+        y,
+        scores,
+        precision=target,
+        start=0.0,
+        confidence_level=1 - alpha,
+        importance_weight=weights,
+        weight_bound=1.0,
+        random_state=seed,
+    )
     return found.threshold is not None
 
 
@@ -92,7 +113,9 @@ def band(data: Data, seed: int, alpha: float, share: float) -> bool:
     scores, y = data
     weights = np.where(y == 1, 1.0, share)
     found = MonotoneBand(confidence_level=1 - alpha, random_state=seed)
-    return _outside(found.fit(scores, y, importance_weight=weights, weight_bound=1.0), odds_moved(0.3, share))
+    return _outside(
+        found.fit(scores, y, importance_weight=weights, weight_bound=1.0), odds_moved(0.3, share)
+    )
 
 
 def band_of_groups(data: Data, seed: int, alpha: float, share: float) -> bool:
@@ -115,7 +138,9 @@ def curve(data: Data, seed: int, alpha: float, share: float) -> bool:
 def weighted_bins(data: Data, seed: int, alpha: float, share: float) -> bool:
     scores, y = data
     weights = np.where(y == 1, 1.0, share)
-    found = BinningCalibrator(partition=Partition.fixed_width(1), confidence_level=1 - alpha, random_state=seed)
+    found = BinningCalibrator(
+        partition=Partition.fixed_width(1), confidence_level=1 - alpha, random_state=seed
+    )
     guarantee = found.fit(scores, y, importance_weight=weights, weight_bound=1.0).guarantee_
     rate = odds_moved(0.3, share)
     return bool(((guarantee.lower > rate) | (guarantee.upper < rate)).any())
@@ -125,7 +150,9 @@ def tied_bins(data: Data, seed: int, alpha: float, share: float) -> bool:
     """Scores of few values, so that rows are set aside to cut the bins."""
     scores, y = data
     values = np.ceil(scores * 20) / 20
-    found = BinningCalibrator(n_bins=3, confidence_level=1 - alpha, random_state=seed).fit(values, y)
+    found = BinningCalibrator(n_bins=3, confidence_level=1 - alpha, random_state=seed).fit(
+        values, y
+    )
     guarantee = found.guarantee_
     return bool(((guarantee.lower > 0.3) | (guarantee.upper < 0.3)).any())
 
@@ -135,7 +162,9 @@ def named_groups(data: Data, seed: int, alpha: float, share: float) -> bool:
     scores, y = data
     owner = np.arange(len(y)) // 4
     name = np.argsort(np.argsort(np.bincount(owner, y) + np.bincount(owner, scores) / 100))
-    found = BinningCalibrator(partition=Partition.fixed_width(1), confidence_level=1 - alpha, random_state=seed)
+    found = BinningCalibrator(
+        partition=Partition.fixed_width(1), confidence_level=1 - alpha, random_state=seed
+    )
     guarantee = found.fit(scores, y, groups=name[owner], max_group_size=4).guarantee_
     return bool(((guarantee.lower > 0.3) | (guarantee.upper < 0.3)).any())
 
@@ -154,7 +183,10 @@ class FirstColumn(ClassifierMixin, BaseEstimator):
 
 
 def hold_out(data: Data, seed: int, alpha: float, share: float) -> bool:
-    """The score says nothing, and there is one bin; `share` of the rows is held out, which are twice as many here."""
+    """The score says nothing, and there is one bin.
+
+    `share` of the rows is held out, which are twice as many here.
+    """
     scores, y = data
     bins = BinningCalibrator(n_bins=1, confidence_level=1 - alpha)
     model = CalibratedClassifier(FirstColumn(), bins, calibration_size=share, random_state=seed)
@@ -165,16 +197,25 @@ def hold_out(data: Data, seed: int, alpha: float, share: float) -> bool:
 def losses(data: Data, seed: int, alpha: float, share: float) -> bool:
     """The expected Brier score of the weighted population, rate = score; all rows weigh the same."""
     scores, y = data
-    found = brier_score(y, scores, confidence_level=1 - alpha, importance_weight=np.full(len(y), share),
-                        weight_bound=1.0)  # fmt: skip
+    found = brier_score(
+        y,
+        scores,
+        confidence_level=1 - alpha,
+        importance_weight=np.full(len(y), share),
+        weight_bound=1.0,
+    )
     return not found.lower <= 1 / 6 <= found.upper
 
 
 def models(data: Data, seed: int, alpha: float, share: float) -> bool:
-    """Two models with the same expected Brier score: the score, and one that is off by a sign of its own."""
+    """Two models with the same expected Brier score: the score, and one that is off by a sign of
+    its own.
+    """
     scores, y = data
     middle = 0.5 + (scores - 0.5) * share
-    found = compare_models(y, {"score": scores, "middle": middle}, confidence_level=1 - alpha, random_state=seed)
+    found = compare_models(
+        y, {"score": scores, "middle": middle}, confidence_level=1 - alpha, random_state=seed
+    )
     truth = -((1.0 - share) ** 2) / 12
     difference = found.differences[0]
     return not difference.lower <= truth <= difference.upper
@@ -219,7 +260,9 @@ WAYS: dict[str, tuple[bool, bool, Callable[[Data], Data]]] = {
 """Whether a fit gets the seed of the data, what is drawn first, and how rows are arranged."""
 
 
-def data_sets(n: int, draws: int, rate: Callable[[np.ndarray], np.ndarray], way: str) -> Iterator[tuple[Data, int]]:
+def data_sets(
+    n: int, draws: int, rate: Callable[[np.ndarray], np.ndarray], way: str
+) -> Iterator[tuple[Data, int]]:
     """Data, and the seed that a fit is given."""
     same_seed, labels_first, arranged = WAYS[way]
     for number in range(draws):
@@ -233,32 +276,58 @@ def missed(attack: str, way: str, n: int, share: float, alpha: float, draws: int
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = 2 * n if attack == "hold-out" else n
-        return sum(is_missed(data, seed, alpha, share) for data, seed in data_sets(rows, draws, rate, way))
+        return sum(
+            is_missed(data, seed, alpha, share) for data, seed in data_sets(rows, draws, rate, way)
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--attack", choices=list(ATTACKS), action="append")
     parser.add_argument("--way", choices=list(WAYS), action="append")
     arguments = parser.parse_args()
     console = Console(width=120)
-    table = Table(title=f"How often claims were false in {arguments.draws} draws, at 15 points (rows, share)")
-    for heading in ("attack", "how", "alpha", "worst", "at", "smallest p-value", "points with p < .05", "mean"):
+    table = Table(
+        title=f"How often claims were false in {arguments.draws} draws, at 15 points (rows, share)"
+    )
+    for heading in (
+        "attack",
+        "how",
+        "alpha",
+        "worst",
+        "at",
+        "smallest p-value",
+        "points with p < .05",
+        "mean",
+    ):
         table.add_column(heading)
     for attack in arguments.attack or ATTACKS:
         for way in arguments.way or WAYS:
             for alpha in ALPHAS:
                 points = [(n, share) for n in SIZES for share in SHARES]
-                shares, p_values = [], []
+                shares = []
+                p_values = []
                 for n, share in points:
                     count = missed(attack, way, n, share, alpha, arguments.draws)
                     shares.append(count / arguments.draws)
-                    p_values.append(binomtest(count, arguments.draws, alpha, alternative="greater").pvalue)
+                    p_values.append(
+                        binomtest(count, arguments.draws, alpha, alternative="greater").pvalue
+                    )
                 worst = int(np.argmax(shares))
                 few = sum(p < 0.05 for p in p_values)
-                cells = (attack, way, f"{alpha:g}", f"{shares[worst]:.3f}", f"{points[worst]}", f"{min(p_values):.2g}",
-                         f"{few} of 15", f"{np.mean(shares):.3f}")  # fmt: skip
+                cells = (
+                    attack,
+                    way,
+                    f"{alpha:g}",
+                    f"{shares[worst]:.3f}",
+                    f"{points[worst]}",
+                    f"{min(p_values):.2g}",
+                    f"{few} of 15",
+                    f"{np.mean(shares):.3f}",
+                )
                 table.add_row(*cells)
                 print(*cells, sep=" | ", flush=True)
     console.print(table)

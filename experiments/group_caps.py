@@ -1,10 +1,11 @@
-"""Groups whose cap is learned: limits must hold for the capped rate, and tell where the rate of rows differs.
+"""Groups whose cap is learned: limits must hold for the capped rate, and tell where the rate of
+rows differs.
 
-A few groups are giants whose rows are all negative; scores say nothing. If no cap is given, groups that are set aside
-fix as how many rows a group counts. What is proved is about rows counted so, and the truth for each cap is known. The
-script counts, for each world and method, how often a limit misses that truth, tests it by a one-sided binomial test,
-and counts how often the rate of rows lies outside the limits, with a warning and without one. In every other draw the
-file is sorted by label.
+A few groups are giants whose rows are all negative; scores say nothing. If no cap is given, groups
+that are set aside fix as how many rows a group counts. What is proved is about rows counted so, and
+the truth for each cap is known. The script counts, for each world and method, how often a limit
+misses that truth, tests it by a one-sided binomial test, and counts how often the rate of rows lies
+outside the limits, with a warning and without one. In every other draw the file is sorted by label.
 
     python experiments/group_caps.py
     python experiments/group_caps.py --draws 20 --jobs 2
@@ -40,7 +41,10 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Outcome(NamedTuple):
-    """Whether a limit misses the capped truth; whether limits exclude the rate of rows; whether that was told."""
+    """Whether a limit misses the capped truth; whether limits exclude the rate of rows.
+
+    Whether that was told.
+    """
 
     missed: bool
     excluded: bool
@@ -63,10 +67,14 @@ def curve(world: Giants, rows: Rows, alpha: float) -> Outcome:
 
 
 def precision(world: Giants, rows: Rows, alpha: float) -> Outcome:
-    """A threshold with the precision of small groups less 0.02, which is missed if giants count as much as they do."""
+    """A threshold with the precision of small groups less 0.02, which is missed if giants count as
+    much as they do.
+    """
     level = world.rate - 0.02
     scores, y, groups = rows
-    found, told = _told(threshold, y, scores, precision=level, groups=groups, confidence_level=1 - alpha)
+    found, told = _told(
+        threshold, y, scores, precision=level, groups=groups, confidence_level=1 - alpha
+    )
     if found.threshold is None:
         return Outcome(False, False, told)
     share = 1.0 - min(max(found.threshold, 0.0), 1.0)
@@ -75,7 +83,10 @@ def precision(world: Giants, rows: Rows, alpha: float) -> Outcome:
 
 
 def average_error(world: Giants, rows: Rows, alpha: float) -> Outcome:
-    """The lower bound of the average distance between score and rate; the cap is on all rows of a group."""
+    """The lower bound of the average distance between score and rate.
+
+    The cap is on all rows of a group.
+    """
     scores, y, groups = rows
     found, told = _told(audit, y, scores, groups=groups, confidence_level=1 - alpha)
     caps = [world.small, world.large]
@@ -104,15 +115,21 @@ def _of_bins(world: Giants, calibrator: Any, rows: Rows) -> Outcome:
     cap = guarantee.statement.groups.max_size
     bounds = np.clip(fitted.partition_.bounds, 0.0, 1.0)
     truth = np.array([world.capped_rate(cap, high - low) for low, high in bounds])
-    lower, upper = guarantee.lower, guarantee.upper
-    if guarantee.errors is not None:  # of the curve: the rate less the average prediction over all scores
+    lower = guarantee.lower
+    upper = guarantee.upper
+    if (
+        guarantee.errors is not None
+    ):  # of the curve: the rate less the average prediction over all scores
         grid = (np.arange(20_000) + 0.5) / 20_000
         truth = truth - fitted.predict(grid).mean()
-        lower, upper = guarantee.errors.lower, guarantee.errors.upper
+        lower = guarantee.errors.lower
+        upper = guarantee.errors.upper
     rate = fitted.tally_.rates
     excluded = (rate < guarantee.lower) | (rate > guarantee.upper)
     above = guarantee.statement.groups.above_cap > 0.0
-    return Outcome(bool(((truth < lower) | (truth > upper)).any()), bool(excluded.any() and above), told)
+    return Outcome(
+        bool(((truth < lower) | (truth > upper)).any()), bool(excluded.any() and above), told
+    )
 
 
 def _told(call: Callable[..., Any], *given: Any, **beside: Any) -> tuple[Any, bool]:
@@ -127,7 +144,9 @@ def drawn(world: Giants, seed: int) -> Rows:
     scores, y, groups = world.draw(np.random.default_rng(seed), N_GROUPS)
     if seed % 2:
         order = np.argsort(y, kind="stable")
-        scores, y, groups = scores[order], y[order], groups[order]
+        scores = scores[order]
+        y = y[order]
+        groups = groups[order]
     return scores, y, groups
 
 
@@ -155,7 +174,9 @@ def main(draws: int, jobs: int) -> int:
     print("world | method | alpha | missed | p-value | rows outside | told | told for nothing")
     failed = 0
     with ProcessPoolExecutor(jobs) as pool:
-        for cell, found in zip(GRID, pool.map(tried, range(len(GRID)), [draws] * len(GRID)), strict=True):
+        for cell, found in zip(
+            GRID, pool.map(tried, range(len(GRID)), [draws] * len(GRID)), strict=True
+        ):
             missed = sum(one.missed for one in found)
             p_value = binomtest(missed, draws, cell.alpha, alternative="greater").pvalue
             excluded = [one for one in found if one.excluded]
@@ -168,7 +189,9 @@ def main(draws: int, jobs: int) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()

@@ -1,7 +1,8 @@
 """The impossibility result in numbers: Platt scaling on the distribution of its proof.
 
-Prints the shown, claimed and real error for 10^2 to 10^6 rows, on coin flips and on a distribution that looks exactly
-as a fitted Platt map predicts. Then prints the widths of `cor:CI-PS-diameter`, and draws out/impossibility.png.
+Prints the shown, claimed and real error for 10^2 to 10^6 rows, on coin flips and on a distribution
+that looks exactly as a fitted Platt map predicts. Then prints the widths of `cor:CI-PS-diameter`,
+and draws out/impossibility.png.
 """
 
 from pathlib import Path
@@ -24,11 +25,15 @@ def fitted_platt() -> PlattCalibrator:
 
 def main() -> None:
     coins = confront(PlattCalibrator())
-    print("In every sample the labels look like fair coin flips; in fact the score determines the label\n")
+    print(
+        "In every sample the labels look like fair coin flips; in fact the score determines the"
+        " label\n"
+    )
     print(coins)
     tailored = confront(fitted_platt())
     print(
-        "\nIn every sample the labels have the rates that a fitted Platt map predicts; in fact the score fixes them\n"
+        "\nIn every sample the labels have the rates that a fitted Platt map predicts; in fact the"
+        " score fixes them\n"
     )
     print(tailored)
     print("\nIntervals centred on Platt's prediction (cor:CI-PS-diameter)\n")

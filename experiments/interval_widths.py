@@ -1,7 +1,7 @@
 """How the width of intervals decreases with the number of rows, for ten bins at 90 % confidence.
 
-Prints, for several rates, the half-width of each method for each n, its ratio to the half-width of the exact
-interval, and the slope of the last step on a log-log scale. The paper's rate is -1/2.
+Prints, for several rates, the half-width of each method for each n, its ratio to the half-width of
+the exact interval, and the slope of the last step on a log-log scale. The paper's rate is -1/2.
 
     python experiments/interval_widths.py
 """
@@ -40,7 +40,10 @@ def main() -> None:
         for name in METHODS:
             widths = half_widths(name, rate)
             slope = np.log10(widths[-1] / widths[-2])
-            cells = [f"{width:.4f} ({width / best:.2f}x)" for width, best in zip(widths, exact, strict=True)]
+            cells = [
+                f"{width:.4f} ({width / best:.2f}x)"
+                for width, best in zip(widths, exact, strict=True)
+            ]
             table.add_row(name, *cells, f"{slope:.2f}")
         console.print(table)
 

@@ -3,11 +3,13 @@
     python experiments/loss_limits.py                 # about two minutes
     python experiments/loss_limits.py --simulated     # without tables
 
-Two models of each real table, logistic regression and boosted trees, are judged on n rows that neither was trained on;
-simulated scores come next. Limits of means are compared with the asymptotic ones of the same level: z s / sqrt(n) on
-either side. Beside them stands the floor: what no method that holds for every distribution can fall below, because rows
-with the smallest or the largest loss may not have been seen. Upper limits of calibration errors are compared with the
-noise, where the rates are known: how far they lie above the true error, over 1.64 standard deviations of the estimate.
+Two models of each real table, logistic regression and boosted trees, are judged on n rows that
+neither was trained on; simulated scores come next. Limits of means are compared with the asymptotic
+ones of the same level: z s / sqrt(n) on either side. Beside them stands the floor: what no method
+that holds for every distribution can fall below, because rows with the smallest or the largest loss
+may not have been seen. Upper limits of calibration errors are compared with the noise, where the
+rates are known: how far they lie above the true error, over 1.64 standard deviations of the
+estimate.
 """
 
 import argparse
@@ -52,9 +54,22 @@ SETS = {
 }
 """Where a table is, and what is predicted."""
 KNOWS = (
-    "arr_delay", "dep_delay", "arr_time", "dep_time", "air_time", "clf_target", "y_pred_proba", "y_pred", "id",
-    "LateSept", "morekids", "deny", "death", "futime", "class",
-)  # fmt: skip
+    "arr_delay",
+    "dep_delay",
+    "arr_time",
+    "dep_time",
+    "air_time",
+    "clf_target",
+    "y_pred_proba",
+    "y_pred",
+    "id",
+    "LateSept",
+    "morekids",
+    "deny",
+    "death",
+    "futime",
+    "class",
+)
 """Columns that know the answer."""
 
 Judged = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -78,8 +93,13 @@ def real(name: str, n_rows: int, seed: int) -> Judged | None:
     if len(test) < n_rows:
         return None
     training = order[:n_training]
-    models = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)), HistGradientBoostingClassifier()
-    one, other = (model.fit(X[training], y[training]).predict_proba(X[test])[:, 1] for model in models)
+    models = (
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
+        HistGradientBoostingClassifier(),
+    )
+    one, other = (
+        model.fit(X[training], y[training]).predict_proba(X[test])[:, 1] for model in models
+    )
     return y[test], one, other
 
 
@@ -100,10 +120,17 @@ def ratios(y: np.ndarray, one: np.ndarray, other: np.ndarray) -> dict[str, tuple
     given = [np.where(y == 1, p, 1 - p) for p in (one, other)]
     brier = [(1 - p) ** 2 for p in given]
     log = [-np.log(np.clip(p, CLIP, 1 - CLIP)) for p in given]
-    difference = compare_models(y, {"one": one, "other": other}, confidence_level=1 - ALPHA).differences
+    difference = compare_models(
+        y, {"one": one, "other": other}, confidence_level=1 - ALPHA
+    ).differences
     found = {
         "Brier score": (brier_score(y, one, confidence_level=1 - ALPHA), brier[0], ALPHA, 1.0),
-        "log loss": (log_loss(y, one, clip=CLIP, confidence_level=1 - ALPHA), log[0], ALPHA, LARGEST_LOG_LOSS),
+        "log loss": (
+            log_loss(y, one, clip=CLIP, confidence_level=1 - ALPHA),
+            log[0],
+            ALPHA,
+            LARGEST_LOG_LOSS,
+        ),
         "Brier difference": (difference[0], brier[0] - brier[1], ALPHA / 2, 2.0),
         "log loss difference": (difference[1], log[0] - log[1], ALPHA / 2, 2.0 * LARGEST_LOG_LOSS),
     }
@@ -116,7 +143,9 @@ def ratios(y: np.ndarray, one: np.ndarray, other: np.ndarray) -> dict[str, tuple
 
 
 def error_ratios(n_rows: int, off: float) -> dict[str, float]:
-    """Distance from the true error to the upper limit, over 1.64 standard deviations of the estimate."""
+    """Distance from the true error to the upper limit, over 1.64 standard deviations of the
+    estimate.
+    """
     rng = np.random.default_rng(0)
     above: dict[str, list[float]] = {"l1-ECE": [], "l2-ECE": [], "smooth ECE": []}
     values: dict[str, list[float]] = {name: [] for name in above}
@@ -130,12 +159,17 @@ def error_ratios(n_rows: int, off: float) -> dict[str, float]:
         ):
             above[name].append(found.upper - off)
             values[name].append(found.value)
-    return {name: float(np.mean(above[name]) / (norm.isf(0.05) * np.std(values[name]))) for name in above}
+    return {
+        name: float(np.mean(above[name]) / (norm.isf(0.05) * np.std(values[name])))
+        for name in above
+    }
 
 
 def main() -> None:
     """Print two tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--simulated", action="store_true", help="leave out real tables")
     options = parser.parse_args()
     found = []
@@ -151,7 +185,13 @@ def main() -> None:
     frame = pd.DataFrame(found, columns=["measure", "set", "rows", "width", "floor"])
     table = Table("measure", "set", "rows", "width / asymptotic", "floor / asymptotic")
     for (measure, name, n_rows), part in frame.groupby(["measure", "set", "rows"], sort=False):
-        table.add_row(measure, name, f"{n_rows:,}", f"{part['width'].mean():.2f}", f"{part['floor'].mean():.2f}")
+        table.add_row(
+            measure,
+            name,
+            f"{n_rows:,}",
+            f"{part['width'].mean():.2f}",
+            f"{part['floor'].mean():.2f}",
+        )
     console = Console()
     console.print(table)
     table = Table("error", "rows", "l1-ECE", "l2-ECE", "smooth ECE")

@@ -1,12 +1,14 @@
-"""Attack the store of a Monitor: kill its writer, let many write at once, and measure how fast it is.
+"""Attack the store of a Monitor: kill its writer, let many write at once, and measure how fast it
+is.
 
-    python experiments/monitor_store.py kill --times 1000     # SIGKILL at random moments, under load
-    python experiments/monitor_store.py many                  # 8 processes and 16 threads, 10,000 labels each
-    python experiments/monitor_store.py speed --seconds 60    # labels per second in batches of 1, 100, 1,000, 10,000
-    python experiments/monitor_store.py memory --labels 10000000
+    python experiments/monitor_store.py kill --times 1000     # SIGKILL at random moments, under
+    load python experiments/monitor_store.py many                  # 8 processes and 16 threads,
+    10,000 labels each python experiments/monitor_store.py speed --seconds 60    # labels per second
+    in batches of 1, 100, 1,000, 10,000 python experiments/monitor_store.py memory --labels 10000000
 
-A writer logs each batch in a file of its own before and after the call. After a kill, every batch that was acknowledged
-must be in the store exactly once, and the tally must equal a recount of the log.
+A writer logs each batch in a file of its own before and after the call. After a kill, every batch
+that was acknowledged must be in the store exactly once, and the tally must equal a recount of the
+log.
 """
 
 import argparse
@@ -34,7 +36,9 @@ DAY = 100.0
 def fitted() -> BinningCalibrator:
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=2000)
-    return BinningCalibrator(partition=Partition.fixed_width(4)).fit(scores, rng.uniform(size=2000) < scores)
+    return BinningCalibrator(partition=Partition.fixed_width(4)).fit(
+        scores, rng.uniform(size=2000) < scores
+    )
 
 
 def opened(store: Path | str) -> Monitor:
@@ -85,18 +89,26 @@ def kill(times: int) -> None:
         lost += check_log(store, log)
         first = next_number(log)
         if (number + 1) % 50 == 0 or number + 1 == times:
-            print(f"{number + 1} kills: {first:,} rows begun, {lost} batches lost or doubled", flush=True)
+            print(
+                f"{number + 1} kills: {first:,} rows begun, {lost} batches lost or doubled",
+                flush=True,
+            )
     recount(store, log)
     print("integrity:", sqlite3.connect(store).execute("PRAGMA integrity_check").fetchone()[0])
 
 
 def next_number(log: Path) -> int:
-    begun = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")]
+    begun = [
+        int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")
+    ]
     return max(begun, default=-BATCH) + BATCH
 
 
 def check_log(store: Path, log: Path) -> int:
-    """Acknowledged batches that are not whole in the store; ids are a primary key, so none is there twice."""
+    """Acknowledged batches that are not whole in the store.
+
+    Ids are a primary key, so none is there twice.
+    """
     lines = log.read_text().splitlines()[-40:]
     done = [int(line.split()[1]) for line in lines if line.startswith("done")]
     connection = sqlite3.connect(store)
@@ -104,7 +116,10 @@ def check_log(store: Path, log: Path) -> int:
     for number in done:
         ids = [f"row {number + step}" for step in range(BATCH)]
         marks = ",".join("?" * BATCH)
-        query = f"select count(*) from calibrant_predictions where label is not null and id in ({marks})"
+        query = (
+            "select count(*) from calibrant_predictions where label is not null and id in"
+            f" ({marks})"
+        )
         missing += connection.execute(query, ids).fetchone()[0] != BATCH
     connection.close()
     return missing
@@ -112,7 +127,9 @@ def check_log(store: Path, log: Path) -> int:
 
 def recount(store: Path, log: Path) -> None:
     """Hand in everything that the log has begun, again; then the tally must equal the recount."""
-    begun = sorted({int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")})
+    begun = sorted(
+        {int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")}
+    )
     names = [f"row {number + step}" for number in begun for step in range(BATCH)]
     rows = [row_of(name) for name in names]
     with opened(store) as monitor:
@@ -120,14 +137,19 @@ def recount(store: Path, log: Path) -> None:
             part = slice(start, start + 10_000)
             size = len(names[part])
             monitor.record_many(names[part], [score for score, _ in rows[part]], np.full(size, DAY))
-            monitor.resolve_many(names[part], [label for _, label in rows[part]], np.full(size, DAY + 1))
+            monitor.resolve_many(
+                names[part], [label for _, label in rows[part]], np.full(size, DAY + 1)
+            )
         found = monitor.advance(DAY + 10)
     regions = np.minimum((np.array([score for score, _ in rows]) * 4).astype(int), 3)
     labels = np.array([label for _, label in rows])
     counts = np.bincount(regions, minlength=4)
     hits = np.bincount(regions[labels == 1], minlength=4)
     same = found.counts.tolist() == counts.tolist() and found.positives.tolist() == hits.tolist()
-    print(f"recount of {len(names):,} rows: {'equal' if same else 'DIFFERENT'}; conflicting {found.n_conflicting}")
+    print(
+        f"recount of {len(names):,} rows: {'equal' if same else 'DIFFERENT'}; conflicting"
+        f" {found.n_conflicting}"
+    )
     if not same or found.n_conflicting:
         sys.exit(1)
 
@@ -153,7 +175,10 @@ def many(n_processes: int, n_threads: int, n_labels: int) -> None:
         begin = time.perf_counter()
         if kind == "processes":
             context = multiprocessing.get_context("spawn")
-            workers = [context.Process(target=_process, args=(str(store), one, n_labels)) for one in range(count)]
+            workers = [
+                context.Process(target=_process, args=(str(store), one, n_labels))
+                for one in range(count)
+            ]
             for worker in workers:
                 worker.start()
             for worker in workers:
@@ -170,7 +195,10 @@ def many(n_processes: int, n_threads: int, n_labels: int) -> None:
             count * n_labels,
             hits,
         )
-        print(f"{count} {kind} x {n_labels:,} labels: {'exact' if exact else 'WRONG'}, {taken:.1f} s", flush=True)
+        print(
+            f"{count} {kind} x {n_labels:,} labels: {'exact' if exact else 'WRONG'}, {taken:.1f} s",
+            flush=True,
+        )
         if not exact:
             sys.exit(1)
 
@@ -217,12 +245,16 @@ def memory(n_labels: int) -> None:
         if (start + 10_000) % (n_labels // 10) == 0:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             size = os.path.getsize(store) / 2**20
-            print(f"{start + 10_000:>12,} labels: peak {peak:.0f} MB, store {size:.0f} MB", flush=True)
+            print(
+                f"{start + 10_000:>12,} labels: peak {peak:.0f} MB, store {size:.0f} MB", flush=True
+            )
     print(json.dumps({"mature": monitor.snapshot().n_mature}))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("kill", "many", "speed", "memory"))
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60.0)

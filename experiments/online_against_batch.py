@@ -1,8 +1,9 @@
-"""The cost of looking at any time: half-widths for a stream, compared with those for one look at a fixed sample.
+"""The cost of looking at any time: half-widths for a stream, compared with those for one look at a
+fixed sample.
 
-The paper says that "only a small price is paid for not knowing beforehand how many examples will be used". The script
-prints the half-width of one of ten regions with equal counts: for the paper's bounds in both settings, and for
-calibrant's defaults.
+The paper says that "only a small price is paid for not knowing beforehand how many examples will be
+used". The script prints the half-width of one of ten regions with equal counts: for the paper's
+bounds in both settings, and for calibrant's defaults.
 
     python experiments/online_against_batch.py
 """
@@ -24,7 +25,9 @@ COUNTS = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def half_widths(count: int, rate: float, seed: int) -> dict[str, float]:
-    """Half-width of the first of ten regions, for labels of which exactly the given share is positive."""
+    """Half-width of the first of ten regions, for labels of which exactly the given share is
+    positive.
+    """
     labels = np.zeros(count, dtype=np.uint8)
     labels[: round(rate * count)] = 1
     np.random.default_rng(seed).shuffle(labels)
@@ -40,19 +43,31 @@ def half_widths(count: int, rate: float, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seed", type=int, default=0)
     seed = parser.parse_args().seed
     console = Console()
     for rate in RATES:
         table = Table(title=f"Half-width of one of {N_REGIONS} regions, rate {rate}, alpha {ALPHA}")
-        headings = ("labels", "paper, one look", "paper, stream", "price", "ours, one look", "ours, stream", "price")
+        headings = (
+            "labels",
+            "paper, one look",
+            "paper, stream",
+            "price",
+            "ours, one look",
+            "ours, stream",
+            "price",
+        )
         for heading in headings:
             table.add_column(heading, justify="right")
         for count in COUNTS:
             width = half_widths(count, rate, seed)
-            batch, stream = width["empirical-bernstein"], width["paper"]
-            exact, mixture = width["clopper-pearson"], width["centred-beta-binomial"]
+            batch = width["empirical-bernstein"]
+            stream = width["paper"]
+            exact = width["clopper-pearson"]
+            mixture = width["centred-beta-binomial"]
             row = (f"{batch:.4f}", f"{stream:.4f}", f"{stream / batch:.2f}x")
             ours = (f"{exact:.4f}", f"{mixture:.4f}", f"{mixture / exact:.2f}x")
             table.add_row(f"{count:,}", *row, *ours)

@@ -1,9 +1,11 @@
-"""A trillion rows on a thousand workers: how long a fit would take, from measured costs and a simulated cluster.
+"""A trillion rows on a thousand workers: how long a fit would take, from measured costs and a
+simulated cluster.
 
-The script measures three things on one core: the time to decode and count a batch of Parquet, the time to add two
-partial results, and the size of a result. Then it simulates a cluster that reads from object storage, event by event.
-The scheduler starts one task at a time, workers differ in speed, some tasks are slow, workers can die, late tasks are
-started again, and results are added at one place or in a tree.
+The script measures three things on one core: the time to decode and count a batch of Parquet, the
+time to add two partial results, and the size of a result. Then it simulates a cluster that reads
+from object storage, event by event. The scheduler starts one task at a time, workers differ in
+speed, some tasks are slow, workers can die, late tasks are started again, and results are added at
+one place or in a tree.
 
     python experiments/scale.py                            # half a minute
 """
@@ -32,7 +34,9 @@ BYTES_A_ROW = 5.0  # a float32 score and a uint8 label
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured: seconds a row to decode and count, seconds to add two results, bytes of a result."""
+    """What was measured: seconds a row to decode and count, seconds to add two results, bytes of a
+    result.
+    """
 
     row: float
     merge: float
@@ -59,7 +63,12 @@ def measured(n_bins: int) -> Costs:
     """Time the real thing on one core."""
     rng = np.random.default_rng(0)
     rows = 4_000_000
-    table = pa.table({"p": rng.uniform(size=rows).astype(np.float32), "y": rng.integers(0, 2, rows).astype(np.uint8)})
+    table = pa.table(
+        {
+            "p": rng.uniform(size=rows).astype(np.float32),
+            "y": rng.integers(0, 2, rows).astype(np.uint8),
+        }
+    )
     partition = Partition.from_edges(np.linspace(0, 1, n_bins + 1)[1:-1])
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(table, Path(folder) / "scores.parquet", row_group_size=1 << 20)
@@ -85,7 +94,10 @@ def play(rows: float, cluster: Cluster, costs: Costs, seed: int = 0) -> dict[str
     own = base * rng.lognormal(0.0, 0.15, n_tasks)
     own[rng.random(n_tasks) < cluster.straggling] *= cluster.slowness
     free = [(0.0, worker) for worker in range(cluster.workers)]  # when each worker is free
-    scheduler, waiting, running, done_at = 0.0, list(range(n_tasks))[::-1], {}, np.zeros(n_tasks)
+    scheduler = 0.0
+    waiting = list(range(n_tasks))[::-1]
+    running = {}
+    done_at = np.zeros(n_tasks)
     heapq.heapify(free)
     lost = 0
     while waiting:
@@ -96,7 +108,9 @@ def play(rows: float, cluster: Cluster, costs: Costs, seed: int = 0) -> dict[str
         if cluster.deaths and rng.random() < cluster.deaths * own[task] / 3600.0:
             lost += 1
             own[task] = base * rng.lognormal(0.0, 0.15)
-            waiting.append(task)  # only the running task is lost: earlier results have left the worker
+            waiting.append(
+                task
+            )  # only the running task is lost: earlier results have left the worker
             heapq.heappush(free, (end + 30.0, worker))
             continue
         done_at[task] = end
@@ -139,18 +153,28 @@ def main() -> None:
     console = Console()
     costs = measured(arguments.bins)
     console.print(
-        f"Measured: {1e9 * costs.row:.1f} ns a row to decode and count on one core, {1e6 * costs.merge:.0f} us to add "
-        f"two results of {costs.size:,} bytes."
+        f"Measured: {1e9 * costs.row:.1f} ns a row to decode and count on one core,"
+        f" {1e6 * costs.merge:.0f} us to add two results of {costs.size:,} bytes."
     )
     base = Cluster()
     table = Table(title=f"{ROWS:.0e} rows, tasks of {base.task_rows:.0e} rows")
-    for heading in ("workers", "work / workers", "scheduler alone", "with stragglers", "bottleneck"):
+    for heading in (
+        "workers",
+        "work / workers",
+        "scheduler alone",
+        "with stragglers",
+        "bottleneck",
+    ):
         table.add_column(heading, justify="right")
     for workers in (10, 100, 1_000, 10_000):
         got = play(ROWS, replace(base, workers=workers), costs)
         names = {"reading": got["work"], "the scheduler": got["dispatch"]}
         table.add_row(
-            f"{workers:,}", _span(got["work"]), _span(got["dispatch"]), _span(got["total"]), max(names, key=names.get)
+            f"{workers:,}",
+            _span(got["work"]),
+            _span(got["dispatch"]),
+            _span(got["total"]),
+            max(names, key=names.get),
         )
     console.print(table)
     table = Table(title="The same on 1,000 workers, otherwise")
@@ -174,8 +198,8 @@ def main() -> None:
     console.print(table)
     tasks = ROWS // base.task_rows
     console.print(
-        f"Read: {ROWS * BYTES_A_ROW / 1e12:.0f} TB. Sent: {tasks:,} results of {costs.size:,} bytes, "
-        f"{tasks * costs.size / 1e6:,.0f} MB, once up the tree."
+        f"Read: {ROWS * BYTES_A_ROW / 1e12:.0f} TB. Sent: {tasks:,} results of {costs.size:,}"
+        f" bytes, {tasks * costs.size / 1e6:,.0f} MB, once up the tree."
     )
 
 

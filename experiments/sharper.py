@@ -1,12 +1,13 @@
 """Which method is narrower at the same confidence: candidates against the default, in four worlds.
 
-Scores are uniform in 0 to 1, and the true rate at score s is s, s^2, 0.3 s^6 or constant. A contest compares methods
-that make the same claim. For each world and number of rows the script prints the size of the default's interval (the
-median over the runs), and how many times as large each candidate's is. A candidate may become the default if it is
-smaller in most cells and nowhere more than 3 % larger. Coverage is not measured here; the tests do that.
+Scores are uniform in 0 to 1, and the true rate at score s is s, s^2, 0.3 s^6 or constant. A contest
+compares methods that make the same claim. For each world and number of rows the script prints the
+size of the default's interval (the median over the runs), and how many times as large each
+candidate's is. A candidate may become the default if it is smaller in most cells and nowhere more
+than 3 % larger. Coverage is not measured here; the tests do that.
 
-To enter a method, add it to a contest of `CONTESTS`, or add a contest: a method takes the scores and labels of a sample
-and returns named sizes.
+To enter a method, add it to a contest of `CONTESTS`, or add a contest: a method takes the scores
+and labels of a sample and returns named sizes.
 
     python experiments/sharper.py                      # about a minute
     python experiments/sharper.py --runs 5 --most 10000
@@ -41,7 +42,9 @@ Method = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 
 
 def stream(name: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """The sizes of the intervals of a stream, after all labels: the largest radius, and the mean one."""
+    """The sizes of the intervals of a stream, after all labels: the largest radius, and the mean
+    one.
+    """
     tally = Tally.from_data(BINS, scores, labels)
     sequence = SEQUENCES[name](N_BINS, ALPHA)
     sequence.add_counts(tally.counts, tally.positives)
@@ -53,11 +56,16 @@ def stream(name: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float
 def bins(interval: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """The sizes of the intervals of bins of equal mass: the largest radius, and the mean one."""
     fitted = BinningCalibrator(N_BINS, interval=interval).fit(scores, labels, classes=(0, 1))
-    return {"epsilon": fitted.guarantee_.epsilon, "mean radius": float(fitted.guarantee_.radius.mean())}
+    return {
+        "epsilon": fitted.guarantee_.epsilon,
+        "mean radius": float(fitted.guarantee_.radius.mean()),
+    }
 
 
 def brier(
-    limits: Callable[[np.ndarray, float], tuple[float, float]], scores: np.ndarray, labels: np.ndarray
+    limits: Callable[[np.ndarray, float], tuple[float, float]],
+    scores: np.ndarray,
+    labels: np.ndarray,
 ) -> dict[str, float]:
     """The width of an interval for the expected Brier score."""
     lower, upper = limits((labels - scores) ** 2, ALPHA)
@@ -65,10 +73,17 @@ def brier(
 
 
 def chernoff_bernstein(outcomes: np.ndarray, alpha: float) -> tuple[float, float]:
-    """Limits for a mean: half of alpha for Chernoff's bound, half for that of Maurer and Pontil (2009, Theorem 4)."""
-    n, mean, log_term = outcomes.size, float(outcomes.mean()), math.log(8.0 / alpha)
-    radius = math.sqrt(2.0 * float(outcomes.var(ddof=1)) * log_term / n) + 7.0 * log_term / (3.0 * (n - 1))
-    lower, upper = lower_mean(mean, n, alpha / 4.0), 1.0 - lower_mean(1.0 - mean, n, alpha / 4.0)
+    """Limits for a mean: half of alpha for Chernoff's bound, half for that of Maurer and Pontil
+    (2009, Theorem 4).
+    """
+    n = outcomes.size
+    mean = float(outcomes.mean())
+    log_term = math.log(8.0 / alpha)
+    radius = math.sqrt(2.0 * float(outcomes.var(ddof=1)) * log_term / n) + 7.0 * log_term / (
+        3.0 * (n - 1)
+    )
+    lower = lower_mean(mean, n, alpha / 4.0)
+    upper = 1.0 - lower_mean(1.0 - mean, n, alpha / 4.0)
     return max(lower, mean - radius), min(upper, mean + radius)
 
 
@@ -83,7 +98,9 @@ CONTESTS: dict[str, dict[str, Method]] = {
 """Methods by contest; the first of each contest is the one that the others are compared with."""
 
 
-def sizes(methods: dict[str, Method], n_rows: int, runs: int) -> dict[tuple[str, str], dict[str, float]]:
+def sizes(
+    methods: dict[str, Method], n_rows: int, runs: int
+) -> dict[tuple[str, str], dict[str, float]]:
     """The median size of each method's interval, by world and measure."""
     cells: dict[tuple[str, str], dict[str, float]] = {}
     for world, rate in WORLDS.items():
@@ -96,7 +113,8 @@ def sizes(methods: dict[str, Method], n_rows: int, runs: int) -> dict[tuple[str,
                 found[name].append(method(scores, labels))
         for measure in found[next(iter(methods))][0]:
             cells[world, measure] = {
-                name: float(np.median([one[measure] for one in results])) for name, results in found.items()
+                name: float(np.median([one[measure] for one in results]))
+                for name, results in found.items()
             }
     return cells
 
@@ -109,14 +127,18 @@ def verdict(ratios: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of rows")
     parser.add_argument("--contest", choices=CONTESTS, action="append", help="only this contest")
     arguments = parser.parse_args()
     for title in arguments.contest or CONTESTS:
         default, *candidates = methods = CONTESTS[title]
-        table = Table(title=f"{title}: {N_BINS} bins, alpha {ALPHA:g}, median of {arguments.runs} runs")
+        table = Table(
+            title=f"{title}: {N_BINS} bins, alpha {ALPHA:g}, median of {arguments.runs} runs"
+        )
         for heading in ("rate", "rows", "measure", default, *candidates):
             table.add_column(heading, justify="left" if heading in {"rate", "measure"} else "right")
         ratios: dict[str, list[float]] = {name: [] for name in candidates}
@@ -127,7 +149,13 @@ def main() -> None:
                 row = [f"{ratios[name][-1]:.3f}" for name in candidates]
                 table.add_row(world, f"{n_rows:,}", measure, f"{found[default]:.5f}", *row)
         table.add_section()
-        table.add_row("smaller", "", "largest ratio: adopt?", "", *(verdict(ratios[name]) for name in candidates))
+        table.add_row(
+            "smaller",
+            "",
+            "largest ratio: adopt?",
+            "",
+            *(verdict(ratios[name]) for name in candidates),
+        )
         Console().print(table)
 
 

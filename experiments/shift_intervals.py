@@ -1,9 +1,10 @@
-"""Intervals under covariate shift on the paper's example: coverage, width, and how width decreases with n.
+"""Intervals under covariate shift on the paper's example: coverage, width, and how width decreases
+with n.
 
-First, 7,840 calibration rows, as in the paper, are drawn many times with known weights. The script prints, for each
-method, the share of draws in which the intervals of all bins hold at once, and the mean half-width. Then it prints
-half-widths for growing numbers of rows. The population is a finite pool scored by the paper's forest, so the truth is
-known exactly.
+First, 7,840 calibration rows, as in the paper, are drawn many times with known weights. The script
+prints, for each method, the share of draws in which the intervals of all bins hold at once, and the
+mean half-width. Then it prints half-widths for growing numbers of rows. The population is a finite
+pool scored by the paper's forest, so the truth is known exactly.
 
     python experiments/shift_intervals.py                  # 1,000 draws, about a minute
     python experiments/shift_intervals.py --draws 100
@@ -40,13 +41,15 @@ class World:
             np.bincount(self.region, values, self.bins.n_regions)
             for values in (np.ones(n), self.weight, self.weight * self.rate)
         )
-        self.truth, self.relative_mass = hits / weight, mass / weight
+        self.truth = hits / weight
+        self.relative_mass = mass / weight
 
     def draw(self, rng: np.random.Generator, n: int) -> Evidence:
         """Rows drawn with replacement, their weights known."""
         at = rng.integers(len(self.rate), size=n)
         codes = (rng.uniform(size=n) < self.rate[at]).astype(np.uint8)
-        region, weight = self.region[at], self.weight[at]
+        region = self.region[at]
+        weight = self.weight[at]
         plain = np.bincount(region, minlength=self.bins.n_regions)
         hits = np.bincount(region, codes, self.bins.n_regions).astype(np.int64)
         sums = WeightSums.of(weight, region, codes, self.bins.n_regions)
@@ -58,12 +61,15 @@ class World:
 def coverage(world: World, draws: int, console: Console) -> dict[str, tuple[int, float]]:
     """How many draws all intervals held in, and the mean half-width, of each method."""
     rng = np.random.default_rng(1)
-    held, widths = dict.fromkeys(SHIFT_METHODS, 0), {name: [] for name in SHIFT_METHODS}
+    held = dict.fromkeys(SHIFT_METHODS, 0)
+    widths = {name: [] for name in SHIFT_METHODS}
     for _ in track(range(draws), "Drawing", console=console):
         evidence = world.draw(rng, ROWS["calibrate"])
         for name, method in SHIFT_METHODS.items():
             interval = method(evidence, ALPHA)
-            inside = (interval.lower <= world.truth + ROUNDING) & (world.truth - ROUNDING <= interval.upper)
+            inside = (interval.lower <= world.truth + ROUNDING) & (
+                world.truth - ROUNDING <= interval.upper
+            )
             held[name] += bool(inside.all())
             widths[name].append(interval.radius.mean())
     return {name: (held[name], float(np.mean(widths[name]))) for name in SHIFT_METHODS}
@@ -76,17 +82,35 @@ def main() -> None:
     console = Console()
     world = World()
     found = coverage(world, arguments.draws, console)
-    table = Table(title=f"n = {ROWS['calibrate']:,}, U = 8, B = {world.bins.n_regions}, {arguments.draws:,} draws")
-    for heading in ("interval", "all bins hold", "at least 0.9?", "mean half-width", "oracle is wider by"):
+    table = Table(
+        title=(
+            f"n = {ROWS['calibrate']:,}, U = 8, B = {world.bins.n_regions}, {arguments.draws:,}"
+            " draws"
+        )
+    )
+    for heading in (
+        "interval",
+        "all bins hold",
+        "at least 0.9?",
+        "mean half-width",
+        "oracle is wider by",
+    ):
         table.add_column(heading, justify="left" if heading == "interval" else "right")
     for name, (held, width) in found.items():
         p_value = stats.binomtest(held, arguments.draws, 1 - ALPHA, alternative="less").pvalue
         verdict = "yes" if held >= (1 - ALPHA) * arguments.draws else f"p = {p_value:.2g}"
         table.add_row(
-            name, f"{held / arguments.draws:.3f}", verdict, f"{width:.4f}", f"{found['oracle'][1] / width:.2f} times"
+            name,
+            f"{held / arguments.draws:.3f}",
+            verdict,
+            f"{width:.4f}",
+            f"{found['oracle'][1] / width:.2f} times",
         )
     console.print(table)
-    console.print(f"'paper' is {SHIFT_METHODS['paper'].remark(world.draw(np.random.default_rng(2), 7_840), ALPHA)}")
+    console.print(
+        "'paper' is"
+        f" {SHIFT_METHODS['paper'].remark(world.draw(np.random.default_rng(2), 7_840), ALPHA)}"
+    )
     table = Table(title="Mean half-width against the number of rows")
     for heading in ("interval", *(f"{size:,}" for size in SIZES), "slope at the end"):
         table.add_column(heading, justify="left" if heading == "interval" else "right")

@@ -1,4 +1,6 @@
-"""The population of the paper's "Preliminary simulations": uniform rows, a Beta(2, 1) target, and a wavy label rate."""
+"""The population of the paper's "Preliminary simulations": uniform rows, a Beta(2, 1) target, and a
+wavy label rate.
+"""
 
 from functools import cache
 
@@ -52,10 +54,11 @@ def trained_forest(rng: np.random.Generator) -> RandomForestClassifier:
 
 @cache
 def scored_pool(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Scores, weights and label rates of a finite population, and scores that cut bins: a world whose truth is exact.
+    """Scores, weights and label rates of a finite population, and scores that cut bins: a world
+    whose truth is exact.
 
-    Calibration rows are drawn from the pool with replacement, so that the pool *is* the population, and the target rate
-    of a bin is a weighted mean over the pool, with no error of simulation.
+    Calibration rows are drawn from the pool with replacement, so that the pool *is* the population,
+    and the target rate of a bin is a weighted mean over the pool, with no error of simulation.
     """
     rng = np.random.default_rng(seed)
     forest = trained_forest(rng)

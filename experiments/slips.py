@@ -1,4 +1,5 @@
-"""Errors in the paper, each shown by a simulation: what is printed, what it claims, what happens, what calibrant does.
+"""Errors in the paper, each shown by a simulation: what is printed, what it claims, what happens,
+what calibrant does.
 
 python experiments/slips.py                            # about a minute
 """
@@ -22,31 +23,49 @@ RNG = np.random.default_rng(0)
 
 
 def corollary_of_fewest_rows() -> list[tuple[str, str, str]]:
-    """`cor:calibration-fixed-partition`: epsilon at the region with the fewest rows; another one may be wider."""
+    """`cor:calibration-fixed-partition`: epsilon at the region with the fewest rows.
+
+    Another one may be wider.
+    """
     found = []
     for counts in ([900, 1000], [100_000, 100_100]):
-        draws, n = 2_000, np.array(counts)
+        draws = 2_000
+        n = np.array(counts)
         held = 0
         for _ in range(draws):
             positives = np.array([0, RNG.binomial(n[1], 0.5)])
-            radius = empirical_bernstein(Tally.from_counts(n, positives), ALPHA).upper - positives / n
+            radius = (
+                empirical_bernstein(Tally.from_counts(n, positives), ALPHA).upper - positives / n
+            )
             held += abs(positives[1] / n[1] - 0.5) <= radius[np.argmin(n)]
-        found.append((f"rows {counts}, rates 0 and 0.5", "holds in 0.9", f"holds in {held / draws:.3f}"))
+        found.append(
+            (f"rows {counts}, rates 0 and 0.5", "holds in 0.9", f"holds in {held / draws:.3f}")
+        )
     return found
 
 
 def marginal_intervals() -> list[tuple[str, str, str]]:
-    """The converse in `thm:calib_ci_equiv`, for intervals that hold on average only, where midpoints coincide."""
-    mass, rate, limits = np.array([0.9, 0.1]), np.array([0.6, 1.0]), (0.4, 0.6)
+    """The converse in `thm:calib_ci_equiv`, for intervals that hold on average only, where
+    midpoints coincide.
+    """
+    mass = np.array([0.9, 0.1])
+    rate = np.array([0.6, 1.0])
+    limits = (0.4, 0.6)
     coverage = mass[(rate >= limits[0]) & (rate <= limits[1])].sum()
     error = abs(mass @ rate - sum(limits) / 2)
     return [
-        (f"both intervals {limits}, coverage {coverage:.1f}", "error at most 0.1 in 0.9", f"error {error:.2f}, always")
+        (
+            f"both intervals {limits}, coverage {coverage:.1f}",
+            "error at most 0.1 in 0.9",
+            f"error {error:.2f}, always",
+        )
     ]
 
 
 def sets_of_bins() -> list[tuple[str, str, str]]:
-    """`thm:PS-CI-equivalence`: an interval cut with {0, 1} is a prediction set only for scores without atoms."""
+    """`thm:PS-CI-equivalence`: an interval cut with {0, 1} is a prediction set only for scores
+    without atoms.
+    """
     interval = empirical_bernstein(Tally.from_counts([5000] * 10, np.arange(250, 5000, 500)), ALPHA)
     inside = interval_to_set(interval)
     return [
@@ -65,20 +84,30 @@ def printed_quantile_bins() -> list[tuple[str, str, str]]:
         inner = sum(low <= score <= high for low, high in pairwise(edges))
         return (score < edges[0]) + inner + (score > edges[-1])
 
-    four, two = np.array([0.25, 0.5, 0.75]), np.array([0.5])
+    four = np.array([0.25, 0.5, 0.75])
+    two = np.array([0.5])
     ours = Partition.from_edges(four)
     return [
         ("four bins, the middle edge", "in one bin", f"in {homes(four, 0.5)} bins"),
         ("two bins, the edge", "in one bin", f"in {homes(two, 0.5)} bins"),
-        ("four bins with calibrant", "in one bin", f"in {ours.describe()[int(ours.assign([0.5])[0])]} alone"),
+        (
+            "four bins with calibrant",
+            "in one bin",
+            f"in {ours.describe()[int(ours.assign([0.5])[0])]} alone",
+        ),
     ]
 
 
 def constant_of_the_shift_theorem() -> list[tuple[str, str, str]]:
-    """`thm:weighted_cov_shift_estimator`: no constant is given, and the paper's own example has inf w = 0."""
+    """`thm:weighted_cov_shift_estimator`: no constant is given, and the paper's own example has inf
+    w = 0.
+    """
     x = RNG.uniform(size=(7840, 3))
     tally = Tally.from_data(
-        Partition.fixed_width(10), x.mean(axis=1), x[:, 0] < 0.5, importance_weight=8 * x.prod(axis=1)
+        Partition.fixed_width(10),
+        x.mean(axis=1),
+        x[:, 0] < 0.5,
+        importance_weight=8 * x.prod(axis=1),
     )
     said = why_vacuous(Evidence(tally, weight_bound=8.0), ALPHA)
     n_bins = 100
@@ -95,42 +124,64 @@ def constant_of_the_shift_theorem() -> list[tuple[str, str, str]]:
 
 def missing_mass_in_step_four() -> list[tuple[str, str, str]]:
     """Step 4 bounds pi-hat as if m w y had range U; its range is m U."""
-    # half of the population is this region, where w is 2 for 1 row in 100 and 0.02 otherwise, and labels are 1 where w
-    # is 2; in the other half w is such that its mean is 1 in all, which stays below U = 2
-    n, draws, bound, log_term = 2_000, 20_000, 2.0, np.log(6 * 2 / ALPHA)
+    # half of the population is this region, where w is 2 for 1 row in 100 and 0.02 otherwise, and
+    # labels are 1 where w is 2; in the other half w is such that its mean is 1 in all, which stays
+    # below U = 2
+    n = 2_000
+    draws = 20_000
+    bound = 2.0
+    log_term = np.log(6 * 2 / ALPHA)
     mean_weight = 0.01 * 2.0 + 0.99 * 0.02
     heavy = RNG.binomial(n, 0.01, size=draws)
-    estimate, truth = 2.0 * heavy / n / mean_weight, 2.0 * 0.01 / mean_weight
+    estimate = 2.0 * heavy / n / mean_weight
+    truth = 2.0 * 0.01 / mean_weight
     missed = np.mean(np.abs(estimate - truth) > bound * np.sqrt(log_term / (2 * n)))
     case = f"U = {bound:g}, m = {1 / mean_weight:.1f}, {n:,} rows"
     return [(case, f"missed in {ALPHA / 3 / 2:.4f}", f"missed in {missed:.4f}")]
 
 
 def dropped_parentheses() -> list[tuple[str, str, str]]:
-    """The displayed middle line in the proof of `thm:online_conc`: ln(6.3B/alpha) belongs inside the product with V."""
-    alpha, runs = 0.01, 4_000
+    """The displayed middle line in the proof of `thm:online_conc`: ln(6.3B/alpha) belongs inside
+    the product with V.
+    """
+    alpha = 0.01
+    runs = 4_000
     n = np.unique(np.geomspace(100, 1e8, 1_500).astype(np.int64))
     hits = np.cumsum(RNG.binomial(np.diff(n, prepend=0), 0.5, size=(runs, n.size)), axis=1)
     p = hits / n
     v = np.maximum(n * p * (1 - p), 1.0)  # the running variance, up to a logarithm
-    slow, log_term = np.log(1 + np.log(v)), np.log(6.3 / alpha)
+    slow = np.log(1 + np.log(v))
+    log_term = np.log(6.3 / alpha)
     printed = 1.46 * np.sqrt(1.4 * v * slow + log_term) + 5.27 * slow + 3.76 * log_term
     repaired = 1.46 * np.sqrt(v * (1.4 * slow + log_term)) + 5.27 * slow + 3.76 * log_term
-    missed = [float(np.mean((np.abs(hits - 0.5 * n) > width).any(axis=1))) for width in (printed, repaired)]
+    missed = [
+        float(np.mean((np.abs(hits - 0.5 * n) > width).any(axis=1)))
+        for width in (printed, repaired)
+    ]
     return [
-        ("one region, rate 0.5, looks up to 10^8 labels", "ever missed in 0.01", f"ever missed in {missed[0]:.4f}"),
+        (
+            "one region, rate 0.5, looks up to 10^8 labels",
+            "ever missed in 0.01",
+            f"ever missed in {missed[0]:.4f}",
+        ),
         ("the same with the parentheses", "ever missed in 0.01", f"ever missed in {missed[1]:.4f}"),
     ]
 
 
 def recommended_estimator() -> list[tuple[str, str, str]]:
     """The appendix recommends pi-hat, which needs the unknown m_b; what it means is pi-check."""
-    n, draws = 400, 5_000
+    n = 400
+    draws = 5_000
     w = RNG.uniform(0, 2, size=(draws, n))
     y = RNG.uniform(size=(draws, n)) < 0.9
-    hat, check = (w * y).mean(axis=1), (w * y).sum(axis=1) / w.sum(axis=1)
+    hat = (w * y).mean(axis=1)
+    check = (w * y).sum(axis=1) / w.sum(axis=1)
     return [
-        ("pi-hat with the true m_b", "recommended", f"sd {hat.std():.4f}, and {np.mean(hat > 1):.1%} above 1"),
+        (
+            "pi-hat with the true m_b",
+            "recommended",
+            f"sd {hat.std():.4f}, and {np.mean(hat > 1):.1%} above 1",
+        ),
         ("pi-check, without it", "", f"sd {check.std():.4f}, never above 1"),
     ]
 

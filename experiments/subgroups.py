@@ -1,10 +1,12 @@
-"""Audits and repairs of subgroups that overlap: how often nothing is shown, what is found, what is repaired, how fast.
+"""Audits and repairs of subgroups that overlap: how often nothing is shown, what is found, what is
+repaired, how fast.
 
-python experiments/subgroups.py nulls      # calibrated scores: how often anything is shown; 400 sets each
-python experiments/subgroups.py power      # planted subgroups, families up to triples: how often they are found
-python experiments/subgroups.py repair     # SubgroupCalibrator, beside mcgrad where it is installed
-python experiments/subgroups.py coverage   # how often the guarantee of SubgroupCalibrator is broken, truth known
-python experiments/subgroups.py speed      # 10^6 rows, 8 attributes, pairs
+python experiments/subgroups.py nulls      # calibrated scores: how often anything is shown; 400
+sets each python experiments/subgroups.py power      # planted subgroups, families up to triples:
+how often they are found python experiments/subgroups.py repair     # SubgroupCalibrator, beside
+mcgrad where it is installed python experiments/subgroups.py coverage   # how often the guarantee of
+SubgroupCalibrator is broken, truth known python experiments/subgroups.py speed      # 10^6 rows, 8
+attributes, pairs
 """
 
 import sys
@@ -29,7 +31,9 @@ NULLS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 def attributes(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Six attributes: text, a truth value, a tied number, an untied one, and one with an atom and missing values."""
+    """Six attributes: text, a truth value, a tied number, an untied one, and one with an atom and
+    missing values.
+    """
     gain = np.where(rng.random(n) < 0.6, 0.0, rng.exponential(size=n))
     return pd.DataFrame(
         {
@@ -53,7 +57,9 @@ def nulls(sets: int = 400) -> None:
                 scores = scores_of(rng, n)
                 rows = read_forecasts(rng.random(n) < scores, scores, None, (False, True))
                 question = Question(order=order, n_draws=99)
-                shown += audit_subgroups(rows, read_attributes(attributes(rng, n)), question).is_any_off
+                shown += audit_subgroups(
+                    rows, read_attributes(attributes(rng, n)), question
+                ).is_any_off
             print(f"null {kind:7} n = {n:7,}: shown in {shown} of {sets} sets", flush=True)
 
 
@@ -67,8 +73,15 @@ def planted(rng: np.random.Generator, n: int, share: float) -> tuple[pd.DataFram
 
 def power(sets: int = 60) -> None:
     """How often a planted subgroup is noticed and named, and which part of its error is proved."""
-    for n, share, error in ((20_000, 0.05, 0.07), (20_000, 0.10, 0.05), (5_000, 0.05, 0.13), (20_000, 0.05, 0.15)):
-        noticed, named, proved = 0, 0, []
+    for n, share, error in (
+        (20_000, 0.05, 0.07),
+        (20_000, 0.10, 0.05),
+        (5_000, 0.05, 0.13),
+        (20_000, 0.05, 0.15),
+    ):
+        noticed = 0
+        named = 0
+        proved = []
         for seed in range(sets):
             rng = np.random.default_rng([seed, n])
             frame, inside = planted(rng, n, share)
@@ -82,26 +95,34 @@ def power(sets: int = 60) -> None:
             proved.append(max((one.error for one in found.findings), default=0.0))
         share_seen = f"{inside.mean():.3f} of rows"
         print(
-            f"power n = {n:,}, {share_seen}, + {error}: is any {noticed / sets:.2f}, named {named / sets:.2f}, "
-            f"proved size {np.mean(proved):.3f} = {np.mean(proved) / error:.2f} of the truth, "
-            f"{found.n_subgroups} subgroups",
+            f"power n = {n:,}, {share_seen}, + {error}: is any {noticed / sets:.2f}, named"
+            f" {named / sets:.2f}, proved size {np.mean(proved):.3f} ="
+            f" {np.mean(proved) / error:.2f} of the truth, {found.n_subgroups} subgroups",
             flush=True,
         )
     bounds = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         scores = rng.beta(2.0, 5.0, 100_000)
-        found_audit = audit(rng.random(100_000) < scores, scores, attributes=attributes(rng, 100_000))
+        found_audit = audit(
+            rng.random(100_000) < scores, scores, attributes=attributes(rng, 100_000)
+        )
         bounds.append(found_audit.subgroups_upper_bound)
     print(f"upper bound over pairs, n = 100,000: {np.mean(bounds):.4f}", flush=True)
 
 
-def off_world(rng: np.random.Generator, n: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
+def off_world(
+    rng: np.random.Generator, n: int
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
     """Attributes, scores, true rates and labels: scores ignore sex, age and region, which interact."""
     frame = attributes(rng, n)
     signal = rng.normal(size=n)
     old = (frame["age"] - 50.0) / 15.0
-    effect = 0.5 * old * (frame["sex"] == "f") - 0.6 * (frame["region"] == "east") + 0.4 * frame["smoker"]
+    effect = (
+        0.5 * old * (frame["sex"] == "f")
+        - 0.6 * (frame["region"] == "east")
+        + 0.4 * frame["smoker"]
+    )
     rates = expit(signal - 1.0 + effect.to_numpy())
     return frame, expit(signal - 1.0), rates, (rng.random(n) < rates).astype(int)
 
@@ -114,7 +135,9 @@ def log_loss(rates: np.ndarray, predicted: np.ndarray) -> float:
 def n_proved_bad(y: np.ndarray, predicted: np.ndarray, frame: pd.DataFrame) -> int:
     """Subgroups whose limits, for all at once, do not hold the mean prediction."""
     table = audit(y, predicted, attributes=frame, min_share=0.02).by_attributes.table
-    return int(np.count_nonzero((table.mean_score < table.lower) | (table.mean_score > table.upper)))
+    return int(
+        np.count_nonzero((table.mean_score < table.lower) | (table.mean_score > table.upper))
+    )
 
 
 def mcgrad_predictions(train: tuple, test: tuple) -> np.ndarray | None:
@@ -133,7 +156,9 @@ def mcgrad_predictions(train: tuple, test: tuple) -> np.ndarray | None:
 
 
 def repair(seeds: int = 8, n: int = 40_000) -> None:
-    """Subgroups proved bad on fresh rows, before and after, and the log loss beside mcgrad's on the same rows."""
+    """Subgroups proved bad on fresh rows, before and after, and the log loss beside mcgrad's on the
+    same rows.
+    """
     rows = []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -142,7 +167,9 @@ def repair(seeds: int = 8, n: int = 40_000) -> None:
         fitted = SubgroupCalibrator(min_share=0.02).fit(scores, y, attributes=frame)
         ours = fitted.predict(fresh_scores, attributes=fresh)
         half = rng.permutation(n)[: n // 2]
-        theirs = mcgrad_predictions((frame.iloc[half], scores[half], y[half]), (fresh, fresh_scores))
+        theirs = mcgrad_predictions(
+            (frame.iloc[half], scores[half], y[half]), (fresh, fresh_scores)
+        )
         rows.append(
             {
                 "bad before": n_proved_bad(fresh_y, fresh_scores, fresh),
@@ -159,22 +186,31 @@ def repair(seeds: int = 8, n: int = 40_000) -> None:
 
 
 def coverage(draws: int = 200, n: int = 2_000) -> None:
-    """How often the guarantee of SubgroupCalibrator is broken, at 90 % confidence; errors are sums over a grid."""
+    """How often the guarantee of SubgroupCalibrator is broken, at 90 % confidence.
+
+    Errors are sums over a grid.
+    """
     rng = np.random.default_rng(0)
     kinds = np.array([(a, b) for a in (0, 1) for b in (0, 1, 2)])
     weight = np.array([0.3, 0.2, 0.1, 0.1, 0.2, 0.1])
     off = np.array([0.0, 0.15, -0.1, 0.0, 0.05, -0.2])
     grid = (np.arange(40) + 0.5) / 40
-    kind_of, score_of = np.repeat(np.arange(6), 40), np.tile(grid, 6)
-    everyone = {"a": (kinds[kind_of, 0] == 1), "b": kinds[kind_of, 1].astype(str)}
+    kind_of = np.repeat(np.arange(6), 40)
+    score_of = np.tile(grid, 6)
+    everyone = {"a": kinds[kind_of, 0] == 1, "b": kinds[kind_of, 1].astype(str)}
     mass = weight[kind_of] / 40
     broken = 0
     for _ in range(draws):
-        kind, scores = rng.choice(6, n, p=weight), rng.choice(grid, n)
+        kind = rng.choice(6, n, p=weight)
+        scores = rng.choice(grid, n)
         y = rng.random(n) < np.clip(scores + off[kind], 0.0, 1.0)
         frame = {"a": kinds[kind, 0] == 1, "b": kinds[kind, 1].astype(str)}
-        said = (fitted := SubgroupCalibrator(min_share=0.05).fit(scores, y, attributes=frame)).guarantee_
-        error = np.clip(score_of + off[kind_of], 0.0, 1.0) - fitted.predict(score_of, attributes=everyone)
+        said = (
+            fitted := SubgroupCalibrator(min_share=0.05).fit(scores, y, attributes=frame)
+        ).guarantee_
+        error = np.clip(score_of + off[kind_of], 0.0, 1.0) - fitted.predict(
+            score_of, attributes=everyone
+        )
         missed = False
         for number, words in enumerate(said.regions):
             inside = np.ones(240, dtype=bool)
@@ -184,7 +220,11 @@ def coverage(draws: int = 200, n: int = 2_000) -> None:
             true = float((mass * error)[inside].sum() / mass[inside].sum())
             missed |= not said.errors.lower[number] <= true <= said.errors.upper[number]
         broken += missed
-    print(f"guarantee broken in {broken} of {draws} draws, at most {0.1 * draws:g} allowed on average", flush=True)
+    print(
+        f"guarantee broken in {broken} of {draws} draws, at most {0.1 * draws:g} allowed on"
+        " average",
+        flush=True,
+    )
 
 
 def speed(n: int = 1_000_000) -> None:
@@ -200,9 +240,14 @@ def speed(n: int = 1_000_000) -> None:
         taken = time.perf_counter() - start
         busy = time.process_time() - before
         found_text = f"{found.n_subgroups} subgroups, {found.n_draws} draws"
-        print(f"speed: {n:,} rows, error {error}: {taken:.1f} s, {busy:.1f} s of CPU, {found_text}", flush=True)
+        print(
+            f"speed: {n:,} rows, error {error}: {taken:.1f} s, {busy:.1f} s of CPU, {found_text}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ["nulls", "power", "repair", "coverage", "speed"]:
-        {"nulls": nulls, "power": power, "repair": repair, "coverage": coverage, "speed": speed}[name]()
+        {"nulls": nulls, "power": power, "repair": repair, "coverage": coverage, "speed": speed}[
+            name
+        ]()

@@ -1,10 +1,12 @@
-"""What tied scores cost: the default's epsilon against that of the same scores untied, with as many regions.
+"""What tied scores cost: the default's epsilon against that of the same scores untied, with as many
+regions.
 
 python experiments/tied_scores.py            # n = 1,000 to 100,000, 200 seeds
 python experiments/tied_scores.py 1000000    # other numbers of rows
 
-For each kind of score: mean epsilon over that of untied scores cut at order statistics of all rows; the share of fits
-above twice; how often the look found ties, and how often it found none but an edge was tied (and absorbed).
+For each kind of score: mean epsilon over that of untied scores cut at order statistics of all rows;
+the share of fits above twice; how often the look found ties, and how often it found none but an
+edge was tied (and absorbed).
 """
 
 import sys
@@ -45,11 +47,15 @@ def untied(rng: np.random.Generator, scores: np.ndarray) -> np.ndarray:
 
 def measure(kind: str, n: int, seeds: int) -> str:
     """One line of the table."""
-    found, reference, cut, absorbed = [], [], 0, 0
+    found = []
+    reference = []
+    cut = 0
+    absorbed = 0
     for seed in range(seeds):
         rng = np.random.default_rng([seed, n])
         rates = rng.uniform(size=n)
-        scores, y = KINDS[kind](rng, rates), rng.uniform(size=n) < rates
+        scores = KINDS[kind](rng, rates)
+        y = rng.uniform(size=n) < rates
         fitted = BinningCalibrator(N_BINS, random_state=seed).fit(scores, y, classes=(0, 1))
         regions = fitted.partition_.n_regions
         plain = BinningCalibrator(regions, pilot=None).fit(untied(rng, scores), y, classes=(0, 1))
@@ -57,10 +63,11 @@ def measure(kind: str, n: int, seeds: int) -> str:
         reference.append(plain.guarantee_.epsilon)
         cut += fitted.guarantee_.statement.cutting > 0
         absorbed += fitted.guarantee_.statement.n_absorbed > 0
-    ratio, twice = np.mean(found) / np.mean(reference), np.mean(np.array(found) > 2.0 * np.mean(reference))
+    ratio = np.mean(found) / np.mean(reference)
+    twice = np.mean(np.array(found) > 2.0 * np.mean(reference))
     return (
-        f"| {kind} | {n:,} | {np.mean(found):.4f} | {ratio:.3f} | {100 * twice:.1f} % | {100 * cut / seeds:.0f} % | "
-        f"{100 * absorbed / seeds:.0f} % |"
+        f"| {kind} | {n:,} | {np.mean(found):.4f} | {ratio:.3f} | {100 * twice:.1f} % |"
+        f" {100 * cut / seeds:.0f} % | {100 * absorbed / seeds:.0f} % |"
     )
 
 

@@ -7,7 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from page import NOMINAL, compared, read, share
 
-BLUE, RED, GREY = "#1f5f8b", "#b5402f", "#8a8a8a"
+BLUE = "#1f5f8b"
+RED = "#b5402f"
+GREY = "#8a8a8a"
 
 
 def promises(axes: Axes, folder: Path) -> None:
@@ -22,7 +24,9 @@ def promises(axes: Axes, folder: Path) -> None:
     axes.axvline(NOMINAL, color=RED, linestyle="--")
     axes.text(NOMINAL, len(ours), "  allowed: 10 %", color=RED)
     axes.set(yticks=at, yticklabels=ours.index, ylim=(-0.7, len(ours) + 1.5), xlim=(-0.003, None))
-    axes.set_xlabel("share of promises that were broken, with 95 % limits (default, known population)")
+    axes.set_xlabel(
+        "share of promises that were broken, with 95 % limits (default, known population)"
+    )
 
 
 def methods(axes: Axes, folder: Path) -> None:
@@ -33,7 +37,14 @@ def methods(axes: Axes, folder: Path) -> None:
     for at, name in enumerate(order.index):
         excess = cells[cells.method == name].excess.clip(upper=0.3)
         color = RED if name.startswith("calibrant") else BLUE
-        axes.plot(excess, at + rng.uniform(-0.25, 0.25, len(excess)), ".", color=color, alpha=0.35, markersize=4)
+        axes.plot(
+            excess,
+            at + rng.uniform(-0.25, 0.25, len(excess)),
+            ".",
+            color=color,
+            alpha=0.35,
+            markersize=4,
+        )
         axes.plot(excess.median(), at, "|", color="black", markersize=13, markeredgewidth=2)
     axes.axvline(0.02, color=GREY, linestyle="--")
     axes.set(yticks=np.arange(len(order)), yticklabels=order.index)
@@ -55,10 +66,14 @@ def order(axes: Axes, folder: Path) -> None:
         "monitor warned": ~pairs.check & pairs.monitor,
         "neither warned": ~pairs.check & ~pairs.monitor,
     }
-    for (label, chosen), mark, color in zip(looks.items(), "os^x", (RED, "#d98a2b", "#7a4fa3", GREY), strict=True):
+    for (label, chosen), mark, color in zip(
+        looks.items(), "os^x", (RED, "#d98a2b", "#7a4fa3", GREY), strict=True
+    ):
         each = pairs[chosen]
         name = f"{label} ({len(each)})"
-        axes.plot(each.gap_shuffled, each.gap, mark, color=color, label=name, markersize=5, alpha=0.8)
+        axes.plot(
+            each.gap_shuffled, each.gap, mark, color=color, label=name, markersize=5, alpha=0.8
+        )
     ends = [pairs.gap_shuffled.min() * 0.9, pairs.gap.max() * 1.1]
     axes.plot(ends, ends, color=GREY, linewidth=0.8)
     axes.set(xscale="log", yscale="log")
@@ -79,7 +94,9 @@ def clusters(axes: Axes, folder: Path) -> None:
     axes.plot(rates[True], at, "s", color=BLUE, label="with groups=")
     axes.axvline(NOMINAL, color=GREY, linestyle="--")
     axes.set(yticks=at, yticklabels=rates.index, xlim=(-0.02, 1.02))
-    axes.set_xlabel("share of promises that were broken (binning, groups drawn whole); dashed: allowed")
+    axes.set_xlabel(
+        "share of promises that were broken (binning, groups drawn whole); dashed: allowed"
+    )
     axes.legend(frameon=False, loc="lower right")
 
 

@@ -8,7 +8,9 @@ from scipy.stats import beta
 TINY = 1e-9
 
 
-def counts(calibrator: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def counts(
+    calibrator: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Rows, positives and sum of predictions of each region: an array of shape (3, n_regions)."""
     weight = np.ones(len(y)) if weight is None else weight
     region, inside = regions(calibrator, scores)
@@ -24,11 +26,13 @@ def regions(calibrator: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return region, region >= 0
 
 
-def is_broken(calibrator: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> bool:
+def is_broken(
+    calibrator: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None
+) -> bool:
     """Whether anything that was promised is false, in a population whose rows are all known.
 
-    Promised are, in every region at once, limits on the rate, on the distance between the average prediction and the
-    rate, and on the share of the population.
+    Promised are, in every region at once, limits on the rate, on the distance between the average
+    prediction and the rate, and on the share of the population.
     """
     promise = calibrator.guarantee_
     rows, positives, predicted = counts(calibrator, scores, y, weight)
@@ -43,15 +47,19 @@ def is_broken(calibrator: Any, scores: np.ndarray, y: np.ndarray, weight: np.nda
     return bool(wrong.any() or too_large or 1 - share.sum() > promise.mass_limits.outside + TINY)
 
 
-def proved_distance(calibrator: Any, scores: np.ndarray, y: np.ndarray, level: float = 0.95) -> float:
+def proved_distance(
+    calibrator: Any, scores: np.ndarray, y: np.ndarray, level: float = 0.95
+) -> float:
     """How far the rate of some region is from the promised interval, at least, as new rows prove.
 
-    Each region's rate has exact limits from the new rows, all of which hold at once with probability `level`. The
-    distance is that between those limits and the promised ones; 0 where they overlap in every region. Above 0, the new
-    rows refute the promise. A promise that holds is refuted with probability at most 1 - `level`.
+    Each region's rate has exact limits from the new rows, all of which hold at once with
+    probability `level`. The distance is that between those limits and the promised ones; 0 where
+    they overlap in every region. Above 0, the new rows refute the promise. A promise that holds is
+    refuted with probability at most 1 - `level`.
     """
     rows, positives, _ = counts(calibrator, scores, y)
-    promise, tail = calibrator.guarantee_, (1 - level) / (2 * len(rows))
+    promise = calibrator.guarantee_
+    tail = (1 - level) / (2 * len(rows))
     lower = np.nan_to_num(beta.ppf(tail, positives, rows - positives + 1), nan=0.0)
     upper = np.nan_to_num(beta.isf(tail, positives + 1, rows - positives), nan=1.0)
     return float(np.maximum(lower - promise.upper, promise.lower - upper).clip(0).max())

@@ -1,4 +1,6 @@
-"""Tables on rates from few labels, and on thresholds from the loose end, from the CSV files of their benchmarks."""
+"""Tables on rates from few labels, and on thresholds from the loose end, from the CSV files of
+their benchmarks.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +17,13 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def side_by_side(folder: Path) -> pd.DataFrame:
-    """One row for each cell: misses and widths of all methods, and widths over those of labels alone."""
+    """One row for each cell: misses and widths of all methods, and widths over those of labels
+    alone.
+    """
     long = pd.read_csv(folder / "rate.csv")
-    wide = long.pivot_table(index=["rate", "judge", "labels"], columns="method", values=["missed", "p", "width"])
+    wide = long.pivot_table(
+        index=["rate", "judge", "labels"], columns="method", values=["missed", "p", "width"]
+    )
     wide.columns = [f"{what} {method}" for what, method in wide.columns]
     wide["ratio"] = wide["width auto"] / wide["width labels"]
     wide["over ppi_py"] = wide["width auto"] / wide["width ppi_py"]
@@ -33,7 +39,15 @@ def rate_misses(folder: Path) -> str:
     for row in side_by_side(folder).to_dict("records"):
         missed = [f"{row[f'missed {method}']:.3f}" for method in ("auto", "labels", *PEERS)]
         width = [f"{row[f'width {method}']:.4f}" for method in ("auto", "labels", *PEERS)]
-        lines.append([f"{row['rate']:g}, {row['judge']}", f"{row['labels']}", *missed, *width, f"{row['ratio']:.2f}"])
+        lines.append(
+            [
+                f"{row['rate']:g}, {row['judge']}",
+                f"{row['labels']}",
+                *missed,
+                *width,
+                f"{row['ratio']:.2f}",
+            ]
+        )
     heads = ["rate, judge", "labels", "missed: `rate`", "labels alone", *PEERS]
     heads += ["width: `rate`", "labels alone", *PEERS, "`rate` / labels alone"]
     return markdown(heads, lines)

@@ -73,17 +73,35 @@ def mapie_top_label(s: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarra
     from mapie.calibration import TopLabelCalibrator
 
     fitted = TopLabelCalibrator(Passed(), cv="prefit").fit(s[:, None], y)
-    return np.where(test > 0.5, (top := np.nanmax(fitted.predict_proba(test[:, None]), axis=1)), 1 - top)
+    return np.where(
+        test > 0.5, (top := np.nanmax(fitted.predict_proba(test[:, None]), axis=1)), 1 - top
+    )
 
 
 def mapie_venn_abers(s: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
     from mapie.calibration import VennAbersCalibrator
 
-    return VennAbersCalibrator(Passed(), cv="prefit").fit(s[:, None], y).predict_proba(test[:, None])[:, 1]
+    return (
+        VennAbersCalibrator(Passed(), cv="prefit")
+        .fit(s[:, None], y)
+        .predict_proba(test[:, None])[:, 1]
+    )
 
 
-PROBCAL = ("Platt", "Beta", "Temperature", "Isotonic", "CenteredIsotonic", "VennAbers", "CrossVennAbers", "ENIR",
-           "BBQ", "HistogramBinning", "ScalingBinning", "Spline")  # fmt: skip
+PROBCAL = (
+    "Platt",
+    "Beta",
+    "Temperature",
+    "Isotonic",
+    "CenteredIsotonic",
+    "VennAbers",
+    "CrossVennAbers",
+    "ENIR",
+    "BBQ",
+    "HistogramBinning",
+    "ScalingBinning",
+    "Spline",
+)
 PEERS: dict[str, Method] = {
     "scikit-learn sigmoid": scikit_learn("sigmoid"),
     "scikit-learn isotonic": scikit_learn("isotonic"),
@@ -93,18 +111,27 @@ PEERS: dict[str, Method] = {
     "MAPIE top label": mapie_top_label,
     "MAPIE Venn-Abers": mapie_venn_abers,
 }
-SLOW, SLOW_ROWS = ("probcal Spline", "probcal ENIR"), 1_000
+SLOW = ("probcal Spline", "probcal ENIR")
+SLOW_ROWS = 1_000
 """Methods that are left out where there are more rows to calibrate."""
 OURS: dict[str, Callable[[], Any]] = {
-    "calibrant": calibrant.AnchoredCalibrator,  # the default of `CalibratedClassifier` and of `calibrant fit`
+    "calibrant": (
+        calibrant.AnchoredCalibrator
+    ),  # the default of `CalibratedClassifier` and of `calibrant fit`
     "calibrant binning": calibrant.BinningCalibrator,
 }
 
 
 def as_probability(rows: Scored) -> np.ndarray:
-    """The scores; squashed into (0, 1) where they are no probabilities, for peers that take nothing else."""
+    """The scores; squashed into (0, 1) where they are no probabilities, for peers that take nothing
+    else.
+    """
     known = rows.scores[: rows.n]
-    return rows.scores if rows.is_probability else 1 / (1 + np.exp((known.mean() - rows.scores) / known.std()))
+    return (
+        rows.scores
+        if rows.is_probability
+        else 1 / (1 + np.exp((known.mean() - rows.scores) / known.std()))
+    )
 
 
 def measure(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
@@ -121,9 +148,14 @@ def measure(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 def peer(method: str, rows: Scored) -> dict[str, float]:
     """The figures of the raw score or of a peer on the test rows; nothing if the peer fails."""
-    n, scores = rows.n, as_probability(rows)
+    n = rows.n
+    scores = as_probability(rows)
     try:
-        p = scores[n:] if method == "raw score" else PEERS[method](scores[:n], rows.y[:n], scores[n:])
+        p = (
+            scores[n:]
+            if method == "raw score"
+            else PEERS[method](scores[:n], rows.y[:n], scores[n:])
+        )
         return measure(p, rows.y[n:])
     except Exception:  # whatever a peer raises, it is counted as a failure and told on the page
         return {}

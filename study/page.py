@@ -1,4 +1,7 @@
-"""What pages quote of the study: tables, numbers and figures, from the committed CSV files. python study/page.py."""
+"""What pages quote of the study: tables, numbers and figures, from the committed CSV files.
+
+python study/page.py.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -44,7 +47,9 @@ def share(hits: int, trials: int) -> tuple[float, float, float]:
 def shown(hits: float, trials: float) -> list[str]:
     """How often something was seen, its share, and the limits of the share."""
     rate, low, high = share(int(hits), int(trials))
-    limits = f"{np.floor(1000 * low) / 10:.1f}% to {np.ceil(1000 * high) / 10:.1f}%"  # rounded outwards
+    limits = (  # rounded outwards
+        f"{np.floor(1000 * low) / 10:.1f}% to {np.ceil(1000 * high) / 10:.1f}%"
+    )
     return [f"{int(hits):,} of {int(trials):,}", f"{rate:.1%}", limits]
 
 
@@ -57,29 +62,44 @@ def promises(folder: Path) -> str:
     lines = []
     for method in OURS:
         ours = rows[rows.method == method]
-        lines.append([f"`{method}`, known population", *shown(ours.broken.sum(), ours.draws.sum()), f"{NOMINAL:.0%}"])
+        lines.append(
+            [
+                f"`{method}`, known population",
+                *shown(ours.broken.sum(), ours.draws.sum()),
+                f"{NOMINAL:.0%}",
+            ]
+        )
     for method in OURS:
         ours = rows[rows.method == method]
-        lines.append([f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"])
+        lines.append(
+            [f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"]
+        )
     return markdown(["promises of", "broken or refuted", "share", "95 % limits", "at most"], lines)
 
 
 def promises_by_model(folder: Path) -> str:
     rows = read(folder, "rows")
     lines = []
-    rows["model"] = rows.model.where(rows.model.isin(["lightgbm", "logistic", "forest", "bayes"]), "others")
+    rows["model"] = rows.model.where(
+        rows.model.isin(["lightgbm", "logistic", "forest", "bayes"]), "others"
+    )
     for model, each in rows.groupby("model", sort=False):
         cells = [model, str(each.set.nunique())]
         for method in OURS:
             ours = each[each.method == method]
-            cells += [f"{ours.broken.sum() / ours.draws.sum():.1%}", f"{ours.refuted.sum() / ours.splits.sum():.1%}"]
+            cells += [
+                f"{ours.broken.sum() / ours.draws.sum():.1%}",
+                f"{ours.refuted.sum() / ours.splits.sum():.1%}",
+            ]
         lines.append(cells)
     header = ["scores of", "sets", "default: broken", "refuted", "binning: broken", "refuted"]
     return markdown(header, lines)
 
 
 def compared(folder: Path) -> pd.DataFrame:
-    """All methods in all cells (a set and a model), with what the raw score and the best peer reached there."""
+    """All methods in all cells (a set and a model), with what the raw score and the best peer
+    reached there.
+    """
     cells = pd.concat([read(folder, "peers"), read(folder, "rows")], ignore_index=True)
     key = ["set", "model"]
     peers = cells[~cells.method.isin([*OURS, "raw score"]) & (cells.failed == 0)]
@@ -88,18 +108,26 @@ def compared(folder: Path) -> pd.DataFrame:
     raw = cells[cells.method == "raw score"][[*key, "auc", "brier"]].rename(
         columns={"auc": "raw_auc", "brier": "raw_brier"}
     )
-    cells = cells.merge(best, on=key).merge(raw, on=key).merge(read(folder, "sets")[["set", "seen"]], on="set")
+    cells = (
+        cells.merge(best, on=key)
+        .merge(raw, on=key)
+        .merge(read(folder, "sets")[["set", "seen"]], on="set")
+    )
     cells["excess"] = cells.log_loss / cells.best_log_loss - 1
-    cells["brier_change"] = (cells.brier / cells.raw_brier - 1).where(~cells.model.isin(["points", "svm", "age"]))
+    cells["brier_change"] = (cells.brier / cells.raw_brier - 1).where(
+        ~cells.model.isin(["points", "svm", "age"])
+    )
     cells["auc_change"] = cells.auc - cells.raw_auc
     return cells
 
 
 CRITERIA: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
-    "no vacuous promise (300 rows or more)": lambda cells: (cells.vacuous == 0).where(cells.rows >= 300),
+    "no vacuous promise (300 rows or more)": (
+        lambda cells: (cells.vacuous == 0).where(cells.rows >= 300)
+    ),
     "AUC at most 0.002 below the score's": lambda cells: cells.auc_change >= -0.002,
-    "Brier score at most 1.5 % above the score's": lambda cells: (cells.brier_change <= 0.015).where(
-        cells.brier_change.notna()
+    "Brier score at most 1.5 % above the score's": (
+        lambda cells: (cells.brier_change <= 0.015).where(cells.brier_change.notna())
     ),
     "log loss at most 2 % above the best peer's": lambda cells: cells.excess <= 0.02,
 }
@@ -108,10 +136,14 @@ CRITERIA: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
 
 def criteria(folder: Path) -> str:
     cells = compared(folder)
-    header, columns = ["criterion"], []
+    header = ["criterion"]
+    columns = []
     for method in reversed(OURS):
         for seen in (True, False):
-            header.append(f"{'default' if method == 'calibrant' else 'binning'}, {'seen' if seen else 'unseen'} sets")
+            header.append(
+                f"{'default' if method == 'calibrant' else 'binning'},"
+                f" {'seen' if seen else 'unseen'} sets"
+            )
             columns.append(cells[(cells.method == method) & (cells.seen == seen)])
     lines = []
     for name, met in CRITERIA.items():
@@ -126,8 +158,16 @@ def methods(folder: Path) -> str:
     winner = ranked.loc[ranked.groupby(["set", "model"]).log_loss.idxmin()].method.value_counts()
     lines = []
     for method, each in cells.groupby("method"):
-        figures = [f"{each.excess.median():+.2%}", f"{(each.excess <= 0.02).mean():.0%}", str(winner.get(method, 0))]
-        figures += [f"{each.brier_change.median():+.1%}", f"{each.ece.median():.3f}", f"{each.auc_change.mean():+.4f}"]
+        figures = [
+            f"{each.excess.median():+.2%}",
+            f"{(each.excess <= 0.02).mean():.0%}",
+            str(winner.get(method, 0)),
+        ]
+        figures += [
+            f"{each.brier_change.median():+.1%}",
+            f"{each.ece.median():.3f}",
+            f"{each.auc_change.mean():+.4f}",
+        ]
         lines.append((each.excess.median(), [method, *figures]))
     header = ["method", "log loss", "within 2 %", "best", "Brier", "ECE", "AUC"]
     return markdown(header, [line for _, line in sorted(lines)])
@@ -136,7 +176,10 @@ def methods(folder: Path) -> str:
 def versus(folder: Path) -> str:
     cells = compared(folder)
     ours = cells[cells.method == "calibrant"]
-    better = ["log loss smaller than that of the best peer", f"{(ours.excess < 0).sum()} of {len(ours)}"]
+    better = [
+        "log loss smaller than that of the best peer",
+        f"{(ours.excess < 0).sum()} of {len(ours)}",
+    ]
     lines = [better]
     for name, met in CRITERIA.items():
         told = met(ours).dropna().astype(bool)
@@ -157,14 +200,36 @@ def sets(folder: Path) -> str:
         change = each.brier_change.mean()
         lines.append(
             [
-                f"{name}{'' if each.seen.iloc[0] else ' *'}", str(len(each)), f"{each.rows.iloc[0]:,}",
-                f"{each.positive.mean():.1%}", f"{each.regions.mean():.0f}", f"{each.epsilon.mean():.3f}",
-                f"{each.width.mean():.3f}", broken, f"{each.ece.mean():.3f}", f"{each.auc_change.mean():+.4f}",
-                "" if np.isnan(change) else f"{change:+.1%}", f"{each.excess.mean():+.1%}", best[name],
+                f"{name}{'' if each.seen.iloc[0] else ' *'}",
+                str(len(each)),
+                f"{each.rows.iloc[0]:,}",
+                f"{each.positive.mean():.1%}",
+                f"{each.regions.mean():.0f}",
+                f"{each.epsilon.mean():.3f}",
+                f"{each.width.mean():.3f}",
+                broken,
+                f"{each.ece.mean():.3f}",
+                f"{each.auc_change.mean():+.4f}",
+                "" if np.isnan(change) else f"{change:+.1%}",
+                f"{each.excess.mean():+.1%}",
+                best[name],
             ]
-        )  # fmt: skip
-    header = ["set", "models", "rows", "positive", "regions", "epsilon", "width", "broken", "ECE", "AUC", "Brier",
-              "log loss", "best peer"]  # fmt: skip
+        )
+    header = [
+        "set",
+        "models",
+        "rows",
+        "positive",
+        "regions",
+        "epsilon",
+        "width",
+        "broken",
+        "ECE",
+        "AUC",
+        "Brier",
+        "log loss",
+        "best peer",
+    ]
     return markdown(header, lines)
 
 
@@ -175,17 +240,32 @@ def warnings(folder: Path) -> str:
     for by in ("time", "site"):
         for shuffled in (False, True):
             each = order[(order.by == by) & (order.shuffled == shuffled)]
-            bad, fine = each[each.refuted], each[~each.refuted]
+            bad = each[each.refuted]
+            fine = each[~each.refuted]
             lines.append(
                 [
-                    "the same rows, shuffled" if shuffled else f"by {by}", str(len(each)), f"{len(bad)}",
-                    f"{each.gap.median():.3f}", at_least(each.distance.max()),
-                    f"{bad.check.sum()} of {len(bad)}", f"{bad.monitor.sum()} of {len(bad)}",
-                    f"{fine.check.sum()} of {len(fine)}", f"{fine.monitor.sum()} of {len(fine)}",
+                    "the same rows, shuffled" if shuffled else f"by {by}",
+                    str(len(each)),
+                    f"{len(bad)}",
+                    f"{each.gap.median():.3f}",
+                    at_least(each.distance.max()),
+                    f"{bad.check.sum()} of {len(bad)}",
+                    f"{bad.monitor.sum()} of {len(bad)}",
+                    f"{fine.check.sum()} of {len(fine)}",
+                    f"{fine.monitor.sum()} of {len(fine)}",
                 ]
-            )  # fmt: skip
-    header = ["split", "promises", "refuted", "median gap", "largest proved distance", "refuted: check warned",
-              "refuted: monitor warned", "others: check warned", "others: monitor warned"]  # fmt: skip
+            )
+    header = [
+        "split",
+        "promises",
+        "refuted",
+        "median gap",
+        "largest proved distance",
+        "refuted: check warned",
+        "refuted: monitor warned",
+        "others: check warned",
+        "others: monitor warned",
+    ]
     return markdown(header, lines)
 
 
@@ -193,17 +273,36 @@ def order(folder: Path) -> str:
     table = read(folder, "order")
     lines = []
     for (name, by), each in table.groupby(["set", "by"], sort=False):
-        real, mixed = each[~each.shuffled], each[each.shuffled]
+        real = each[~each.shuffled]
+        mixed = each[each.shuffled]
         lines.append(
             [
-                name, f"{by}: {real.column.iloc[0]}", f"{real.rows.iloc[0]:,}", f"{real.later.iloc[0]:,}",
-                f"{real.epsilon.mean():.3f}", f"{real.gap.mean():.3f}", f"{mixed.gap.mean():.3f}",
-                f"{(real.distance > 0).sum()}/{len(real)}", at_least(real.distance.max()),
-                f"{real.check.sum()}/{len(real)}", f"{real.monitor.sum()}/{len(real)}",
+                name,
+                f"{by}: {real.column.iloc[0]}",
+                f"{real.rows.iloc[0]:,}",
+                f"{real.later.iloc[0]:,}",
+                f"{real.epsilon.mean():.3f}",
+                f"{real.gap.mean():.3f}",
+                f"{mixed.gap.mean():.3f}",
+                f"{(real.distance > 0).sum()}/{len(real)}",
+                at_least(real.distance.max()),
+                f"{real.check.sum()}/{len(real)}",
+                f"{real.monitor.sum()}/{len(real)}",
             ]
-        )  # fmt: skip
-    header = ["set", "by", "rows", "later", "epsilon", "gap", "shuffled", "refuted", "distance", "check",
-              "monitor"]  # fmt: skip
+        )
+    header = [
+        "set",
+        "by",
+        "rows",
+        "later",
+        "epsilon",
+        "gap",
+        "shuffled",
+        "refuted",
+        "distance",
+        "check",
+        "monitor",
+    ]
     return markdown(header, lines)
 
 
@@ -222,31 +321,59 @@ def clusters(folder: Path) -> str:
         found = table[(table.method == method) & (table.grouped == grouped)]
         count, rate, _ = shown(found.broken.sum(), found.draws.sum())
         total.append(f"{count}: {rate}")
-    header = ["set", "groups by", "groups", "rows", "binning with groups", "without", "default with groups", "without"]
+    header = [
+        "set",
+        "groups by",
+        "groups",
+        "rows",
+        "binning with groups",
+        "without",
+        "default with groups",
+        "without",
+    ]
     return markdown(header, [*lines, total])
 
 
 def sources(folder: Path) -> str:
-    known = read(folder, "sets").groupby(["table", "licence"], sort=True).set.agg(", ".join).reset_index()
-    return markdown(["table", "licence", "sets"], known[["table", "licence", "set"]].to_numpy().tolist())
+    known = (
+        read(folder, "sets")
+        .groupby(["table", "licence"], sort=True)
+        .set.agg(", ".join)
+        .reset_index()
+    )
+    return markdown(
+        ["table", "licence", "sets"], known[["table", "licence", "set"]].to_numpy().tolist()
+    )
 
 
 def times(folder: Path) -> str:
     used = read(folder, "time").groupby("part", sort=False)[["units", "seconds"]].sum()
     used.loc["all"] = used.sum()
-    lines = [[f"`{part}`", f"{each.units:,.0f}", f"{each.seconds / 60:.1f}"] for part, each in used.iterrows()]
+    lines = [
+        [f"`{part}`", f"{each.units:,.0f}", f"{each.seconds / 60:.1f}"]
+        for part, each in used.iterrows()
+    ]
     return markdown(["part", "units", "minutes of processor time"], lines)
 
 
 def summary(folder: Path) -> str:
     """The study in a few lines, for the README."""
-    rows, groups, cells = read(folder, "rows"), read(folder, "clusters"), compared(folder)
+    rows = read(folder, "rows")
+    groups = read(folder, "clusters")
+    cells = compared(folder)
     order = read(folder, "order").assign(refuted=lambda table: table.distance > 0)
-    real, mixed = order[~order.shuffled], order[order.shuffled]
-    ours, default = rows[rows.method == "calibrant"], cells[cells.method == "calibrant"]
-    with_groups, without = (groups[(groups.method == "binning") & (groups.grouped == each)] for each in (True, False))
-    bad, fine, warned = real[real.refuted], real[~real.refuted], real.check | real.monitor
-    anchored, binning = "`AnchoredCalibrator()`", "`BinningCalibrator(n_bins=5)`"
+    real = order[~order.shuffled]
+    mixed = order[order.shuffled]
+    ours = rows[rows.method == "calibrant"]
+    default = cells[cells.method == "calibrant"]
+    with_groups, without = (
+        groups[(groups.method == "binning") & (groups.grouped == each)] for each in (True, False)
+    )
+    bad = real[real.refuted]
+    fine = real[~real.refuted]
+    warned = real.check | real.monitor
+    anchored = "`AnchoredCalibrator()`"
+    binning = "`BinningCalibrator(n_bins=5)`"
     watched = "`check` or `DriftMonitor`"
 
     def count(hits: float, trials: float) -> str:
@@ -257,18 +384,52 @@ def summary(folder: Path) -> str:
         return count(told.sum(), told.size)
 
     lines = [
-        ["promises broken, rows drawn at random; 10 % may be", anchored, count(ours.broken.sum(), ours.draws.sum())],
-        ["grouped rows, with `groups=`", binning, count(with_groups.broken.sum(), with_groups.draws.sum())],
-        ["the same without `groups=`, nothing is promised", binning, count(without.broken.sum(), without.draws.sum())],
+        [
+            "promises broken, rows drawn at random; 10 % may be",
+            anchored,
+            count(ours.broken.sum(), ours.draws.sum()),
+        ],
+        [
+            "grouped rows, with `groups=`",
+            binning,
+            count(with_groups.broken.sum(), with_groups.draws.sum()),
+        ],
+        [
+            "the same without `groups=`, nothing is promised",
+            binning,
+            count(without.broken.sum(), without.draws.sum()),
+        ],
         ["promises refuted later in time or at another site", anchored, count(len(bad), len(real))],
         ["of those, splits with a warning", watched, count(warned[real.refuted].sum(), len(bad))],
-        ["of the others, splits with a warning", watched, count(warned[~real.refuted].sum(), len(fine))],
-        ["the same rows shuffled, with a warning", watched, count((mixed.check | mixed.monitor).sum(), len(mixed))],
-        ["log loss at most 2 % above the best of peers", anchored, met("log loss at most 2 % above the best peer's")],
-        ["AUC at most 0.002 below the score's", anchored, met("AUC at most 0.002 below the score's")],
-        ["Brier score at most 1.5 % above the score's", anchored, met("Brier score at most 1.5 % above the score's")],
+        [
+            "of the others, splits with a warning",
+            watched,
+            count(warned[~real.refuted].sum(), len(fine)),
+        ],
+        [
+            "the same rows shuffled, with a warning",
+            watched,
+            count((mixed.check | mixed.monitor).sum(), len(mixed)),
+        ],
+        [
+            "log loss at most 2 % above the best of peers",
+            anchored,
+            met("log loss at most 2 % above the best peer's"),
+        ],
+        [
+            "AUC at most 0.002 below the score's",
+            anchored,
+            met("AUC at most 0.002 below the score's"),
+        ],
+        [
+            "Brier score at most 1.5 % above the score's",
+            anchored,
+            met("Brier score at most 1.5 % above the score's"),
+        ],
     ]
-    return markdown([f"{ours.set.nunique()} real sets, {len(ours)} models", "settings", "found"], lines)
+    return markdown(
+        [f"{ours.set.nunique()} real sets, {len(ours)} models", "settings", "found"], lines
+    )
 
 
 TABLES = {
@@ -297,11 +458,15 @@ FIGURE = re.compile(r"<!-- (\w+) -->[^<]*<!-- / -->")
 
 def figures(folder: Path) -> dict[str, str]:
     """Single figures of the study, which stand in sentences."""
-    cells, order = compared(folder), read(folder, "order")
+    cells = compared(folder)
+    order = read(folder, "order")
     ours = cells[cells.method == "calibrant"]
-    real, mixed = order[~order.shuffled], order[order.shuffled]
-    behind, few = ours[ours.excess > 0.02], ours[ours.rows < 300]
-    lost, worst = ours[ours.auc_change < -0.002], real.loc[real.distance.idxmax()]
+    real = order[~order.shuffled]
+    mixed = order[order.shuffled]
+    behind = ours[ours.excess > 0.02]
+    few = ours[ours.rows < 300]
+    lost = ours[ours.auc_change < -0.002]
+    worst = real.loc[real.distance.idxmax()]
     return {
         "cells": f"{len(ours)}",
         "sets": f"{ours.set.nunique()}",
@@ -314,7 +479,9 @@ def figures(folder: Path) -> dict[str, str]:
         "behind_few_rows": f"{(behind.rows < 700).sum()}",
         "behind_sets": ", ".join(f"*{name}*" for name in behind.set.value_counts().index[:5]),
         "few_rows": f"{few.groupby('set').excess.mean().max():.1%}",
-        "lost": "; ".join(f"*{each.set}* with {each.model}" for each in lost.itertuples()) or "none",
+        "lost": (
+            "; ".join(f"*{each.set}* with {each.model}" for each in lost.itertuples()) or "none"
+        ),
         "farthest": at_least(worst.distance),
         "farthest_where": f"*{worst.set}* by {worst.by}, {worst.model}",
         "quiet_gap": f"{np.ceil(1000 * real[~real.check].gap.max()) / 1000:.3f}",
@@ -326,7 +493,9 @@ def filled(text: str, folder: Path = RESULTS) -> str:
     """A page with its tables and figures made again, each of which stands between two marks."""
     known = figures(folder)
     text = FIGURE.sub(lambda found: f"<!-- {found[1]} -->{known[found[1]]}<!-- / -->", text)
-    return MARKS.sub(lambda found: f"{found[1]}{TABLES[found[2]](folder)}\n<!-- end of table -->", text)
+    return MARKS.sub(
+        lambda found: f"{found[1]}{TABLES[found[2]](folder)}\n<!-- end of table -->", text
+    )
 
 
 def write_page(folder: Path = RESULTS) -> None:

@@ -33,22 +33,31 @@ def peers_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[L
 def rows_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Line]:
     """Rows split at random: calibrant, and whether its promises hold.
 
-    *Known population*: all rows that did not train the model are the population, and rows drawn from it with
-    replacement calibrate. So the rows are independent draws, as the promise assumes, and the truth is known exactly.
-    *New rows*: the promise of a fit on the calibration rows is tested by the test rows.
+    *Known population*: all rows that did not train the model are the population, and rows drawn
+    from it with replacement calibrate. So the rows are independent draws, as the promise assumes,
+    and the truth is known exactly. *New rows*: the promise of a fit on the calibration rows is
+    tested by the test rows.
     """
     rows = scored(real, model, int(split), cache)
-    known, new = (rows.scores[: rows.n], rows.y[: rows.n]), (rows.scores[rows.n :], rows.y[rows.n :])
+    known = (rows.scores[: rows.n], rows.y[: rows.n])
+    new = (rows.scores[rows.n :], rows.y[rows.n :])
     for method, make in OURS.items():
         fitted = make().fit(*known)
-        promise, broken = fitted.guarantee_, 0
+        promise = fitted.guarantee_
+        broken = 0
         rng = generator(real.name, model, "draws", int(split))
         for _ in range(DRAWS):
             drawn = rng.integers(0, len(rows.y), rows.n)
             again = make().fit(rows.scores[drawn], rows.y[drawn])
             broken += is_broken(again, rows.scores, rows.y)
         yield {
-            **{"set": real.name, "model": model, "method": method, "rows": rows.n, "positive": rows.y.mean()},
+            **{
+                "set": real.name,
+                "model": model,
+                "method": method,
+                "rows": rows.n,
+                "positive": rows.y.mean(),
+            },
             **measure(fitted.predict(new[0]), new[1]),
             "regions": len(promise.counts),
             "epsilon": promise.epsilon,
@@ -67,7 +76,9 @@ COUNTED = ("failed", "vacuous", "refuted", "splits", "draws", "broken")
 
 
 def over_splits(lines: pd.DataFrame) -> pd.DataFrame:
-    """One line for each set, model and method: what is counted is added, the mean is taken of the rest."""
+    """One line for each set, model and method: what is counted is added, the mean is taken of the
+    rest.
+    """
     keys = ["set", "model", "method"]
     how = {column: "sum" if column in COUNTED else "mean" for column in lines if column not in keys}
     table = lines.groupby(keys, sort=False).agg(how).reset_index()
@@ -75,7 +86,10 @@ def over_splits(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def moments(real: RealSet, by: str, table: pd.DataFrame) -> np.ndarray:
-    """What rows are ordered by: the time; or 0 at the site that has most rows, and 1 elsewhere. NaN where unknown."""
+    """What rows are ordered by: the time; or 0 at the site that has most rows, and 1 elsewhere.
+
+    NaN where unknown.
+    """
     column = table[getattr(real, by)]
     if by == "site":
         return (column != column.mode()[0]).astype(float).where(column.notna()).to_numpy()
@@ -85,7 +99,10 @@ def moments(real: RealSet, by: str, table: pd.DataFrame) -> np.ndarray:
 
 
 def in_order(moment: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows that train, calibrate, and come later. At the main site half of the rows train and half calibrate."""
+    """Rows that train, calibrate, and come later.
+
+    At the main site half of the rows train and half calibrate.
+    """
     order = np.argsort(moment, kind="stable")
     if by == "site":
         home = int((moment == 0).sum())
@@ -95,10 +112,15 @@ def in_order(moment: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def order_part(real: RealSet, by: str, model: str, cache: Path) -> Iterator[Line]:
-    """Rows split by time or site; and the same rows, shuffled, where the promise must hold and no alarm is right."""
+    """Rows split by time or site.
+
+    And the same rows, shuffled, where the promise must hold and no alarm is right.
+    """
     table, y = load(real, times=ORDER_TIMES)
     moment = moments(real, by, table)
-    table, y, moment = table[~np.isnan(moment)], y[~np.isnan(moment)], moment[~np.isnan(moment)]
+    table = table[~np.isnan(moment)]
+    y = y[~np.isnan(moment)]
+    moment = moment[~np.isnan(moment)]
     for shuffled in (False, True):
         if shuffled:
             moment = generator(real.name, by, "shuffled").permutation(moment)
@@ -136,10 +158,12 @@ def capped(calibrator: Any, scores: np.ndarray, group: np.ndarray) -> np.ndarray
 
 
 def clusters_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
-    """Whole groups of rows, drawn from a known population of groups: promises with and without `groups=`.
+    """Whole groups of rows, drawn from a known population of groups: promises with and without
+    `groups=`.
 
-    Half of the groups train the model. The others are the population. Groups are drawn from it with replacement, and
-    all their rows calibrate. With `groups=`, a group counts as at most `max_size` rows, as the guarantee says.
+    Half of the groups train the model. The others are the population. Groups are drawn from it with
+    replacement, and all their rows calibrate. With `groups=`, a group counts as at most `max_size`
+    rows, as the guarantee says.
     """
     table, y = load(real, times=2, whole_groups=True)
     group = pd.factorize(table[real.group])[0]
@@ -148,14 +172,19 @@ def clusters_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
     train = (rng.permutation(n_groups) < n_groups // 2)[group]
     scores = score(real, model, table, y, np.flatnonzero(train), drop=(real.group,))[~train]
     order = np.argsort(group[~train], kind="stable")
-    scores, y, group = scores[order], y[~train][order], group[~train][order]
+    scores = scores[order]
+    y = y[~train][order]
+    group = group[~train][order]
     _, first, size = np.unique(group, return_index=True, return_counts=True)
     samples = [rng.integers(0, first.size, min(CLUSTERS, first.size)) for _ in range(CLUSTER_DRAWS)]
     for method, make in {"binning": BinningCalibrator, "anchored": AnchoredCalibrator}.items():
         for grouped in (True, False):
-            broken, epsilon = 0, []
+            broken = 0
+            epsilon = []
             for sample in samples:
-                rows = np.concatenate([np.arange(first[one], first[one] + size[one]) for one in sample])
+                rows = np.concatenate(
+                    [np.arange(first[one], first[one] + size[one]) for one in sample]
+                )
                 groups = np.repeat(np.arange(sample.size), size[sample]) if grouped else None
                 fitted = make(n_bins=5).fit(scores[rows], y[rows], groups=groups)
                 broken += is_broken(fitted, scores, y, capped(fitted, scores, group))
@@ -182,7 +211,8 @@ PARTS: dict[str, Callable[..., Iterator[Line]]] = {
     "order": order_part,
     "clusters": clusters_part,
 }
-ORDER_MODELS, CLUSTER_MODELS = ("lightgbm", "logistic"), ("logistic", "lightgbm")
+ORDER_MODELS = ("lightgbm", "logistic")
+CLUSTER_MODELS = ("logistic", "lightgbm")
 
 
 def units(parts: list[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
@@ -195,7 +225,10 @@ def units(parts: list[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
                 todo["peers"].append(("peers", real.name, (model, split)))
         for by in ("time", "site"):
             if getattr(real, by):
-                models = (*ORDER_MODELS, *(name for name in real.more if name == "predicted_probability"))
+                models = (
+                    *ORDER_MODELS,
+                    *(name for name in real.more if name == "predicted_probability"),
+                )
                 todo["order"] += [("order", real.name, (by, model)) for model in models]
         if real.group:
             todo["clusters"] += [("clusters", real.name, (model,)) for model in CLUSTER_MODELS]

@@ -1,8 +1,8 @@
 """Run the study: python study/run.py [rows] [peers] [order] [clusters].
 
-Results are kept in the cache, one file for each part, set, model and split, so that a run can be stopped and resumed.
-When all units of a part are done, its table is written to docs/study, and the figures and the page are made again. Two
-processes run at a time, each with one thread.
+Results are kept in the cache, one file for each part, set, model and split, so that a run can be
+stopped and resumed. When all units of a part are done, its table is written to docs/study, and the
+figures and the page are made again. Two processes run at a time, each with one thread.
 """
 
 import argparse
@@ -19,7 +19,14 @@ import numpy as np
 import pandas as pd
 from page import RESULTS, write_page
 from parts import PARTS, Unit, over_splits, units
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from sets import BY_NAME, SEED, SETS, RealSet
 from tables import CACHE, LICENCES
 from threadpoolctl import threadpool_limits
@@ -41,7 +48,9 @@ def do(unit: Unit, cache: Path) -> float:
     path = result_path(unit, cache)
     path.parent.mkdir(parents=True, exist_ok=True)
     part_file = path.with_suffix(f".{os.getpid()}")
-    part_file.write_text(json.dumps({"lines": lines, "seconds": seconds}, default=lambda value: value.item()))
+    part_file.write_text(
+        json.dumps({"lines": lines, "seconds": seconds}, default=lambda value: value.item())
+    )
     part_file.replace(path)
     return seconds
 
@@ -54,15 +63,25 @@ def leave() -> None:
 def run(todo: Sequence[Unit], cache: Path, jobs: int) -> None:
     """Do what is not done yet, with a progress bar; what fails is named at the end."""
     waiting = [unit for unit in todo if not result_path(unit, cache).exists()]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     failures = []
-    with Progress(*columns, TimeRemainingColumn()) as progress, ProcessPoolExecutor(jobs, initializer=leave) as pool:
+    with (
+        Progress(*columns, TimeRemainingColumn()) as progress,
+        ProcessPoolExecutor(jobs, initializer=leave) as pool,
+    ):
         bar = progress.add_task("Study", total=len(todo), completed=len(todo) - len(waiting))
         started = {pool.submit(do, unit, cache): unit for unit in waiting}
         try:
             for job in as_completed(started):
                 if (error := job.exception()) is not None:
-                    failures.append(f"{result_path(started[job], cache).stem}: {type(error).__name__}: {error}")
+                    failures.append(
+                        f"{result_path(started[job], cache).stem}: {type(error).__name__}: {error}"
+                    )
                 progress.advance(bar)
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
@@ -76,12 +95,23 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
     folder.mkdir(parents=True, exist_ok=True)
     times = []
     for part in parts:
-        kept = {unit: json.loads(result_path(unit, cache).read_text()) for unit in units([part], tuple(sets))}
+        kept = {
+            unit: json.loads(result_path(unit, cache).read_text())
+            for unit in units([part], tuple(sets))
+        }
         table = pd.DataFrame([line for found in kept.values() for line in found["lines"]])
         table = over_splits(table) if part in ("rows", "peers") else table
         table.to_csv(folder / f"{part}.csv", index=False, float_format="%.6g")
-        times += [{"part": part, "set": unit[1], "seconds": found["seconds"]} for unit, found in kept.items()]
-    spent = pd.DataFrame(times).groupby(["part", "set"], sort=False).seconds.agg(["size", "sum"]).reset_index()
+        times += [
+            {"part": part, "set": unit[1], "seconds": found["seconds"]}
+            for unit, found in kept.items()
+        ]
+    spent = (
+        pd.DataFrame(times)
+        .groupby(["part", "set"], sort=False)
+        .seconds.agg(["size", "sum"])
+        .reset_index()
+    )
     spent.columns = ["part", "set", "units", "seconds"]
     spent.to_csv(folder / "time.csv", index=False, float_format="%.1f")
     known = pd.DataFrame(
@@ -100,10 +130,20 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; all if none is named")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of wheels, scores and results")
-    parser.add_argument("--sets", nargs="+", help="only these sets; the tables then go to the cache, not to the page")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; all if none is named"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=CACHE, help="folder of wheels, scores and results"
+    )
+    parser.add_argument(
+        "--sets",
+        nargs="+",
+        help="only these sets; the tables then go to the cache, not to the page",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     options = parser.parse_args()
     parts = options.parts or list(PARTS)
@@ -115,7 +155,10 @@ def main() -> None:
     if not (todo := units(parts, sets)):
         parser.error("these sets have no such part")
     run(todo, options.cache, options.jobs)
-    there = {part: [result_path(unit, options.cache).exists() for unit in units([part], sets)] for part in PARTS}
+    there = {
+        part: [result_path(unit, options.cache).exists() for unit in units([part], sets)]
+        for part in PARTS
+    }
     done = [part for part, found in there.items() if found and all(found)]
     folder = RESULTS if options.sets is None else options.cache / "tables"
     write_tables(done, sets, options.cache, folder)

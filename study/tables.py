@@ -1,4 +1,6 @@
-"""The tables of the study: those that tools/realdata.py reads for the tutorials and benchmarks, too."""
+"""The tables of the study: those that tools/realdata.py reads for the tutorials and benchmarks,
+too.
+"""
 
 import os
 import sys

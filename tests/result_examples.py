@@ -1,4 +1,7 @@
-"""One example of every result class, by the name of the class. A class without an example fails a test."""
+"""One example of every result class, by the name of the class.
+
+A class without an example fails a test.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -91,7 +94,10 @@ def _monitored() -> Result:
 
 
 def _snapshot() -> Result:
-    with TemporaryDirectory() as folder, Monitor(f"{folder}/watch.db", _calibrator(), maturity=7) as monitor:
+    with (
+        TemporaryDirectory() as folder,
+        Monitor(f"{folder}/watch.db", _calibrator(), maturity=7) as monitor,
+    ):
         monitor.record("loan 1", 0.3, at="2026-01-01")
         monitor.resolve("loan 1", 1, at="2026-01-05")
         return monitor.advance("2026-01-09")
@@ -99,7 +105,11 @@ def _snapshot() -> Result:
 
 def _by_attributes() -> Result:
     y, scores = _rows()
-    return calibrant.SubgroupCalibrator().fit(scores, y, attributes={"segment": _segments()}).guarantee_
+    return (
+        calibrant.SubgroupCalibrator()
+        .fit(scores, y, attributes={"segment": _segments()})
+        .guarantee_
+    )
 
 
 def _subgroups() -> SubgroupAudit:

@@ -30,8 +30,12 @@ RIDDLES = (
 
 @pytest.fixture(scope="module")
 def sources() -> dict[Path, list[ast.AST]]:
-    """All nodes of each file of the package, the module first, parsed and walked once for all rules."""
-    texts = {path.relative_to(ROOT / "src"): path.read_text("utf-8") for path in ROOT.glob("src/**/*.py")}
+    """All nodes of each file of the package, the module first, parsed and walked once for all
+    rules.
+    """
+    texts = {
+        path.relative_to(ROOT / "src"): path.read_text("utf-8") for path in ROOT.glob("src/**/*.py")
+    }
     return {path: list(ast.walk(ast.parse(text))) for path, text in texts.items()}
 
 
@@ -49,26 +53,43 @@ def names_in(tree: ast.AST) -> set[str]:
 def test_no_code_decides_by_the_text_of_our_errors(sources: dict[Path, list[ast.AST]]) -> None:
     """They carry fields. Text is put into other text at most: never compared, searched or replaced."""
     for path, nodes in sources.items():
-        handlers = (node for node in nodes if isinstance(node, ast.ExceptHandler) and node.type and node.name)
+        handlers = (
+            node
+            for node in nodes
+            if isinstance(node, ast.ExceptHandler) and node.type and node.name
+        )
         for handler in (one for one in handlers if names_in(one.type) & OUR_ERRORS):
             deciding = [
                 node
                 for node in ast.walk(handler)
                 if isinstance(node, ast.Compare)
-                or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr != "message")
+                or (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and node.func.attr != "message"
+                )
             ]
             for node in deciding:
-                texts = [call for call in calls(ast.walk(node), "str") if handler.name in names_in(call)]
+                texts = [
+                    call for call in calls(ast.walk(node), "str") if handler.name in names_in(call)
+                ]
                 assert not texts, f"{path}, line {node.lineno}"
 
 
 def is_random_of_numpy(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "random" and names_in(node.value) <= {"np", "numpy"}
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "random"
+        and names_in(node.value) <= {"np", "numpy"}
+    )
 
 
 @pytest.mark.broad
 def test_random_numbers_come_from_one_source(sources: dict[Path, list[ast.AST]]) -> None:
-    """A draw is keyed by the rows it is for. The demo splits its own fixed data, and adversaries simulate theirs."""
+    """A draw is keyed by the rows it is for.
+
+    The demo splits its own fixed data, and adversaries simulate theirs.
+    """
     for path, nodes in sources.items():
         if path.parts[1:] in {("params", "random.py"), ("cli", "demo.py")}:
             continue
@@ -88,10 +109,14 @@ def test_random_numbers_come_from_one_source(sources: dict[Path, list[ast.AST]])
 
 
 @pytest.mark.broad
-def test_the_kind_of_a_partition_is_asked_within_its_package_only(sources: dict[Path, list[ast.AST]]) -> None:
+def test_the_kind_of_a_partition_is_asked_within_its_package_only(
+    sources: dict[Path, list[ast.AST]],
+) -> None:
     for path, nodes in sources.items():
         if path.parts[1] != "cells":
-            asked = [call for call in calls(nodes, "isinstance") if names_in(call.args[1]) & PARTITIONS]
+            asked = [
+                call for call in calls(nodes, "isinstance") if names_in(call.args[1]) & PARTITIONS
+            ]
             assert not asked, f"{path}, line {asked[0].lineno}"
 
 
@@ -101,7 +126,10 @@ def test_exports_know_no_class_of_calibrators(sources: dict[Path, list[ast.AST]]
         nodes = sources[Path("calibrant", "answers", f"{name}.py")]
         imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
         known = {alias.name for node in imports for alias in node.names}
-        classes = {one for one in known if one.endswith("Calibrator")} | known & {"MonotoneBand", "Threshold"}
+        classes = {one for one in known if one.endswith("Calibrator")} | known & {
+            "MonotoneBand",
+            "Threshold",
+        }
         assert not classes, f"{name}.py imports {sorted(classes)}"
 
 
@@ -111,7 +139,9 @@ MOST_ASKED = 10
 
 def own_classes(sources: dict[Path, list[ast.AST]]) -> dict[str, set[str]]:
     """For each file, the names by which it knows our classes: those that it defines or imports."""
-    classes = [node for nodes in sources.values() for node in nodes if isinstance(node, ast.ClassDef)]
+    classes = [
+        node for nodes in sources.values() for node in nodes if isinstance(node, ast.ClassDef)
+    ]
     errors = {one.name for one in classes if one.name.endswith(("Error", "Warning"))}
     ours = {one.name for one in classes} - errors
     known = {}
@@ -128,7 +158,8 @@ def own_classes(sources: dict[Path, list[ast.AST]]) -> dict[str, set[str]]:
 def test_few_places_ask_for_a_class_of_ours(sources: dict[Path, list[ast.AST]]) -> None:
     """An object gives its own answer, so that a new class is added in one place.
 
-    Binary operators are left out: they return NotImplemented for other types, as Python wants it. Errors are, too.
+    Binary operators are left out: they return NotImplemented for other types, as Python wants it.
+    Errors are, too.
     """
     known = own_classes(sources)
     asked = []
@@ -136,7 +167,9 @@ def test_few_places_ask_for_a_class_of_ours(sources: dict[Path, list[ast.AST]]) 
         operators = {
             call
             for node in nodes
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("__") and node.name != "__init__"
+            if isinstance(node, ast.FunctionDef)
+            and node.name.startswith("__")
+            and node.name != "__init__"
             for call in ast.walk(node)
         }
         asked += [
@@ -148,12 +181,20 @@ def test_few_places_ask_for_a_class_of_ours(sources: dict[Path, list[ast.AST]]) 
 
 
 @pytest.mark.broad
-def test_no_private_module_or_name_of_another_library_is_imported(sources: dict[Path, list[ast.AST]]) -> None:
+def test_no_private_module_or_name_of_another_library_is_imported(
+    sources: dict[Path, list[ast.AST]],
+) -> None:
     for path, nodes in sources.items():
         for node in nodes:
-            if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith("calibrant"):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.module
+                and not node.module.startswith("calibrant")
+            ):
                 parts = [*node.module.split("."), *(name.name for name in node.names)]
-                assert not [part for part in parts if re.match(r"_[a-z]", part)], f"{path}, line {node.lineno}"
+                assert not [part for part in parts if re.match(r"_[a-z]", part)], (
+                    f"{path}, line {node.lineno}"
+                )
 
 
 def package_of(path: Path) -> str:
@@ -165,7 +206,9 @@ def is_private(name: str) -> bool:
 
 
 @pytest.mark.broad
-def test_no_private_name_is_imported_from_another_module(sources: dict[Path, list[ast.AST]]) -> None:
+def test_no_private_name_is_imported_from_another_module(
+    sources: dict[Path, list[ast.AST]],
+) -> None:
     """A private module may be: its name says that users do not import it."""
     modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in sources}
     for path, nodes in sources.items():
@@ -178,23 +221,39 @@ def test_no_private_name_is_imported_from_another_module(sources: dict[Path, lis
 
 
 @pytest.mark.broad
-def test_no_package_uses_private_parts_of_another_package(sources: dict[Path, list[ast.AST]]) -> None:
+def test_no_package_uses_private_parts_of_another_package(
+    sources: dict[Path, list[ast.AST]],
+) -> None:
     """Except what its own class inherits."""
     defined: dict[str, set[str]] = {}
     for path, nodes in sources.items():
         for node in nodes:
-            name = getattr(node, "name", None) or getattr(node, "attr", None) or getattr(node, "id", None)
+            name = (
+                getattr(node, "name", None)
+                or getattr(node, "attr", None)
+                or getattr(node, "id", None)
+            )
             stored = isinstance(node, ast.FunctionDef | ast.ClassDef) or isinstance(
                 getattr(node, "ctx", None), ast.Store
             )
             if stored and isinstance(name, str) and is_private(name):
                 defined.setdefault(name, set()).add(package_of(path))
-    allowed = {"_getframe", "_replace", "_check_parameters"}  # of `sys`, of named tuples, and of every estimator
+    allowed = {
+        "_getframe",
+        "_replace",
+        "_check_parameters",
+    }  # of `sys`, of named tuples, and of every estimator
     for path, nodes in sources.items():
         for node in nodes:
-            if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in allowed:
+            if (
+                isinstance(node, ast.Attribute)
+                and is_private(node.attr)
+                and node.attr not in allowed
+            ):
                 owner = ast.unparse(node.value)
-                own = owner in ("self", "cls", "super()", "other") or package_of(path) in defined.get(node.attr, set())
+                own = owner in ("self", "cls", "super()", "other") or package_of(
+                    path
+                ) in defined.get(node.attr, set())
                 assert own, f"{path}, line {node.lineno}: {owner}.{node.attr}"
 
 
@@ -213,7 +272,8 @@ def test_no_two_modules_define_the_same_name(sources: dict[Path, list[ast.AST]])
     known = {
         name
         for name, paths in doubles.items()
-        if len(packages := {package_of(path) for path in paths}) == 1 and packages <= {*SAME_INTERFACE}
+        if len(packages := {package_of(path) for path in paths}) == 1
+        and packages <= {*SAME_INTERFACE}
     }
     assert doubles.keys() == known
 
@@ -225,9 +285,13 @@ def public_calls() -> Iterator[tuple[str, inspect.Signature]]:
             found = getattr(module, name)
             if inspect.isfunction(found):
                 yield name, inspect.signature(found)
-            elif inspect.isclass(found) and {"fit", "partial_fit", "update", "from_predictions"} & {*dir(found)}:
+            elif inspect.isclass(found) and {"fit", "partial_fit", "update", "from_predictions"} & {
+                *dir(found)
+            }:
                 for part, method in inspect.getmembers(found, callable):
-                    if not part.startswith("_") and getattr(method, "__module__", "").startswith("calibrant"):
+                    if not part.startswith("_") and getattr(method, "__module__", "").startswith(
+                        "calibrant"
+                    ):
                         yield f"{name}.{part}", inspect.signature(method)
 
 
@@ -246,11 +310,18 @@ def test_no_parameter_of_the_public_functions_and_estimators_takes_anything() ->
     for name, signature in public_calls():
         for part in signature.parameters.values():
             keywords = part.kind is inspect.Parameter.VAR_KEYWORD
-            assert part.name == "self" or keywords or part.annotation not in (Any, inspect.Parameter.empty), name
+            assert (
+                part.name == "self"
+                or keywords
+                or part.annotation not in (Any, inspect.Parameter.empty)
+            ), name
 
 
 MOST_COMPLEX = 19
-"""Cyclomatic complexity, counted as radon does. A function with more is split into steps that have names."""
+"""Cyclomatic complexity, counted as radon does.
+
+A function with more is split into steps that have names.
+"""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -269,13 +340,19 @@ def branches(node: ast.AST) -> int:
         case ast.comprehension():
             return 1 + len(node.ifs)
         case ast.Match():
-            catch_all = any(isinstance(case.pattern, ast.MatchAs) and not case.pattern.pattern for case in node.cases)
+            catch_all = any(
+                isinstance(case.pattern, ast.MatchAs) and not case.pattern.pattern
+                for case in node.cases
+            )
             return len(node.cases) - catch_all
     return 0
 
 
 def complexity(function: Function) -> int:
-    """One more than the decisions of a function; functions and classes within it count on their own."""
+    """One more than the decisions of a function.
+
+    Functions and classes within it count on their own.
+    """
     count = 1
     waiting: list[ast.AST] = [*function.body]
     while waiting:
@@ -329,18 +406,40 @@ def test_complexity_is_counted_as_radon_counts_it() -> None:
 
 @pytest.mark.broad
 def test_no_function_is_too_complex(sources: dict[Path, list[ast.AST]]) -> None:
-    functions = [(path, node) for path, nodes in sources.items() for node in nodes if isinstance(node, Function)]
+    functions = [
+        (path, node)
+        for path, nodes in sources.items()
+        for node in nodes
+        if isinstance(node, Function)
+    ]
     assert len(functions) > 1_000
-    found = [(complexity(node), f"{path}, line {node.lineno}: {node.name}") for path, node in functions]
+    found = [
+        (complexity(node), f"{path}, line {node.lineno}: {node.name}") for path, node in functions
+    ]
     assert [one for one in found if one[0] > MOST_COMPLEX] == []
 
 
 METHODS_AND_PEOPLE = ("_typing", "betting", "binning", "hoeffding")
 
 
+def test_one_assignment_a_line(sources: dict[Path, list[ast.AST]]) -> None:
+    """`a, b = x, y` only to swap: where a value reads a name that the line assigns."""
+    for path, nodes in sources.items():
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
+                continue
+            target = node.targets[0]
+            if not isinstance(target, ast.Tuple) or len(target.elts) != len(node.value.elts):
+                continue
+            swapped = names_in(target) & names_in(node.value)
+            assert swapped, f"{path}:{node.lineno}: two assignments in one line"
+
+
 def test_modules_are_named_by_nouns(sources: dict[Path, list[ast.AST]]) -> None:
     names = {part.removesuffix(".py") for path in sources for part in path.parts}
-    assert {name for name in names if name.endswith("ing") and not name.endswith(METHODS_AND_PEOPLE)} == set()
+    assert {
+        name for name in names if name.endswith("ing") and not name.endswith(METHODS_AND_PEOPLE)
+    } == set()
 
 
 def test_the_tree_of_the_design_page_is_that_of_the_package() -> None:
@@ -348,7 +447,9 @@ def test_the_tree_of_the_design_page_is_that_of_the_package() -> None:
     tree = page.partition("src/calibrant/\n")[2].partition("```")[0]
     told = {line.split()[0].rstrip("/") for line in tree.splitlines()}
     inside = (ROOT / "src" / "calibrant").iterdir()
-    there = {path.name for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()}
+    there = {
+        path.name for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert told == there - {"__main__.py", "_version.py"}
 
 

@@ -53,7 +53,9 @@ def test_no_optional_library_is_loaded_before_it_is_used():
 def test_every_public_name_can_be_imported():
     import calibrant
 
-    assert {getattr(calibrant, name).__module__.partition(".")[0] for name in calibrant.__all__} == {"calibrant"}
+    assert {
+        getattr(calibrant, name).__module__.partition(".")[0] for name in calibrant.__all__
+    } == {"calibrant"}
     assert set(calibrant.__all__) <= set(dir(calibrant))
 
 
@@ -75,18 +77,28 @@ def test_a_fresh_process_reads_a_calibrator_of_any_kind():
         "print(*(_own_type(name) for name in sys.argv[1:]))"
     )
     names = sorted(set(kinds) - multiclass)
-    printed = subprocess.run([sys.executable, "-c", code, *names], check=True, capture_output=True, text=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", code, *names], check=True, capture_output=True, text=True
+    ).stdout
     assert "None" not in printed
     assert all(f".{name}'" in printed for name in names)
 
 
-CALIBRATOR = "from calibrant import BinningCalibrator; c = BinningCalibrator(2).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])"
+CALIBRATOR = (
+    "from calibrant import BinningCalibrator; c = BinningCalibrator(2).fit([0.1, 0.2, 0.3, 0.4],"
+    " [0, 1, 0, 1])"
+)
 USES = {
     ("pyarrow", "arrow"): "from calibrant import scored; scored({'p': [0.1]}, score='p')",
-    ("jinja2", "report"): "from calibrant import audit, Report; Report(audit([0, 1], [0.1, 0.9])).html",
+    (
+        "jinja2",
+        "report",
+    ): "from calibrant import audit, Report; Report(audit([0, 1], [0.1, 0.9])).html",
     ("onnx", "onnx"): f"{CALIBRATOR}; from calibrant.export import to_onnx; to_onnx(c)",
-    ("matplotlib", "plot"): "from calibrant import ReliabilityDisplay; "
-    "ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.9])",
+    ("matplotlib", "plot"): (
+        "from calibrant import ReliabilityDisplay; "
+        "ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.9])"
+    ),
     ("click", "cli"): "from calibrant.cli import main; main()",
 }
 
@@ -105,13 +117,15 @@ for library, use in {uses!r}:
         assert error.code != 0
     del sys.modules[library]
     sys.modules |= held
-"""
+"""  # noqa: E501
 
 
 def test_a_library_that_is_missed_is_named_with_how_to_install_it():
     code = WITHOUT.format(uses=[(library, use) for (library, _), use in USES.items()])
     options = ("-W", "ignore::UserWarning")
-    done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True
+    )
     said = done.stderr.splitlines()
     for (_, extra), line in zip(USES, said, strict=True):
         assert install(extra) in line

@@ -1,4 +1,7 @@
-"""The public names, listed: `calibrant` itself, and its doors, which only re-export. Every other path is private."""
+"""The public names, listed: `calibrant` itself, and its doors, which only re-export.
+
+Every other path is private.
+"""
 
 import ast
 import inspect
@@ -219,7 +222,11 @@ def test_the_package_exports_these_names():
 @pytest.mark.parametrize("door", DOORS)
 def test_a_door_exports_these_names(door):
     module = import_module(f"calibrant.{door}")
-    defined = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    defined = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+    ]
     defined = [name for name in defined if inspect.isclass(vars(module)[name])]
     assert sorted(getattr(module, "__all__", defined)) == PUBLIC[door]
     assert all(hasattr(module, name) for name in PUBLIC[door])

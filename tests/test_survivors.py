@@ -1,4 +1,7 @@
-"""Cases that a change of one operator or constant once survived; each names the rule that it is about."""
+"""Cases that a change of one operator or constant once survived.
+
+Each names the rule that it is about.
+"""
 
 from dataclasses import replace
 
@@ -32,14 +35,20 @@ def test_the_next_region_is_the_widest_and_of_equally_wide_ones_that_with_fewest
 
 
 def test_a_stream_says_so_if_one_row_of_each_group_counts() -> None:
-    scores, y = np.linspace(0.1, 0.9, 8), [0, 1, 0, 1, 0, 1, 0, 1]
-    stream = OnlineCalibrator(Partition.fixed_width(2)).fit(scores, y, groups=[1, 1, 2, 2, 3, 3, 4, 4])
+    scores = np.linspace(0.1, 0.9, 8)
+    y = [0, 1, 0, 1, 0, 1, 0, 1]
+    stream = OnlineCalibrator(Partition.fixed_width(2)).fit(
+        scores, y, groups=[1, 1, 2, 2, 3, 3, 4, 4]
+    )
     assert stream.tally_.n_rows == 4
     assert "one row counts" in stream.guarantee_.details
     stream.partial_fit(scores, y)
     assert stream.tally_.n_rows == 12
     assert "one row counts" in stream.guarantee_.details
-    assert "one row counts" not in OnlineCalibrator(Partition.fixed_width(2)).fit(scores, y).guarantee_.details
+    assert (
+        "one row counts"
+        not in OnlineCalibrator(Partition.fixed_width(2)).fit(scores, y).guarantee_.details
+    )
 
 
 def test_sizes_in_a_state_of_group_counts_are_kept_and_at_least_the_rows() -> None:
@@ -79,7 +88,9 @@ def test_a_base_rate_that_leaves_no_positives_plans_for_none() -> None:
 
 
 def test_parts_of_weights_lie_between_nothing_and_the_whole() -> None:
-    sums = Tally.from_data(Partition.fixed_width(1), [0.2, 0.7], [0, 1], importance_weight=[1.0, 2.0]).weights
+    sums = Tally.from_data(
+        Partition.fixed_width(1), [0.2, 0.7], [0, 1], importance_weight=[1.0, 2.0]
+    ).weights
     state = sums.to_dict()
     assert WeightSums.from_dict(state).to_dict() == state
     for part in ("wy", "w2y"):
@@ -108,7 +119,8 @@ def test_even_shares_of_the_budget_are_no_shares_where_edges_are_absorbed() -> N
     absorbing = 0
     for seed in range(6):
         fitted = BinningCalibrator(2, random_state=seed).fit(scores, np.arange(806) % 2)
-        bins, tally = fitted.partition_, fitted.tally_
+        bins = fitted.partition_
+        tally = fitted.tally_
         absorbing += bins.has_absorbed
         shares = np.full(bins.n_regions, 1 / bins.n_regions)
         method = get_method("clopper-pearson")

@@ -1,14 +1,17 @@
-"""Build the wheel and the sdist, and try the wheel as a user gets it: in a clean environment, without this folder.
+"""Build the wheel and the sdist, and try the wheel as a user gets it: in a clean environment,
+without this folder.
 
-For the oldest and the newest supported Python on this machine: install the wheel alone and calibrate with it; then add
-what tests need, and run the README and the quick tests, which are those of the sdist.
+For the oldest and the newest supported Python on this machine: install the wheel alone and
+calibrate with it; then add what tests need, and run the README and the quick tests, which are those
+of the sdist.
 
     python tools/dist.py                     # the Pythons that are found
     python tools/dist.py python3.12          # these
     python tools/dist.py --build-only
     python tools/dist.py --trial             # before the project has addresses: not for publishing
 
-The addresses of the project stand in one place, [project.urls] of pyproject.toml. What is published must have them.
+The addresses of the project stand in one place, [project.urls] of pyproject.toml. What is published
+must have them.
 """
 
 import argparse
@@ -47,7 +50,7 @@ assert pathlib.Path(calibrant.__file__).is_relative_to(sys.prefix), calibrant.__
 rng = np.random.default_rng(0)
 scores = rng.uniform(size=10_000)
 print(calibrant.AnchoredCalibrator().fit(scores, rng.uniform(size=10_000) < scores**2).guarantee_.sentence)
-"""
+"""  # noqa: E501
 
 
 def main() -> None:
@@ -55,14 +58,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="*", help="Pythons to try the wheel with")
     parser.add_argument("--build-only", action="store_true", help="do not try the wheel")
-    parser.add_argument("--trial", action="store_true", help="build without the addresses of the project")
+    parser.add_argument(
+        "--trial", action="store_true", help="build without the addresses of the project"
+    )
     chosen = parser.parse_args()
-    missing = missing_addresses(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+    missing = missing_addresses(
+        tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    )
     if missing and not chosen.trial:
-        sys.exit(f"[project.urls] in pyproject.toml lacks {', '.join(missing)}; --trial builds without them")
+        sys.exit(
+            f"[project.urls] in pyproject.toml lacks {', '.join(missing)}; --trial builds without"
+            " them"
+        )
     shutil.rmtree(DIST, ignore_errors=True)
     run(sys.executable, "-m", "build", "--outdir", DIST, ROOT)
-    (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    (wheel,) = DIST.glob("*.whl")
+    (sdist,) = DIST.glob("*.tar.gz")
     pythons = [] if chosen.build_only else chosen.pythons or oldest_and_newest()
     for python in pythons:
         print(f"== {wheel.name} with {python}", flush=True)
@@ -84,21 +95,39 @@ def oldest_and_newest() -> list[str]:
 
 
 def found(name: str) -> str | None:
-    """Such a Python that runs, on the path or among those of pyenv; the path may hold a stand-in for one of them."""
+    """Such a Python that runs, on the path or among those of pyenv.
+
+    The path may hold a stand-in for one of them.
+    """
     installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"*/bin/{name}"))
-    return next((str(python) for python in (shutil.which(name), *installed) if python and runs(python)), None)
+    return next(
+        (str(python) for python in (shutil.which(name), *installed) if python and runs(python)),
+        None,
+    )
 
 
 def runs(python: str | Path) -> bool:
     """Whether this Python starts, and can make environments."""
-    return subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True).returncode == 0
+    return (
+        subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True).returncode
+        == 0
+    )
 
 
 def try_wheel(python: str, wheel: Path, sdist: Path, folder: Path) -> None:
     """Install the wheel in a folder, use it, and run the tests of the sdist against it."""
     run(python, "-m", "venv", folder / "venv")
     inside = folder / "venv" / "bin" / "python"
-    pip = (inside, "-m", "pip", "--disable-pip-version-check", "install", "-qq", "-c", ROOT / "constraints.txt")
+    pip = (
+        inside,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "-qq",
+        "-c",
+        ROOT / "constraints.txt",
+    )
     run(*pip, wheel)
     run(inside, "-c", TRIAL, cwd=folder)
     run(*pip, f"{wheel}[core-test,cli]")

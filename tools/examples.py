@@ -2,8 +2,9 @@
 
     python tools/examples.py out/docs docs/tutorials/credit.md docs/gallery/two_models.py
 
-Each example runs in a folder of its own below out/docs, where it leaves its pictures: a page by `savefig`, a script by
-`plt.show()`. An example that has not changed, nor calibrant, is not run again. The tests run the same code.
+Each example runs in a folder of its own below out/docs, where it leaves its pictures: a page by
+`savefig`, a script by `plt.show()`. An example that has not changed, nor calibrant, is not run
+again. The tests run the same code.
 """
 
 from __future__ import annotations
@@ -30,13 +31,18 @@ sys.path.append(str(ROOT / "tools"))  # for `import realdata`, in examples
 
 
 def pictures_of(page: Path) -> list[str]:
-    """The pictures and reports that the code of a page makes: those that lie beside it, and not in git."""
+    """The pictures and reports that the code of a page makes: those that lie beside it, and not in
+    git.
+    """
     names = dict.fromkeys(MADE.findall(page.read_text(encoding="utf-8")))
     return [name for name in names if not (page.parent / name).exists()]
 
 
 def run_page(page: Path) -> None:
-    """Run the code of a page, in order, in the current folder; what it prints must be what the page says."""
+    """Run the code of a page, in order, in the current folder.
+
+    What it prints must be what the page says.
+    """
     text = page.read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "__main__"}
     for fence in FENCE.finditer(text):
@@ -52,7 +58,9 @@ def run_page(page: Path) -> None:
         raise AssertionError(f"the code of {page.name} makes no {', '.join(missing)}")
 
 
-def run_prompts(code: str, namespace: dict[str, object], page: Path, line: int) -> dict[str, object]:
+def run_prompts(
+    code: str, namespace: dict[str, object], page: Path, line: int
+) -> dict[str, object]:
     """Run what follows `>>>`, and compare what it prints."""
     examples = doctest.DocTestParser().get_examples(code)
     test = doctest.DocTest(examples, namespace, page.name, str(page), line - 1, None)
@@ -65,7 +73,10 @@ def run_prompts(code: str, namespace: dict[str, object], page: Path, line: int) 
 
 
 def run_commands(code: str) -> None:
-    """Run each `$ calibrant ...`; the lines below it must be in what it prints, `...` standing for anything."""
+    """Run each `$ calibrant ...`.
+
+    The lines below it must be in what it prints, `...` standing for anything.
+    """
     from click.testing import CliRunner
 
     from calibrant.cli._app import app
@@ -75,7 +86,11 @@ def run_commands(code: str) -> None:
         result = CliRunner(env={"COLUMNS": "100"}).invoke(app, shlex.split(command))
         if result.exit_code:
             raise AssertionError(f"{command}\n{result.output}") from result.exception
-        pieces = (r"\s+".join(map(re.escape, piece.split())) for piece in shown.split("...") if piece.strip())
+        pieces = (
+            r"\s+".join(map(re.escape, piece.split()))
+            for piece in shown.split("...")
+            if piece.strip()
+        )
         if not re.search(".*?".join(pieces), result.output, re.DOTALL):
             raise AssertionError(f"{command}\nprints\n{result.output}\nand not\n{shown}")
 
@@ -84,7 +99,8 @@ def run_script(script: Path) -> None:
     """Run a script of the gallery; the picture it shows becomes a file, named like the script."""
     import matplotlib.pyplot as plt
 
-    shown, show = [], plt.show
+    shown = []
+    show = plt.show
 
     def save() -> None:
         plt.savefig(f"{script.stem}.png", dpi=120)
@@ -92,7 +108,10 @@ def run_script(script: Path) -> None:
 
     plt.show = save
     try:
-        exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), {"__name__": "__main__"})
+        exec(
+            compile(script.read_text(encoding="utf-8"), str(script), "exec"),
+            {"__name__": "__main__"},
+        )
     finally:
         plt.show = show
         plt.close("all")
@@ -105,7 +124,11 @@ def excuse(error: Exception) -> str | None:
     from realdata import DataNotFetchedError
 
     absent = isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("calibrant")
-    return str(error) if (absent or isinstance(error, DataNotFetchedError)) and not os.environ.get("CI") else None
+    return (
+        str(error)
+        if (absent or isinstance(error, DataNotFetchedError)) and not os.environ.get("CI")
+        else None
+    )
 
 
 def stand_in(reason: str, names: list[str]) -> None:
@@ -113,7 +136,9 @@ def stand_in(reason: str, names: list[str]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure((6, 3))
-    figure.text(0.5, 0.5, f"not made on this machine:\n{reason}", ha="center", va="center", wrap=True)
+    figure.text(
+        0.5, 0.5, f"not made on this machine:\n{reason}", ha="center", va="center", wrap=True
+    )
     for name in names:
         figure.savefig(name)
 
@@ -124,7 +149,9 @@ def surroundings() -> bytes:
     tools = [ROOT / "tools" / name for name in ("examples.py", "realdata.py")]
     sources = [*sorted((ROOT / "src").rglob("*.py")), *tools]
     versions = repr([metadata.version(name) for name in LIBRARIES])
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources) + versions.encode()).digest()
+    return hashlib.sha256(
+        b"".join(source.read_bytes() for source in sources) + versions.encode()
+    ).digest()
 
 
 def key_of(example: Path) -> str:
@@ -141,7 +168,8 @@ def main() -> None:
     """Run the examples that changed. Where one cannot run, its pictures say why."""
     folder, *examples = [Path(name).absolute() for name in sys.argv[1:]]
     for example in examples:
-        place, key = folder / place_of(example), key_of(example)
+        place = folder / place_of(example)
+        key = key_of(example)
         kept = place / "key.txt"
         if kept.exists() and kept.read_text() == key:
             continue
@@ -156,7 +184,9 @@ def main() -> None:
             if (reason := excuse(error)) is None:
                 raise
             print(f"  its pictures cannot be made here: {reason}", flush=True)
-            stand_in(reason, [f"{example.stem}.png"] if example.suffix == ".py" else pictures_of(example))
+            stand_in(
+                reason, [f"{example.stem}.png"] if example.suffix == ".py" else pictures_of(example)
+            )
         else:
             kept.write_text(key)
 

@@ -4,9 +4,10 @@
     python tools/look.py site --pictures out/look            # keeps screenshots, and a printed page
     python tools/look.py site how-to/audit.html index.html   # these pages only
 
-Every page is opened from disk in Chromium, 375 pixels wide and dark, and 1280 pixels wide and light; a page of each
-kind in all four ways. A page must load nothing from the network, must not be wider than the window, and must have no
-serious or critical finding of axe-core. Pictures must be there. Search must find something.
+Every page is opened from disk in Chromium, 375 pixels wide and dark, and 1280 pixels wide and
+light; a page of each kind in all four ways. A page must load nothing from the network, must not be
+wider than the window, and must have no serious or critical finding of axe-core. Pictures must be
+there. Search must find something.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ KINDS = (
     "reference/command-line.html",
     "reference/api/calibrators.html",
 )
-"""A page of each kind, which is looked at on all screens; the others are looked at on the first two."""
+"""A page of each kind, which is looked at on all screens.
+
+The others are looked at on the first two.
+"""
 ABSENT = "[...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src)"
 
 
@@ -57,14 +61,23 @@ def main() -> None:
     options = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    built = sorted(path.relative_to(options.site).as_posix() for path in options.site.rglob("*.html"))
-    names = options.pages or [name for name in built if name != "404.html"]  # which is for servers, not for disks
-    views, wrong = 0, []
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    built = sorted(
+        path.relative_to(options.site).as_posix() for path in options.site.rglob("*.html")
+    )
+    names = options.pages or [
+        name for name in built if name != "404.html"
+    ]  # which is for servers, not for disks
+    views = 0
+    wrong = []
+    chromium = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for number, (width, scheme) in enumerate(SCREENS):
-            window = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            window = browser.new_context(
+                viewport={"width": width, "height": 900}, color_scheme=scheme
+            )
             page = window.new_page()
             fetched: list[str] = []
             page.on("request", lambda request, fetched=fetched: fetched.append(request.url))
@@ -73,8 +86,12 @@ def main() -> None:
                 page.wait_for_timeout(100)
                 if options.pictures:
                     options.pictures.mkdir(parents=True, exist_ok=True)
-                    page.screenshot(path=options.pictures / f"{name.replace('/', '-')}-{width}-{scheme}.png")
-                found = [f"{name}, {width} pixels, {scheme}: {what}" for what in wrong_with(page, width)]
+                    page.screenshot(
+                        path=options.pictures / f"{name.replace('/', '-')}-{width}-{scheme}.png"
+                    )
+                found = [
+                    f"{name}, {width} pixels, {scheme}: {what}" for what in wrong_with(page, width)
+                ]
                 print("\n".join(found), end="\n" if found else "", flush=True)
                 wrong += found
                 views += 1
@@ -89,7 +106,9 @@ def main() -> None:
             page.goto((options.site / "explanation" / "shift.html").resolve().as_uri())
             page.pdf(path=options.pictures / "printed.pdf", format="A4")
         browser.close()
-    print(f"{len(wrong)} findings" if wrong else f"{views} views and a search: nothing serious found")
+    print(
+        f"{len(wrong)} findings" if wrong else f"{views} views and a search: nothing serious found"
+    )
     sys.exit(bool(wrong))
 
 

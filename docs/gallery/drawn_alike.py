@@ -1,10 +1,10 @@
 """Are rows drawn alike?
 
-Every promise assumes it. The check bets on the order of the flights of a year; its evidence that the rate at a given
-score has moved becomes overwhelming.
+Every promise assumes it. The check bets on the order of the flights of a year; its evidence that
+the rate at a given score has moved becomes overwhelming.
 
-Picture: Log evidence over the months of 2013 for three tests; that for labels crosses the line of alarm and keeps
-rising.
+Picture: Log evidence over the months of 2013 for three tests; that for labels crosses the line of
+alarm and keeps rising.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """Have the rates changed?
 
-`DriftMonitor` gathers evidence that rates differ from those of calibration; above the dashed line it is an alarm. As
-long as nothing changes, the probability that it ever gets there is at most 5 %.
+`DriftMonitor` gathers evidence that rates differ from those of calibration; above the dashed line
+it is an alarm. As long as nothing changes, the probability that it ever gets there is at most 5 %.
 
-Picture: Evidence over sixty days; it stays low until day 30, then rises, and crosses the line of alarm some days later.
+Picture: Evidence over sixty days; it stays low until day 30, then rises, and crosses the line of
+alarm some days later.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +19,9 @@ monitor = DriftMonitor(calibrator, random_state=0)
 evidence = []
 for day in range(60):
     scores = rng.uniform(size=200)
-    rate = scores if day < 30 else np.where(scores > 0.8, 0.7, scores)  # the rate of the top scores falls on day 30
+    rate = (
+        scores if day < 30 else np.where(scores > 0.8, 0.7, scores)
+    )  # the rate of the top scores falls on day 30
     monitor.update(scores, rng.uniform(size=200) < rate)
     evidence.append(monitor.log_evidence)
 

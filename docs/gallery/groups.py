@@ -1,7 +1,7 @@
 """Rows that belong together
 
-Each customer has ten rows, and they are alike. If they are taken as independent rows, the promise is too narrow. With
-`groups=` it is about new customers, and wider.
+Each customer has ten rows, and they are alike. If they are taken as independent rows, the promise
+is too narrow. With `groups=` it is about new customers, and wider.
 
 Picture: Guaranteed intervals of five bins without groups, narrow, and with groups, wider.
 """

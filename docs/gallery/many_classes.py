@@ -1,7 +1,7 @@
 """More than two classes
 
-Each class is one question, this class or another, and gets bins of its own; all promises hold at once. Here the
-classes are the remainders of handwritten digits divided by three.
+Each class is one question, this class or another, and gets bins of its own; all promises hold at
+once. Here the classes are the remainders of handwritten digits divided by three.
 
 Picture: Guaranteed intervals of three bins for each of three classes.
 """

@@ -1,7 +1,7 @@
 """The rate at one score
 
-If the rate does not fall as the score rises, limits can be given at every single score. Without that assumption only
-averages over bins can be bounded.
+If the rate does not fall as the score rises, limits can be given at every single score. Without
+that assumption only averages over bins can be bounded.
 
 Picture: A band that rises with the score and contains the rates of bins with their intervals.
 """

@@ -1,10 +1,10 @@
 """Is the model of use?
 
-The net benefit counts true alarms, minus false ones with a weight that depends on the threshold. The bands hold for
-all thresholds at once, so you may look at the whole curve and then choose.
+The net benefit counts true alarms, minus false ones with a weight that depends on the threshold.
+The bands hold for all thresholds at once, so you may look at the whole curve and then choose.
 
-Picture: Net benefit of two models against the threshold probability with bands, above the curves of acting on all and
-on none.
+Picture: Net benefit of two models against the threshold probability with bands, above the curves of
+acting on all and on none.
 """
 
 import matplotlib.pyplot as plt

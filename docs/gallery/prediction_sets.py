@@ -1,9 +1,10 @@
 """Sets of labels
 
-With probability at least 90 %, a conformal set contains the label of a new row. It holds one label where the score is
-clear, and both where it is not.
+With probability at least 90 %, a conformal set contains the label of a new row. It holds one label
+where the score is clear, and both where it is not.
 
-Picture: Bars by score: the shares of rows whose set is negative only, both labels, or positive only.
+Picture: Bars by score: the shares of rows whose set is negative only, both labels, or positive
+only.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +21,16 @@ covered = sets[np.arange(3_000), y[2_000:].astype(int)].mean()
 kind = np.where(sets.all(axis=1), 1, np.where(sets[:, 1], 2, 0))
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 parts = [scores[2_000:][kind == number] for number in range(3)]
-axes.hist(parts, bins=25, stacked=True, label=["{0}", "{0, 1}", "{1}"], color=["#1f77b4", "#cccccc", "#d95f02"])
-axes.set(xlabel="score", ylabel="rows", title=f"the set contains the label in {covered:.0%} of new rows")
+axes.hist(
+    parts,
+    bins=25,
+    stacked=True,
+    label=["{0}", "{0, 1}", "{1}"],
+    color=["#1f77b4", "#cccccc", "#d95f02"],
+)
+axes.set(
+    xlabel="score", ylabel="rows", title=f"the set contains the label in {covered:.0%} of new rows"
+)
 axes.legend(frameon=False)
 
 plt.show()

@@ -1,9 +1,10 @@
 """Small rates on a logit scale
 
-One flight in forty arrives more than two hours late. On a logit scale rates of 0.005 and 0.05 are far apart, and the
-intervals hold for all bins at once.
+One flight in forty arrives more than two hours late. On a logit scale rates of 0.005 and 0.05 are
+far apart, and the intervals hold for all bins at once.
 
-Picture: Rates of very late flights from 0.005 to 0.06 on logit axes, near the diagonal, with their exact intervals.
+Picture: Rates of very late flights from 0.005 to 0.06 on logit axes, near the diagonal, with their
+exact intervals.
 """
 
 import matplotlib.pyplot as plt
@@ -22,6 +23,8 @@ very_late = (flights["arr_delay"] > 120).to_numpy()
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:5_000], very_late[:5_000])
 scores = model.predict_proba(X[5_000:])[:, 1]
 
-ReliabilityDisplay.from_predictions(very_late[5_000:], scores, n_bins=8, scale="logit", name="over 2 h late")
+ReliabilityDisplay.from_predictions(
+    very_late[5_000:], scores, n_bins=8, scale="logit", name="over 2 h late"
+)
 
 plt.show()

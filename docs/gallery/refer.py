@@ -1,9 +1,10 @@
 """Act, leave alone, or refer
 
-Two thresholds, proved at once: above one at least 90 % are ill, below the other at least 90 % are healthy. The rows
-between them are for a person.
+Two thresholds, proved at once: above one at least 90 % are ill, below the other at least 90 % are
+healthy. The rows between them are for a person.
 
-Picture: Histograms of the scores of healthy and ill patients, with a shaded middle strip between two thresholds.
+Picture: Histograms of the scores of healthy and ill patients, with a shaded middle strip between
+two thresholds.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,13 @@ scores = model.predict_proba(X_new)[:, 1]
 
 act, leave = threshold(y, scores, precision=0.9, npv=0.9).cuts
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-axes.hist([scores[~y], scores[y]], bins=30, stacked=True, label=["healthy", "ill"], color=["#7f7f7f", "#d95f02"])
+axes.hist(
+    [scores[~y], scores[y]],
+    bins=30,
+    stacked=True,
+    label=["healthy", "ill"],
+    color=["#7f7f7f", "#d95f02"],
+)
 low, high = sorted([act.threshold, leave.threshold])
 axes.axvspan(low, high, alpha=0.2, label="refer to a person")
 axes.set(xlabel="score", ylabel="patients")

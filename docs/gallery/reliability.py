@@ -1,10 +1,11 @@
 """Is my model calibrated?
 
-A forest of short trees averages its votes, so its scores are too timid: is a handwritten digit even? Each mark is a
-bin of new rows, and its interval is exact: where it misses the dashed line, the score is proved wrong.
+A forest of short trees averages its votes, so its scores are too timid: is a handwritten digit
+even? Each mark is a bin of new rows, and its interval is exact: where it misses the dashed line,
+the score is proved wrong.
 
-Picture: Rates of bins of the score; at low scores they lie below the diagonal with their intervals, and at high
-scores above it.
+Picture: Rates of bins of the score; at low scores they lie below the diagonal with their intervals,
+and at high scores above it.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Several models in one diagram
 
-Naive Bayes is too sure of itself, and a forest of short trees is too timid. All intervals of both models hold at
-once, so they may be compared.
+Naive Bayes is too sure of itself, and a forest of short trees is too timid. All intervals of both
+models hold at once, so they may be compared.
 
-Picture: Rates of two models in one reliability diagram: those of naive Bayes flatter than the diagonal, those of the
-forest steeper.
+Picture: Rates of two models in one reliability diagram: those of naive Bayes flatter than the
+diagonal, those of the forest steeper.
 """
 
 import matplotlib.pyplot as plt

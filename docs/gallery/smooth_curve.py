@@ -1,10 +1,10 @@
 """A smooth curve with a guarantee
 
-`AnchoredCalibrator` predicts a curve that keeps the ranking, where bins predict steps. What is proved is the average
-of the curve in each region, drawn as a band.
+`AnchoredCalibrator` predicts a curve that keeps the ranking, where bins predict steps. What is
+proved is the average of the curve in each region, drawn as a band.
 
-Picture: A smooth rising curve through the guaranteed intervals of the regions, and the true rate, a dotted line,
-close to it.
+Picture: A smooth rising curve through the guaranteed intervals of the regions, and the true rate, a
+dotted line, close to it.
 """
 
 import matplotlib.pyplot as plt

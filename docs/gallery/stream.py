@@ -1,9 +1,10 @@
 """Watch a stream, stop when you like
 
-The interval of a confidence sequence holds after every label, so you may look all the time and stop when it is narrow
-enough. An ordinary interval is made for one look.
+The interval of a confidence sequence holds after every label, so you may look all the time and stop
+when it is narrow enough. An ordinary interval is made for one look.
 
-Picture: An interval that narrows around the true rate as labels arrive, drawn over the number of labels.
+Picture: An interval that narrows around the true rate as labels arrive, drawn over the number of
+labels.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """A threshold with a proved precision
 
-At least 90 % of the selected rows should be positive. The observed precision is above 90 % earlier; the threshold is
-where it is proved.
+At least 90 % of the selected rows should be positive. The observed precision is above 90 % earlier;
+the threshold is where it is proved.
 
-Picture: Observed precision against the threshold; a vertical line marks the proved threshold, to the right of where
-the curve crosses 0.9.
+Picture: Observed precision against the threshold; a vertical line marks the proved threshold, to
+the right of where the curve crosses 0.9.
 """
 
 import matplotlib.pyplot as plt

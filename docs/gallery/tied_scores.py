@@ -1,9 +1,10 @@
 """Scores with ties
 
-A decision tree has one score for each leaf. Equal scores always stay in one region, so that each leaf gets one
-answer.
+A decision tree has one score for each leaf. Equal scores always stay in one region, so that each
+leaf gets one answer.
 
-Picture: The scores of a tree's leaves, each with a calibrated probability and a guaranteed interval.
+Picture: The scores of a tree's leaves, each with a calibrated probability and a guaranteed
+interval.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Two probabilities for one row
 
-Venn-Abers gives a pair: the probability if the row is negative, and if it is positive. Their distance says how much
-one more row can change the fit; it shrinks as rows are added.
+Venn-Abers gives a pair: the probability if the row is negative, and if it is positive. Their
+distance says how much one more row can change the fit; it shrinks as rows are added.
 
-Picture: Pairs of curves over the score for 50 and for 1,000 rows; the gap between the curves is much smaller for
-1,000.
+Picture: Pairs of curves over the score for 50 and for 1,000 rows; the gap between the curves is
+much smaller for 1,000.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Rows sampled with unequal chances
 
-Flights before noon were all labelled, later ones at one in five. Weights of one over the chance bring back the rates
-of all flights, and the promise is about these.
+Flights before noon were all labelled, later ones at one in five. Weights of one over the chance
+bring back the rates of all flights, and the promise is about these.
 
-Picture: Rates of three bins: without weights they lie too low, with weights the intervals contain the rates of all
-flights.
+Picture: Rates of three bins: without weights they lie too low, with weights the intervals contain
+the rates of all flights.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,13 @@ region = bins.assign(scores)
 truth = np.bincount(region, late) / np.bincount(region)
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 calibrator = BinningCalibrator(partition=bins)
-for shift, name, weight in ((-0.1, "without weights", None), (0.1, "with weights", 1 / chance[seen])):
-    promise = calibrator.fit(scores[seen], late[seen], importance_weight=weight, weight_bound=5.0).guarantee_
+for shift, name, weight in (
+    (-0.1, "without weights", None),
+    (0.1, "with weights", 1 / chance[seen]),
+):
+    promise = calibrator.fit(
+        scores[seen], late[seen], importance_weight=weight, weight_bound=5.0
+    ).guarantee_
     half = [promise.value - promise.lower, promise.upper - promise.value]
     axes.errorbar(np.arange(3) + shift, promise.value, half, fmt="o", capsize=3, label=name)
 axes.plot(range(3), truth, "k_", markersize=40, label="all flights")

@@ -1,10 +1,10 @@
 """Which model is better?
 
-Models are compared row by row, on the same new rows. The intervals hold for all pairs at once and for every
-distribution: where one does not contain zero, one model is proved better.
+Models are compared row by row, on the same new rows. The intervals hold for all pairs at once and
+for every distribution: where one does not contain zero, one model is proved better.
 
-Picture: Intervals for the differences in Brier score of six pairs of models, some of them on one side of the line at
-zero.
+Picture: Intervals for the differences in Brier score of six pairs of models, some of them on one
+side of the line at zero.
 """
 
 import matplotlib.pyplot as plt
@@ -25,14 +25,23 @@ models = {
     "logistic": LogisticRegression(max_iter=5_000),
     "forest": RandomForestClassifier(50, random_state=0),
 }
-scores = {name: model.fit(X_train, y_train).predict_proba(X_new)[:, 1] for name, model in models.items()}
+scores = {
+    name: model.fit(X_train, y_train).predict_proba(X_new)[:, 1] for name, model in models.items()
+}
 found = [one for one in compare_models(y_new, scores).differences if one.measure == "Brier score"]
 
 figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
 for place, one in enumerate(found):
-    axes.plot([one.lower, one.upper], [place, place], linewidth=6, color="#d95f02" if one.better else "#7f7f7f")
+    axes.plot(
+        [one.lower, one.upper],
+        [place, place],
+        linewidth=6,
+        color="#d95f02" if one.better else "#7f7f7f",
+    )
 axes.axvline(0, color="grey", linestyle="--")
 names = [f"{one.first} - {one.second}" for one in found]
-axes.set(yticks=range(len(found)), yticklabels=names, xlabel="difference in Brier score; orange: proved")
+axes.set(
+    yticks=range(len(found)), yticklabels=names, xlabel="difference in Brier score; orange: proved"
+)
 
 plt.show()

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from calibrant.assess.audit.findings import Audit as Audit
     from calibrant.assess.check.check import check as check
     from calibrant.assess.check.exchangeability import Exchangeability as Exchangeability
-    from calibrant.assess.compare_calibrators.compare_calibrators import compare_calibrators as compare_calibrators
+    from calibrant.assess.compare_calibrators.compare_calibrators import (
+        compare_calibrators as compare_calibrators,
+    )
     from calibrant.assess.compare_calibrators.comparison import Comparison as Comparison
     from calibrant.assess.compare_models.compare_models import compare_models as compare_models
     from calibrant.assess.compare_models.model_comparison import ModelComparison as ModelComparison
-    from calibrant.assess.compare_models.sequential import SequentialModelComparison as SequentialModelComparison
+    from calibrant.assess.compare_models.sequential import (
+        SequentialModelComparison as SequentialModelComparison,
+    )
     from calibrant.assess.decide import Decisions as Decisions
     from calibrant.assess.decide import decide as decide
     from calibrant.assess.net_benefit import NetBenefit as NetBenefit
@@ -42,7 +46,9 @@ if TYPE_CHECKING:
     from calibrant.calibrators.venn_abers import VennAbersCalibrator as VennAbersCalibrator
     from calibrant.cells.partition import Partition as Partition
     from calibrant.cells.tally import Tally as Tally
-    from calibrant.classifier.calibrated_classifier import CalibratedClassifier as CalibratedClassifier
+    from calibrant.classifier.calibrated_classifier import (
+        CalibratedClassifier as CalibratedClassifier,
+    )
     from calibrant.draw.net_benefit_display import NetBenefitDisplay as NetBenefitDisplay
     from calibrant.draw.reliability_display import ReliabilityDisplay as ReliabilityDisplay
     from calibrant.draw.report.report import Report as Report
@@ -61,8 +67,8 @@ if TYPE_CHECKING:
     from calibrant.shift.label_shift import LabelShiftCalibrator as LabelShiftCalibrator
     from calibrant.streams.online import OnlineCalibrator as OnlineCalibrator
 
-# Where each public name is defined. They are imported when first used, so that `import calibrant` costs next to
-# nothing.
+# Where each public name is defined. They are imported when first used, so that `import calibrant`
+# costs next to nothing.
 _NAMES = {
     "answers.model_file": (
         "Model",

@@ -20,13 +20,16 @@ except ImportError:  # no such locks on Windows: drafts of processes that died s
 
 @contextmanager
 def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Give the path of an empty draft file beside `path`; when the block ends, the draft takes its place.
+    """Give the path of an empty draft file beside `path`.
 
-    Everything that the library writes goes through here. The block fills the draft, in one go or batch by batch. If it
-    raises, the draft is removed and a file that was there stays as it was. The draft is flushed to the disk before it
-    is moved, and gets the permissions of the file that it replaces. Only regular files are replaced. A symbolic link is
-    followed: it stays a link, and the file that it names is replaced or made. Of several writers that may not overwrite
-    only one succeeds.
+    When the block ends, the draft takes its place.
+
+    Everything that the library writes goes through here. The block fills the draft, in one go or
+    batch by batch. If it raises, the draft is removed and a file that was there stays as it was.
+    The draft is flushed to the disk before it is moved, and gets the permissions of the file that
+    it replaces. Only regular files are replaced. A symbolic link is followed: it stays a link, and
+    the file that it names is replaced or made. Of several writers that may not overwrite only one
+    succeeds.
 
     A process that is killed leaves its draft behind. The next draft of the same file removes it.
 
@@ -35,13 +38,14 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
     path : path
         Where the file will be.
     overwrite : bool
-        Whether a file that is there may be replaced; otherwise FileExistsError is raised, before the block and, if the
-        file has appeared meanwhile, after it.
+        Whether a file that is there may be replaced; otherwise FileExistsError is raised, before
+        the block and, if the file has appeared meanwhile, after it.
 
     Raises
     ------
     FileExistsError, IsADirectoryError, FileNotFoundError
-        Where a file is there and `overwrite` is False, where a folder is there, and where there is no folder for it.
+        Where a file is there and `overwrite` is False, where a folder is there, and where there is
+        no folder for it.
     InvalidValueError
         Where something is there that is neither a file nor a folder, such as a pipe or a device.
 
@@ -90,7 +94,9 @@ def check_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     name = os.fspath(path)
     folder = os.path.dirname(os.path.realpath(name))
     if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", os.path.dirname(name) or folder)
+        raise FileNotFoundError(
+            errno.ENOENT, "there is no such folder", os.path.dirname(name) or folder
+        )
     try:
         kind = os.stat(name).st_mode
     except FileNotFoundError:
@@ -98,7 +104,9 @@ def check_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", name)
     if not stat.S_ISREG(kind):
-        raise InvalidValueError("the output", "be a regular file", got=f"{name!r}, a pipe, device or socket")
+        raise InvalidValueError(
+            "the output", "be a regular file", got=f"{name!r}, a pipe, device or socket"
+        )
     if not overwrite:
         raise _exists(name)
 
@@ -154,7 +162,9 @@ def _take_and_replace(draft: str, place: str, name: str) -> None:
 
 
 def _exists(name: str) -> FileExistsError:
-    return FileExistsError(errno.EEXIST, "the file exists already; pass overwrite=True to replace it", name)
+    return FileExistsError(
+        errno.EEXIST, "the file exists already; pass overwrite=True to replace it", name
+    )
 
 
 def _flush_folder(folder: str) -> None:

@@ -13,10 +13,13 @@ _HELD: list[Any] = []  # by the thread that forks
 
 
 class Locked:
-    """An object with a lock, under which its state is changed and read. Copies and pickles get a lock of their own.
+    """An object with a lock, under which its state is changed and read.
 
-    A process may fork while a thread updates the object. The fork waits for the update to end, so that the child has a
-    whole object and a free lock. Without this, the child would inherit a lock that nobody in it can release.
+    Copies and pickles get a lock of their own.
+
+    A process may fork while a thread updates the object. The fork waits for the update to end, so
+    that the child has a whole object and a free lock. Without this, the child would inherit a lock
+    that nobody in it can release.
     """
 
     @property
@@ -30,7 +33,10 @@ class Locked:
 
 
 def _new_lock(state: dict[str, Any]) -> Any:
-    """Make the lock of an object, known to forks from now on; of two threads that make it, both get the same."""
+    """Make the lock of an object, known to forks from now on.
+
+    Of two threads that make it, both get the same.
+    """
     with _REGISTRY:
         lock = state.setdefault(_NAME, RLock())
         _LOCKS.add(lock)

@@ -27,7 +27,10 @@ _PACKAGES = {
     "report": "jinja2",
     "spark": "'pyspark[connect]' pyarrow",
 }
-"""The packages of each extra. They are named one by one, as calibrant itself is on no package index."""
+"""The packages of each extra.
+
+They are named one by one, as calibrant itself is on no package index.
+"""
 
 pa: Any = Lazy("pyarrow")
 pc: Any = Lazy("pyarrow.compute")
@@ -40,7 +43,8 @@ def pandas() -> Any:
         import pandas
     except ImportError as error:
         raise ImportError(
-            "to_frame needs pandas, which is not installed: install pandas, or read the fields, which are plain arrays"
+            "to_frame needs pandas, which is not installed: install pandas, or read the fields,"
+            " which are plain arrays"
         ) from error
     return pandas
 
@@ -62,4 +66,6 @@ def needed(module: str, extra: str, what: str) -> Any:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != library:
             raise  # the library is there, but something that it needs is not
-        raise ImportError(f"{what} with {library}, which is not installed: {install(extra)}") from error
+        raise ImportError(
+            f"{what} with {library}, which is not installed: {install(extra)}"
+        ) from error

@@ -1,6 +1,7 @@
 """The types of signatures: arrays, models, splitters.
 
-Fields of estimators quote `"ArrayLike"` and `"Seed"`, so that a signature shows these names, not the long unions.
+Fields of estimators quote `"ArrayLike"` and `"Seed"`, so that a signature shows these names, not
+the long unions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,9 @@ class DeviceArray(Protocol):
 
 
 ArrayLike: TypeAlias = npt.ArrayLike | DeviceArray
-"""What a caller may bring: numpy, a list, columns of pandas, polars and pyarrow, arrays of torch and CuPy."""
+"""What a caller may bring: numpy, a list, columns of pandas, polars and pyarrow, arrays of torch
+and CuPy.
+"""
 
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
 """A seed, or a generator of numpy; None draws differently each time."""
@@ -57,7 +60,8 @@ class FeatureRows(Protocol):
 
 
 AttributeRows: TypeAlias = Mapping[str, Any] | FeatureRows | Sequence[str]
-"""Attributes of rows: a frame, a mapping from names to columns, or names of columns of scored data."""
+"""Attributes of rows: a frame, a mapping from names to columns, or names of columns of scored data.
+"""
 
 
 class Predictor(Protocol):

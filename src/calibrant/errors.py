@@ -1,7 +1,8 @@
 """The errors that calibrant raises on purpose, and what each of them knows.
 
-An error says which parameter breaks which rule, what was found instead, and what to do. These are fields, so that a
-program can act on them and the command line can say them in its own words. No text is ever parsed.
+An error says which parameter breaks which rule, what was found instead, and what to do. These are
+fields, so that a program can act on them and the command line can say them in its own words. No
+text is ever parsed.
 """
 
 import sys
@@ -18,8 +19,9 @@ class CalibrantError(Exception):
     Parameters
     ----------
     parameter : str or None
-        The parameter, or the thing that a sentence with "must" can be said of, such as "the model file". For a column
-        of data, its role: "score", "label", "segment", "weight" or "id". None if `rule` is the whole message.
+        The parameter, or the thing that a sentence with "must" can be said of, such as "the model
+        file". For a column of data, its role: "score", "label", "segment", "weight" or "id". None
+        if `rule` is the whole message.
     rule : str or Text
         What it must be or do: the words after "must". Without a parameter, the whole message.
     got : str, optional
@@ -31,7 +33,8 @@ class CalibrantError(Exception):
 
     Examples
     --------
-    >>> error = InvalidValueError("n_bins", "be an int >= 1", got="0", advice=("leave ", Setting("n_bins"), " out"))
+    >>> error = InvalidValueError("n_bins", "be an int >= 1", got="0", advice=("leave ",
+    ...     Setting("n_bins"), " out"))
     >>> print(error)
     n_bins must be an int >= 1; got 0: leave n_bins out
     >>> error.parameter, error.got
@@ -76,8 +79,8 @@ class WeakGuaranteeWarning(CalibrantWarning):
 class GroupCapWarning(CalibrantWarning):
     """Large groups count as fewer rows than they have, and that changes the answer.
 
-    What is proved is about rows where a group counts up to a cap, which groups set aside have fixed. Among all rows,
-    counted in full, the figure lies outside the limits.
+    What is proved is about rows where a group counts up to a cap, which groups set aside have
+    fixed. Among all rows, counted in full, the figure lies outside the limits.
     """
 
 
@@ -90,30 +93,41 @@ class InvalidTypeError(CalibrantError, TypeError):
 
 
 class NoTableError(InvalidTypeError):
-    """A calibrator has no table: its answer is not given by bins or a curve of one score, perhaps within segments."""
+    """A calibrator has no table: its answer is not given by bins or a curve of one score, perhaps
+    within segments.
+    """
 
 
 _BINNING = Setting("method", "binning", python="BinningCalibrator()")
 
 
 def no_table(got: str, advice: Text | None = None) -> NoTableError:
-    """The one error of everything that renders a table: SQL, ONNX, Python, and engines that run SQL.
+    """The one error of everything that renders a table: SQL, ONNX, Python, and engines that run
+    SQL.
 
     >>> print(no_table("CrossVennAbersCalibrator"))  # doctest: +ELLIPSIS
     calibrator must have a table: bins or a curve of one score; got CrossVennAbersCalibrator: use BinningCalibrator()...
-    """
+    """  # noqa: E501
     rule = "have a table: bins or a curve of one score"
     usual = ("use ", _BINNING, ", which predicts one value for each bin")
     return NoTableError("calibrator", rule, got, usual if advice is None else advice)
 
 
 class StoreError(CalibrantError, RuntimeError):
-    """A store could not be read or written: it is locked, full, read-only or damaged. Nothing was half written."""
+    """A store could not be read or written: it is locked, full, read-only or damaged.
+
+    Nothing was half written.
+    """
 
 
 def warn_caller(message: str, category: type[CalibrantWarning] = CalibrantWarning) -> None:
     """Give a warning that points to the line which called calibrant."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "calibrant":
-        frame, level = frame.f_back, level + 1
+    frame = sys._getframe(1)
+    level = 2
+    while (
+        frame.f_back is not None
+        and str(frame.f_globals.get("__name__")).partition(".")[0] == "calibrant"
+    ):
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(message, category, stacklevel=level)

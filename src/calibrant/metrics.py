@@ -1,4 +1,7 @@
-"""How well scores agree with labels. Each metric has an interval that is either valid or labelled heuristic."""
+"""How well scores agree with labels.
+
+Each metric has an interval that is either valid or labelled heuristic.
+"""
 
 from calibrant.assess.metrics.auc import auc
 from calibrant.assess.metrics.bin_sums import sweep_bins

@@ -1,4 +1,6 @@
-"""Density ratios: how much more likely a row is in the target population than in the source population."""
+"""Density ratios: how much more likely a row is in the target population than in the source
+population.
+"""
 
 from calibrant.shift.ratios.density_ratio import (
     DensityRatio,

@@ -1,4 +1,6 @@
-"""The paper's tripod: calibration, confidence intervals and prediction sets, and what leads from one to another."""
+"""The paper's tripod: calibration, confidence intervals and prediction sets, and what leads from
+one to another.
+"""
 
 from calibrant.assess.conformal import ConformalSets
 from calibrant.guarantee.tripod import (

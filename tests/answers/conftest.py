@@ -58,11 +58,35 @@ def postgres():
 
     try:
         with open(os.path.join(folder, "log"), "w") as log:
-            run("initdb", "-D", f"{folder}/data", "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+            run(
+                "initdb",
+                "-D",
+                f"{folder}/data",
+                "-U",
+                "tester",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-locale",
+                "-N",
+            )
             options = f"-k {folder} -c listen_addresses= -c fsync=off -c shared_buffers=64MB"
-            run("pg_ctl", "-D", f"{folder}/data", "-o", options, "-l", f"{folder}/data/server.log", "-w", "start")
+            run(
+                "pg_ctl",
+                "-D",
+                f"{folder}/data",
+                "-o",
+                options,
+                "-l",
+                f"{folder}/data/server.log",
+                "-w",
+                "start",
+            )
             try:
-                with psycopg.connect(host=folder, user="tester", dbname="postgres", autocommit=True) as connection:
+                with psycopg.connect(
+                    host=folder, user="tester", dbname="postgres", autocommit=True
+                ) as connection:
                     yield engines.Postgres(connection)
             finally:
                 run("pg_ctl", "-D", f"{folder}/data", "-m", "immediate", "-w", "stop")
@@ -70,7 +94,9 @@ def postgres():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="package")  # a process has one session, and tests of other packages have theirs on a cluster
+@pytest.fixture(
+    scope="package"
+)  # a process has one session, and tests of other packages have theirs on a cluster
 def spark(tmp_path_factory):
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         engines.missing("Java")

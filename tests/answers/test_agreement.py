@@ -1,4 +1,6 @@
-"""Every export, run by a real engine, gives what `predict` gives: the same bits, and nothing where it refuses."""
+"""Every export, run by a real engine, gives what `predict` gives: the same bits, and nothing where
+it refuses.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,9 @@ from answers.worlds import ANYWHERE, NOWHERE, WORLDS, edge_scores, expected, in_
 from calibrant import Partition
 from calibrant.export import OUTPUTS
 
-pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 
 
 def askable(engine, rows):
@@ -21,7 +25,8 @@ def askable(engine, rows):
 
 def assert_agrees(engine, calibrator, rows, **options):
     rows = askable(engine, rows)
-    found, right = engine.evaluate(calibrator, rows, **options), expected(calibrator, rows)
+    found = engine.evaluate(calibrator, rows, **options)
+    right = expected(calibrator, rows)
     for name in OUTPUTS:
         assert found[name] == right[name], name
     assert any(value is not None for value in right["calibrated"])
@@ -58,12 +63,18 @@ def test_a_join_with_pieces_gives_the_same(database, world):
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("world", [worlds.quantile, worlds.tiny_and_huge, worlds.edge_at_the_end, worlds.by_text])
+@pytest.mark.parametrize(
+    "world", [worlds.quantile, worlds.tiny_and_huge, worlds.edge_at_the_end, worlds.by_text]
+)
 def test_columns_of_32_bits(engine, world):
     calibrator = world()
     with np.errstate(all="ignore"):
         near = edge_scores(calibrator).astype(np.float32)
-        near = np.unique(np.concatenate([near, np.nextafter(near, np.float32(9)), np.nextafter(near, np.float32(-9))]))
+        near = np.unique(
+            np.concatenate(
+                [near, np.nextafter(near, np.float32(9)), np.nextafter(near, np.float32(-9))]
+            )
+        )
         rows = in_rows(calibrator, [*NOWHERE, *near.tolist()[:60]], np.float32)
     assert rows["score"].type == pa.float32()
     assert_agrees(engine, calibrator, rows)
@@ -75,7 +86,9 @@ def test_thousands_of_bins(engine, n_bins):
     edges = np.sort(np.random.default_rng(1).uniform(size=n_bins - 1))
     calibrator = worlds.counted(Partition.from_edges(edges, score_range=(0.0, 1.0)))
     assert_agrees(
-        engine, calibrator, in_rows(calibrator, [*NOWHERE, *edge_scores(calibrator)[:: max(n_bins // 500, 1)]])
+        engine,
+        calibrator,
+        in_rows(calibrator, [*NOWHERE, *edge_scores(calibrator)[:: max(n_bins // 500, 1)]]),
     )
 
 
@@ -100,9 +113,9 @@ def test_hundreds_of_thousands_of_scores(engine, dtype):
     right = {"calibrated": calibrator.predict(scores), "lower": limits[:, 0], "upper": limits[:, 1]}
     assert scores.size > size
     for name, values in right.items():
-        assert np.array_equal(np.array(found[name], dtype=np.float64).view(np.int64), values.copy().view(np.int64)), (
-            name
-        )
+        assert np.array_equal(
+            np.array(found[name], dtype=np.float64).view(np.int64), values.copy().view(np.int64)
+        ), name
     assert np.array_equal(np.array(found["region"]), calibrator.partition_.assign(scores))
     sets = np.where(calibrator.predict_set(scores), ["0", "1"], "")
     assert found["set"] == ["{" + ", ".join(filter(None, row)) + "}" for row in sets.tolist()]

@@ -45,14 +45,18 @@ def test_a_default_model_with_a_forged_epsilon_is_refused() -> None:
     narrow = [[-1e-6] * n, [1e-6] * n]
     refused(forged(DEFAULT, "proved", errors=narrow), "errors of the curve must leave at least")
     rates = DEFAULT.tally_.rates.tolist()
-    refused(forged(DEFAULT, "proved", rates=[rates, rates]), "rates of the curve must leave at least")
+    refused(
+        forged(DEFAULT, "proved", rates=[rates, rates]), "rates of the curve must leave at least"
+    )
     refused(forged(DEFAULT, "proved", errors=narrow[::-1]), "lower limits below upper ones")
 
 
 def test_a_model_without_pilot_rows_and_with_forged_margins_is_refused() -> None:
     n = WITHOUT_PILOT.partition_.n_regions
     shares = [1.0 / n] * n
-    refused(forged(WITHOUT_PILOT, "parts", margin=[0.0] * n), "margin of the curve must leave at least")
+    refused(
+        forged(WITHOUT_PILOT, "parts", margin=[0.0] * n), "margin of the curve must leave at least"
+    )
     bets = {"shares": shares, "lower": [-1e-6] * n}
     refused(forged(WITHOUT_PILOT, "parts", **bets), "lower of the curve must leave at least")
     bets = {"shares": shares, "upper": [1e-6] * n}
@@ -90,7 +94,10 @@ def test_no_fit_beats_the_best_case(name: str, n_rows: int) -> None:
             check_parts(fitted.proof_, fitted._fitted_curve, fitted.guarantee_.interval)
         else:
             proved.check(fitted.tally_.counts, fitted.proof_.for_limits)
-        assert AnchoredCalibrator.from_dict(fitted.to_dict()).guarantee_.epsilon == fitted.guarantee_.epsilon
+        assert (
+            AnchoredCalibrator.from_dict(fitted.to_dict()).guarantee_.epsilon
+            == fitted.guarantee_.epsilon
+        )
 
 
 def test_averages_that_round_above_one_are_saved() -> None:
@@ -126,7 +133,9 @@ def test_what_was_read_is_marked(name: str) -> None:
     assert "not recomputed" not in fitted.guarantee_.details
     again = read(written(fitted)).guarantee_
     assert again.read == expected
-    assert again.explanation.endswith(f" Read from a file, not recomputed from the rows: {', '.join(expected)}.")
+    assert again.explanation.endswith(
+        f" Read from a file, not recomputed from the rows: {', '.join(expected)}."
+    )
     assert again.epsilon == fitted.guarantee_.epsilon
 
 
@@ -149,7 +158,9 @@ def test_a_fit_clears_the_mark_and_a_stream_that_goes_on_keeps_it() -> None:
         (("calibrator", "state", "looked_rows"), 0, "looked_rows"),
     ],
 )
-def test_an_entry_that_is_not_read_is_refused(path: tuple[str, ...], value: object, said: str) -> None:
+def test_an_entry_that_is_not_read_is_refused(
+    path: tuple[str, ...], value: object, said: str
+) -> None:
     content = json.loads(written(DEFAULT))
     place = content
     for key in path[:-1]:

@@ -4,12 +4,20 @@ import numpy as np
 import pytest
 
 from answers import worlds
-from calibrant import AnchoredCalibrator, BetaCalibrator, IsotonicCalibrator, PlattCalibrator, TemperatureCalibrator
+from calibrant import (
+    AnchoredCalibrator,
+    BetaCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    TemperatureCalibrator,
+)
 from calibrant.errors import InvalidValueError
 from calibrant.export import export_table, to_onnx, to_python, to_sql
 from calibrant.sample.sql.dialects import DIALECTS
 
-pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 
 CURVES = {
     "platt": PlattCalibrator(),
@@ -30,7 +38,9 @@ def fitted(name):
 def by_sql(engine, calibrator, scores):
     spelling = DIALECTS[engine.name]
     expression = to_sql(calibrator, dialect=engine.name, outputs=["calibrated"])
-    rows = " UNION ALL ".join(f"SELECT {i} AS id, {spelling.number(s)} AS score" for i, s in enumerate(scores))
+    rows = " UNION ALL ".join(
+        f"SELECT {i} AS id, {spelling.number(s)} AS score" for i, s in enumerate(scores)
+    )
     text = "\n".join(line for line in expression.splitlines() if not line.startswith("--"))
     found = engine.query(f"SELECT id, {text} FROM ({rows}) AS t ORDER BY id")
     return [value for _, value in found]
@@ -38,8 +48,12 @@ def by_sql(engine, calibrator, scores):
 
 def by_join(engine, calibrator, scores):
     spelling = DIALECTS[engine.name]
-    rows = " UNION ALL ".join(f"SELECT {i} AS id, {spelling.number(s)} AS score" for i, s in enumerate(scores))
-    text = to_sql(calibrator, dialect=engine.name, outputs=["calibrated"], table="given", search="join")
+    rows = " UNION ALL ".join(
+        f"SELECT {i} AS id, {spelling.number(s)} AS score" for i, s in enumerate(scores)
+    )
+    text = to_sql(
+        calibrator, dialect=engine.name, outputs=["calibrated"], table="given", search="join"
+    )
     _, found = text.split("WITH ", 1)
     found = engine.query(f"WITH {spelling.name('given')} AS ({rows}), {found} ORDER BY id")
     return [value for *_, value in found]
@@ -65,7 +79,9 @@ def test_engine_gives_twelve_digits(engine, name):
     scores = SCORES if name in ("beta", "temperature") else [*SCORES, *OTHERS]
     evaluate = {"onnx": by_onnx, "python": by_python}.get(engine.name)
     found = by_sql(engine, calibrator, scores) if evaluate is None else evaluate(calibrator, scores)
-    np.testing.assert_allclose(np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0)
+    np.testing.assert_allclose(
+        np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0
+    )
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -74,7 +90,9 @@ def test_a_join_gives_twelve_digits(database, name):
     calibrator = fitted(name)
     scores = SCORES if name in ("beta", "temperature") else [*SCORES, *OTHERS]
     found = by_join(database, calibrator, scores)
-    np.testing.assert_allclose(np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0)
+    np.testing.assert_allclose(
+        np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0
+    )
 
 
 def isotonic_world(n_scores):
@@ -88,7 +106,9 @@ def isotonic_world(n_scores):
 
 
 def test_isotonic_curves_agree_bit_for_bit(engine):
-    """Straight pieces need one difference, one product and one sum, which no engine rounds differently."""
+    """Straight pieces need one difference, one product and one sum, which no engine rounds
+    differently.
+    """
     calibrator, scores = isotonic_world(300)
     evaluate = {"onnx": by_onnx, "python": by_python}.get(engine.name)
     found = by_sql(engine, calibrator, scores) if evaluate is None else evaluate(calibrator, scores)
@@ -126,7 +146,9 @@ def test_a_join_needs_a_table():
 
 
 def test_the_pieces_have_a_name_that_the_table_does_not_have():
-    text = to_sql(fitted("isotonic"), dialect="duckdb", table="main.Calibrant_Pieces", search="join")
+    text = to_sql(
+        fitted("isotonic"), dialect="duckdb", table="main.Calibrant_Pieces", search="join"
+    )
     assert 'WITH "calibrant_pieces_" (' in text
 
 
@@ -139,7 +161,9 @@ def test_isotonic_curves_agree_bit_for_bit_at_many_scores():
 @pytest.mark.parametrize("name", CURVES)
 def test_every_constant_of_an_onnx_model_is_used(name):
     graph = to_onnx(fitted(name)).graph  # onnxruntime would warn of others
-    assert {each.name for each in graph.initializer} <= {used for node in graph.node for used in node.input}
+    assert {each.name for each in graph.initializer} <= {
+        used for node in graph.node for used in node.input
+    }
 
 
 def test_scores_outside_the_range_get_nothing():

@@ -10,7 +10,17 @@ import pytest
 from calibrant import Partition
 from calibrant.answers import model_text
 from calibrant.errors import CalibrantError
-from worlds.model_files import EXAMPLES, SMALL, changed, file_of, made, read, refused, sealed, written
+from worlds.model_files import (
+    EXAMPLES,
+    SMALL,
+    changed,
+    file_of,
+    made,
+    read,
+    refused,
+    sealed,
+    written,
+)
 
 
 def unharmed(data: bytes) -> bool:
@@ -33,13 +43,17 @@ def test_every_flipped_bit_is_refused_or_harmless():
             flipped = bytearray(data)
             flipped[place] ^= 1 << bit
             harmless += unharmed(bytes(flipped))
-    assert harmless < 10  # no blind eye: but for the odd space or exponent, all 8 bits of every byte matter
+    assert (
+        harmless < 10
+    )  # no blind eye: but for the odd space or exponent, all 8 bits of every byte matter
 
 
 @pytest.mark.broad
 def test_every_truncation_is_refused_or_harmless():
     data = written(SMALL)
-    assert [length for length in range(len(data)) if unharmed(data[:length])] == [len(data) - 1]  # the last line's end
+    assert [length for length in range(len(data)) if unharmed(data[:length])] == [
+        len(data) - 1
+    ]  # the last line's end
 
 
 def test_damage_is_said_to_be_damage():
@@ -52,7 +66,9 @@ def test_damage_is_said_to_be_damage():
 
 def with_epsilon(epsilon: float, file_format: str) -> bytes:
     content = json.loads(written(SMALL))
-    return sealed({**content, "format": file_format, "promise": {**content["promise"], "epsilon": epsilon}})
+    return sealed(
+        {**content, "format": file_format, "promise": {**content["promise"], "epsilon": epsilon}}
+    )
 
 
 def test_only_files_of_the_first_format_may_say_the_epsilon_of_the_older_budget():
@@ -60,10 +76,16 @@ def test_only_files_of_the_first_format_may_say_the_epsilon_of_the_older_budget(
     proved = SMALL.guarantee_.epsilon
     for_rates = 1.0 - 0.1 / 0.95  # of which 95 % is the budget of then
     older = type(SMALL)(3, confidence_level=for_rates).from_dict(
-        {**SMALL.to_dict(), "parameters": {**SMALL.to_dict()["parameters"], "confidence_level": for_rates}}
+        {
+            **SMALL.to_dict(),
+            "parameters": {**SMALL.to_dict()["parameters"], "confidence_level": for_rates},
+        }
     )
     assert 0.9 * proved < older.guarantee_.epsilon < proved
-    refused(with_epsilon(older.guarantee_.epsilon, "calibrant.model/2"), "epsilon of the promise must follow from")
+    refused(
+        with_epsilon(older.guarantee_.epsilon, "calibrant.model/2"),
+        "epsilon of the promise must follow from",
+    )
     model = read(with_epsilon(older.guarantee_.epsilon, "calibrant.model/1"))
     assert model.guarantee_.epsilon == proved
     assert json.loads(written(model.calibrator))["promise"]["epsilon"] == proved
@@ -76,7 +98,9 @@ def nested(depth: int) -> bytes:
 
 
 def many(entry: bytes, size: int) -> bytes:
-    return b'{"format": "calibrant.model/1", "provenance": [' + entry * (size // len(entry)) + b"0]}"
+    return (
+        b'{"format": "calibrant.model/1", "provenance": [' + entry * (size // len(entry)) + b"0]}"
+    )
 
 
 def many_regions(n_regions: int, interval: str) -> bytes:
@@ -84,7 +108,12 @@ def many_regions(n_regions: int, interval: str) -> bytes:
     content = json.loads(file_of(SMALL))
     state = content["calibrator"]["state"]
     content["calibrator"]["parameters"]["interval"] = interval
-    state["partition"] |= {"edges": list(range(n_regions - 1)), "first_rank": None, "last_rank": None, "n_rows": None}
+    state["partition"] |= {
+        "edges": list(range(n_regions - 1)),
+        "first_rank": None,
+        "last_rank": None,
+        "n_rows": None,
+    }
     for name in ("absorbing", "aside"):
         state["partition"].pop(name, None)
     state["tally"] |= {"counts": [9] * n_regions, "positives": [4] * n_regions, "partition": None}
@@ -108,16 +137,24 @@ HOSTILE = {
     "deep": (nested(100), "nested at most 40"),
     "too deep to parse": (nested(90_000), "nested at most 40"),
     "giant string": (b'{"format": "' + b"a" * FULL + b'"}', "not a calibrant model file"),
-    "giant string of wide characters": (b'{"format": "' + "😀".encode() * (FULL // 4) + b'"}', "not a calibrant"),
+    "giant string of wide characters": (
+        b'{"format": "' + "😀".encode() * (FULL // 4) + b'"}',
+        "not a calibrant",
+    ),
     "giant key": (b'{"' + b"a" * FULL + b'": 1}', "not a calibrant"),
     "giant integer": (b'{"format": ' + b"9" * FULL + b"}", "at most 100 digits"),
     "giant negative integer": (b'{"format": -' + b"9" * FULL + b"}", "at most 100 digits"),
-    "giant exponent": (sealed({})[:-1] + b', "format": 1e' + b"9" * 100_000 + b"}", "not a calibrant"),
+    "giant exponent": (
+        sealed({})[:-1] + b', "format": 1e' + b"9" * 100_000 + b"}",
+        "not a calibrant",
+    ),
     "giant fraction": (b'{"format": 0.' + b"9" * FULL + b"}", "not a calibrant"),
     "NaN": (b'{"format": NaN}', "finite; got NaN"),
     "Infinity": (b'{"format": [-Infinity]}', "finite; got -Infinity"),
     "overflow": (
-        sealed(json.loads(file_of(SMALL))).replace(b'"provenance": {}', b'"provenance": {"a": 1e999}'),
+        sealed(json.loads(file_of(SMALL))).replace(
+            b'"provenance": {}', b'"provenance": {"a": 1e999}'
+        ),
         "finite",
     ),
     "duplicate key": (b'{"format": "calibrant.model/1", "format": "calibrant.model/1"}', "once"),
@@ -125,7 +162,10 @@ HOSTILE = {
     "not UTF-8": (b'{"format": "\xff"}', "not UTF-8"),
     "UTF-16": ('{"format": "calibrant.model/1"}'.encode("utf-16"), "not UTF-8"),
     "byte order mark": (b"\xef\xbb\xbf" + file_of(SMALL), "not JSON"),
-    "half a surrogate pair": (file_of(SMALL).replace(b'"columns": {}', b'"columns": {"a": "\\ud800"}'), "surrogate"),
+    "half a surrogate pair": (
+        file_of(SMALL).replace(b'"columns": {}', b'"columns": {"a": "\\ud800"}'),
+        "surrogate",
+    ),
     "gzip": (b"\x1f\x8b\x08\x00" + b"\0" * 100, "unpack it first"),
     "pickle": (b"\x80\x04\x95\x05\x00\x00\x00", "never unpickles anything"),
     "a list": (b"[]", "not a JSON object"),
@@ -145,45 +185,90 @@ HOSTILE = {
         "changed or damaged",
     ),
     "too many regions": (many_regions(10_001, "blaker"), "at most 10,000 regions"),
-    "as many regions as allowed": (many_regions(10_000, "clopper-pearson"), "epsilon of the promise"),
+    "as many regions as allowed": (
+        many_regions(10_000, "clopper-pearson"),
+        "epsilon of the promise",
+    ),
     "as many values as allowed, damaged": (
-        json.dumps({**json.loads(file_of(SMALL)), "provenance": {"a": [0.1234567890] * 499_900}}).encode(),
+        json.dumps(
+            {**json.loads(file_of(SMALL)), "provenance": {"a": [0.1234567890] * 499_900}}
+        ).encode(),
         "changed or damaged",
     ),
     "columns not text": (changed("columns", to={"score": 1}), "columns"),
     "provenance not an object": (changed("provenance", to=[1]), "provenance"),
     "promise too good": (changed("promise", "epsilon", to=0.01), "epsilon of the promise"),
     "promise of nothing": (changed("promise", "epsilon", to=None), "epsilon of the promise"),
-    "promise where there is none": (changed("promise", "epsilon", to=0.5, of=EXAMPLES["platt"][0]), "epsilon"),
-    "promise of another level": (changed("promise", "confidence_level", to=0.99), "confidence_level"),
+    "promise where there is none": (
+        changed("promise", "epsilon", to=0.5, of=EXAMPLES["platt"][0]),
+        "epsilon",
+    ),
+    "promise of another level": (
+        changed("promise", "confidence_level", to=0.99),
+        "confidence_level",
+    ),
     "promise without sentence": (changed("promise", "sentence", to=None), "sentence"),
     "promise not an object": (changed("promise", to=[]), "promise"),
     "calibrator not an object": (changed("calibrator", to=[1]), "state must be the dict"),
     "type is a dunder": (changed("calibrator", "type", to="__class__"), "type of the calibrator"),
-    "type is a list": (changed("calibrator", "type", to=["BinningCalibrator"]), "type of the calibrator"),
-    "type is a base class": (changed("calibrator", "type", to="CurveCalibrator"), "type of the calibrator"),
-    "type is another base class": (changed("calibrator", "type", to="RegionCalibrator"), "type of the calibrator"),
+    "type is a list": (
+        changed("calibrator", "type", to=["BinningCalibrator"]),
+        "type of the calibrator",
+    ),
+    "type is a base class": (
+        changed("calibrator", "type", to="CurveCalibrator"),
+        "type of the calibrator",
+    ),
+    "type is another base class": (
+        changed("calibrator", "type", to="RegionCalibrator"),
+        "type of the calibrator",
+    ),
     "type is a module's": (changed("calibrator", "type", to="os.system"), "type of the calibrator"),
-    "type of another state": (changed("calibrator", "type", to="PlattCalibrator"), "parameters of a PlattCalibrator"),
+    "type of another state": (
+        changed("calibrator", "type", to="PlattCalibrator"),
+        "parameters of a PlattCalibrator",
+    ),
     "unknown parameter": (changed("calibrator", "parameters", to={"n_binz": 3}), "n_binz"),
-    "parameter that is not saved": (changed("calibrator", "parameters", to={"n_jobs": 10**9}), "n_jobs"),
+    "parameter that is not saved": (
+        changed("calibrator", "parameters", to={"n_jobs": 10**9}),
+        "n_jobs",
+    ),
     "parameter self": (changed("calibrator", "parameters", to={"self": 1}), "self"),
-    "parameters in a list": (changed("calibrator", "parameters", to=["n_bins"]), "must be the dict"),
+    "parameters in a list": (
+        changed("calibrator", "parameters", to=["n_bins"]),
+        "must be the dict",
+    ),
     "bins of text": (changed("calibrator", "parameters", "n_bins", to="many"), "n_bins"),
     "no bins": (changed("calibrator", "parameters", "n_bins", to=0), "n_bins"),
-    "level above one": (changed("calibrator", "parameters", "confidence_level", to=1.5), "confidence_level"),
-    "interval of another kind": (changed("calibrator", "parameters", "interval", to={"type": 1}), "parameters"),
+    "level above one": (
+        changed("calibrator", "parameters", "confidence_level", to=1.5),
+        "confidence_level",
+    ),
+    "interval of another kind": (
+        changed("calibrator", "parameters", "interval", to={"type": 1}),
+        "parameters",
+    ),
     "base of an unknown type": (
         changed(
-            "calibrator", "parameters", "base", to={"type": "X", "parameters": {}}, of=EXAMPLES["scaling-binning"][0]
+            "calibrator",
+            "parameters",
+            "base",
+            to={"type": "X", "parameters": {}},
+            of=EXAMPLES["scaling-binning"][0],
         ),
         "known calibrator",
     ),
-    "positive label of no class": (changed("calibrator", "parameters", "pos_label", to=7), "pos_label"),
+    "positive label of no class": (
+        changed("calibrator", "parameters", "pos_label", to=7),
+        "pos_label",
+    ),
     "one class": (changed("calibrator", "classes", to=[1]), "classes"),
     "three classes": (changed("calibrator", "classes", to=[0, 1, 2]), "classes"),
     "equal classes": (changed("calibrator", "classes", to=[1, 1]), "classes"),
-    "classes that are equal but for their kind": (changed("calibrator", "classes", to=[1, True]), "classes"),
+    "classes that are equal but for their kind": (
+        changed("calibrator", "classes", to=[1, True]),
+        "classes",
+    ),
     "unsorted classes": (changed("calibrator", "classes", to=[1, 0]), "classes"),
     "mixed classes": (changed("calibrator", "classes", to=[0, "1"]), "classes"),
     "nested classes": (changed("calibrator", "classes", to=[[0], [1]]), "classes"),
@@ -201,7 +286,10 @@ HOSTILE = {
     "counts of another partition": (changed(*STATE, "tally", "partition", to="0" * 16), "another"),
     "too few counts": (changed(*STATE, "tally", "counts", to=[20, 19]), "one entry per region"),
     "negative uncounted": (changed(*STATE, "tally", "uncounted", to=-1), "uncounted"),
-    "edges that fall": (changed(*STATE, "partition", "edges", to=[0.7, 0.3]), "strictly increasing"),
+    "edges that fall": (
+        changed(*STATE, "partition", "edges", to=[0.7, 0.3]),
+        "strictly increasing",
+    ),
     "equal edges": (changed(*STATE, "partition", "edges", to=[0.3, 0.3]), "strictly increasing"),
     "edges of text": (changed(*STATE, "partition", "edges", to=["a", "b"]), "edges"),
     "edges outside": (changed(*STATE, "partition", "high", to=0.5), "increasing order"),
@@ -224,28 +312,57 @@ HOSTILE = {
         ),
         "gamblers",
     ),
-    "isotonic curve that falls": (changed(*STATE, "values", 0, to=0.99, of=EXAMPLES["isotonic"][0]), "not fall"),
-    "isotonic curve above one": (changed(*STATE, "values", -1, to=1.5, of=EXAMPLES["isotonic"][0]), "values must be"),
-    "probability above one": (changed(*STATE, "p1", 0, to=1.5, of=EXAMPLES["venn-abers"][0]), "p1 must be"),
-    "limits out of order": (changed(*STATE, "lower", 0, to=1.0, of=EXAMPLES["shift"][0]), "be at most upper"),
+    "isotonic curve that falls": (
+        changed(*STATE, "values", 0, to=0.99, of=EXAMPLES["isotonic"][0]),
+        "not fall",
+    ),
+    "isotonic curve above one": (
+        changed(*STATE, "values", -1, to=1.5, of=EXAMPLES["isotonic"][0]),
+        "values must be",
+    ),
+    "probability above one": (
+        changed(*STATE, "p1", 0, to=1.5, of=EXAMPLES["venn-abers"][0]),
+        "p1 must be",
+    ),
+    "limits out of order": (
+        changed(*STATE, "lower", 0, to=1.0, of=EXAMPLES["shift"][0]),
+        "be at most upper",
+    ),
     "no folds": (changed(*STATE, "folds", to=[], of=EXAMPLES["cross-venn-abers"][0]), "folds"),
-    "too many folds": (changed(*STATE, "folds", to=[0] * 1001, of=EXAMPLES["cross-venn-abers"][0]), "folds"),
+    "too many folds": (
+        changed(*STATE, "folds", to=[0] * 1001, of=EXAMPLES["cross-venn-abers"][0]),
+        "folds",
+    ),
     "a sum of too many parts": (
-        changed(*STATE, "tally", "weights", "w", 0, to=[5e-324, 1e300] * 40, of=EXAMPLES["shift"][0]),
+        changed(
+            *STATE, "tally", "weights", "w", 0, to=[5e-324, 1e300] * 40, of=EXAMPLES["shift"][0]
+        ),
         "at most 64 numbers",
     ),
-    "priors above one": (changed(*STATE, "priors", "s", to=[2, 2, 2], of=EXAMPLES["label-shift"][0]), "prior"),
+    "priors above one": (
+        changed(*STATE, "priors", "s", to=[2, 2, 2], of=EXAMPLES["label-shift"][0]),
+        "prior",
+    ),
     "another share of the error": (
         changed(*STATE, "plain_level", to=0.5, of=EXAMPLES["label-shift"][0]),
         "plain_level",
     ),
-    "negative weights": (changed(*STATE, "tally", "weights", "w", 0, to=[-1.0], of=EXAMPLES["shift"][0]), "weights"),
+    "negative weights": (
+        changed(*STATE, "tally", "weights", "w", 0, to=[-1.0], of=EXAMPLES["shift"][0]),
+        "weights",
+    ),
     "more segments than regions": (
         changed(*STATE, "partition", "parts", to=[{}] * 10_001, of=EXAMPLES["binning-segments"][0]),
         "at most 10,000 regions",
     ),
     "a segment twice": (
-        changed(*STATE, "partition", "segments", to=["north", "north"], of=EXAMPLES["binning-segments"][0]),
+        changed(
+            *STATE,
+            "partition",
+            "segments",
+            to=["north", "north"],
+            of=EXAMPLES["binning-segments"][0],
+        ),
         "segments",
     ),
 }
@@ -253,7 +370,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.broad) if name.startswith("as many") else name for name in HOSTILE],
+    [
+        pytest.param(name, marks=pytest.mark.broad) if name.startswith("as many") else name
+        for name in HOSTILE
+    ],
 )
 def test_hostile_file_is_refused_with_a_reason(name):
     refused(*HOSTILE[name])
@@ -278,12 +398,18 @@ for path in sys.argv[1:]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak memory of one process")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells the peak memory of one process"
+)
 def test_hostile_files_are_refused_within_256_megabytes(tmp_path):
     for number, (data, _) in enumerate(HOSTILE.values()):
         (tmp_path / f"{number}.json").write_bytes(data)
     paths = sorted(map(str, tmp_path.iterdir()))
-    run = subprocess.run([sys.executable, "-c", MEASURE, *paths], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, *paths], capture_output=True, text=True, check=True
+    )
     peaks = dict(line.split("\t") for line in run.stdout.splitlines())
     assert list(peaks) == paths
-    assert 8_000 < max(map(int, peaks.values())) < 256 * 1024  # no less than the longest file itself
+    assert (
+        8_000 < max(map(int, peaks.values())) < 256 * 1024
+    )  # no less than the longest file itself

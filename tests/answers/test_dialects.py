@@ -1,4 +1,7 @@
-"""Numbers, texts and names, written for each engine and read back by it; and what cannot be read back here."""
+"""Numbers, texts and names, written for each engine and read back by it.
+
+And what cannot be read back here.
+"""
 
 import re
 
@@ -30,14 +33,19 @@ def doubles(count, seed=0):
 @pytest.mark.slow
 def test_every_double_is_read_back_as_itself(database):
     number = SPELLINGS[database.name].number
-    # one in 10,000 that is misread is found with probability 0.95; on Spark, which is slow to parse, one in 4,000
+    # one in 10,000 that is misread is found with probability 0.95; on Spark, which is slow to
+    # parse, one in 4,000
     count = 12_000 if database.name == "spark" else 30_000
     values = doubles(count)
     assert values.size > count
-    size = 200 if database.name == "sqlite" else 20_000  # SQLite compares every constant with all before it
+    size = (
+        200 if database.name == "sqlite" else 20_000
+    )  # SQLite compares every constant with all before it
     for start in range(0, values.size, size):
         batch = values[start : start + size]
-        rows = ", ".join(f"({place}, {number(value)})" for place, value in enumerate(batch.tolist()))
+        rows = ", ".join(
+            f"({place}, {number(value)})" for place, value in enumerate(batch.tolist())
+        )
         alias = "" if database.name == "sqlite" else " AS v(i, x)"
         found = dict(database.query(f"SELECT * FROM (VALUES {rows}){alias}"))
         read = np.array([found[place] for place in range(batch.size)])
@@ -59,22 +67,28 @@ def test_sqlite_reads_some_decimals_wrong_and_fractions_never(sqlite):
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 @pytest.mark.parametrize("dialect", ["sqlite", "snowflake", "bigquery"])
 def test_fractions_are_exact_in_every_step(dialect, value):
-    """Each whole number is a double, and each step multiplies or divides by a power of two that stays in range."""
+    """Each whole number is a double, and each step multiplies or divides by a power of two that
+    stays in range.
+    """
     text = SPELLINGS[dialect].number(value)
     first, *rest = re.findall(r"-?\d+", text.replace("FLOAT64", ""))
     assert float(int(first)) == int(first)
     assert abs(int(first)) <= 2**53
-    result, sign = float(first), np.divide if "/" in text else np.multiply
+    result = float(first)
+    sign = np.divide if "/" in text else np.multiply
     for factor in map(int, rest):
         assert factor.bit_count() == 1
         assert 1 < factor <= 2**62
-        before, result = result, float(sign(result, float(factor)))
+        before = result
+        result = float(sign(result, float(factor)))
         back = result * factor if "/" in text else result / factor
         assert back == before
     assert result == value
 
 
-@pytest.mark.parametrize("text", [*worlds.STRANGE_SEGMENTS, "''", "\\'", "\\", "`", "$", "a$b", "\t", "\x01", "日本 𝔘"])
+@pytest.mark.parametrize(
+    "text", [*worlds.STRANGE_SEGMENTS, "''", "\\'", "\\", "`", "$", "a$b", "\t", "\x01", "日本 𝔘"]
+)
 def test_texts_are_read_back(database, text):
     assert database.query(f"SELECT {SPELLINGS[database.name].text(text)}") == [(text,)]
 
@@ -102,12 +116,17 @@ def test_postgres_texts_hold_whatever_its_setting(postgres):
             cursor.execute("RESET standard_conforming_strings")
 
 
-@pytest.mark.parametrize("name", ["Score", "my score", 'a"b', "a`b", "select", "a.b", "ünïcode", "a'b; --", "a\\b"])
+@pytest.mark.parametrize(
+    "name", ["Score", "my score", 'a"b', "a`b", "select", "a.b", "ünïcode", "a'b; --", "a\\b"]
+)
 def test_names_of_columns_and_outputs_are_quoted(database, name):
-    calibrator, quoted = worlds.fixed_width(), SPELLINGS[database.name].name
+    calibrator = worlds.fixed_width()
+    quoted = SPELLINGS[database.name].name
     expression = to_sql(calibrator, dialect=database.name, score=name, outputs={"calibrated": name})
     literal = SPELLINGS[database.name].number(0.35)
-    found = database.query(f"SELECT {expression} FROM (SELECT {literal} AS {quoted(name)}) AS source")
+    found = database.query(
+        f"SELECT {expression} FROM (SELECT {literal} AS {quoted(name)}) AS source"
+    )
     assert found == [(calibrator.predict([0.35])[0],)]
 
 
@@ -121,7 +140,13 @@ def test_a_table_in_a_schema(duckdb):
     duckdb.query('CREATE SCHEMA IF NOT EXISTS "my schema"')
     duckdb.query('CREATE OR REPLACE TABLE "my schema"."a.b" AS SELECT 0.35 AS "s p"')
     calibrator = worlds.fixed_width()
-    text = to_sql(calibrator, dialect="duckdb", table=("my schema", "a.b"), score="s p", outputs=["calibrated"])
+    text = to_sql(
+        calibrator,
+        dialect="duckdb",
+        table=("my schema", "a.b"),
+        score="s p",
+        outputs=["calibrated"],
+    )
     assert [row[1] for row in duckdb.query(text)] == calibrator.predict([0.35]).tolist()
     assert 'FROM "my schema"."t"' in to_sql(calibrator, dialect="duckdb", table="my schema.t")
 
@@ -131,20 +156,27 @@ def test_a_column_named_like_a_variable_of_the_search(spark):
     calibrator = worlds.counted(Partition.fixed_width(300))
     for name in ("_step", "_place", "_step_"):
         text = to_sql(calibrator, dialect="spark", score=name, outputs=["calibrated"])
-        assert spark.query(f"SELECT {text} FROM (SELECT 0.7312D AS `{name}`)") == [(calibrator.predict([0.7312])[0],)]
+        assert spark.query(f"SELECT {text} FROM (SELECT 0.7312D AS `{name}`)") == [
+            (calibrator.predict([0.7312])[0],)
+        ]
 
 
 def test_expressions_can_be_qualified(sqlite):
     calibrator = worlds.fixed_width()
     expression = to_sql(calibrator, dialect="sqlite", score=("a", "score"), outputs=["calibrated"])
-    found = sqlite.query(f"SELECT {expression} FROM (SELECT 0.5 AS score) a, (SELECT 0.1 AS score) b")
+    found = sqlite.query(
+        f"SELECT {expression} FROM (SELECT 0.5 AS score) a, (SELECT 0.1 AS score) b"
+    )
     assert found == [(calibrator.predict([0.5])[0],)]
 
 
 def test_sqlite_takes_no_text_for_a_score(sqlite):
     calibrator = worlds.fixed_width()
     expression = to_sql(calibrator, dialect="sqlite", outputs=["calibrated"])
-    found = sqlite.query(f"SELECT {expression} FROM (SELECT '0.35' AS score UNION ALL SELECT x'35' UNION ALL SELECT 1)")
+    found = sqlite.query(
+        f"SELECT {expression} FROM (SELECT '0.35' AS score UNION ALL SELECT x'35' UNION ALL"
+        " SELECT 1)"
+    )
     assert [value for (value,) in found] == [None, None, calibrator.predict([1.0])[0]]
 
 
@@ -158,10 +190,17 @@ def test_sqlite_takes_no_text_for_a_score(sqlite):
 )
 def test_collations_do_not_confuse_segments(engine, column, request):
     database = request.getfixturevalue(engine)
-    kinds = {"sqlite": "TEXT COLLATE NOCASE", "duckdb": "VARCHAR COLLATE NOCASE", "postgres": "text COLLATE caseless"}
+    kinds = {
+        "sqlite": "TEXT COLLATE NOCASE",
+        "duckdb": "VARCHAR COLLATE NOCASE",
+        "postgres": "text COLLATE caseless",
+    }
     run = database.query if engine != "postgres" else lambda text: database.connection.execute(text)
     if engine == "postgres":
-        run("CREATE COLLATION caseless (provider = icu, deterministic = false, locale = 'und-u-ks-level2')")
+        run(
+            "CREATE COLLATION caseless (provider = icu, deterministic = false, locale ="
+            " 'und-u-ks-level2')"
+        )
     run(f"CREATE TABLE caseless (x {kinds[engine]})")
     run("INSERT INTO caseless VALUES ('North'), ('north'), ('NORTH')")
     assert database.query("SELECT count(*) FROM caseless WHERE x = 'north'") == [(3,)]
@@ -175,15 +214,24 @@ def test_collations_do_not_confuse_segments(engine, column, request):
 
 
 def test_enumerated_segments(duckdb, postgres):
-    calibrator = worlds.counted(Partition.by_segment({"a": Partition.fixed_width(2), "b": Partition.fixed_width(1)}))
+    calibrator = worlds.counted(
+        Partition.by_segment({"a": Partition.fixed_width(2), "b": Partition.fixed_width(1)})
+    )
     postgres.connection.execute("CREATE TYPE letter AS ENUM ('a', 'b')")
-    for database, column in ((duckdb, "CAST('b' AS ENUM ('a', 'b'))"), (postgres, "CAST('b' AS letter)")):
+    for database, column in (
+        (duckdb, "CAST('b' AS ENUM ('a', 'b'))"),
+        (postgres, "CAST('b' AS letter)"),
+    ):
         text = to_sql(calibrator, dialect=database.name, segment="segment", outputs=["region"])
-        assert database.query(f"SELECT {text} FROM (SELECT 0.5 AS score, {column} AS segment) AS s") == [(2,)]
+        assert database.query(
+            f"SELECT {text} FROM (SELECT 0.5 AS score, {column} AS segment) AS s"
+        ) == [(2,)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sqlite", "duckdb", "postgres"])  # Spark compiles each WHEN, which takes minutes
+@pytest.mark.parametrize(
+    "name", ["sqlite", "duckdb", "postgres"]
+)  # Spark compiles each WHEN, which takes minutes
 def test_hundreds_of_segments(name, request):
     database = request.getfixturevalue(name)
     parts = {f"s{number}": Partition.fixed_width(1) for number in range(300)}
@@ -229,8 +277,10 @@ def test_the_text_for_snowflake():
         '  "T".*,',
         '  CASE COLLATE("T"."Segment", \'\')',
         "  WHEN 'it\\'s' THEN",
-        '    CASE WHEN CAST("T"."SCORE" AS DOUBLE) > CAST(\'-inf\' AS DOUBLE) AND '
-        'CAST("T"."SCORE" AS DOUBLE) < CAST(\'inf\' AS DOUBLE) THEN',
+        (
+            '    CASE WHEN CAST("T"."SCORE" AS DOUBLE) > CAST(\'-inf\' AS DOUBLE) AND '
+            'CAST("T"."SCORE" AS DOUBLE) < CAST(\'inf\' AS DOUBLE) THEN'
+        ),
         '      CASE WHEN CAST("T"."SCORE" AS DOUBLE) < (CAST(1 AS DOUBLE) / 2) THEN',
         "        0",
         "      ELSE",
@@ -238,8 +288,10 @@ def test_the_text_for_snowflake():
         "      END",
         "    END",
         "  WHEN 'b\\\\' THEN",
-        '    CASE WHEN CAST("T"."SCORE" AS DOUBLE) >= CAST(0 AS DOUBLE) AND '
-        'CAST("T"."SCORE" AS DOUBLE) <= CAST(1 AS DOUBLE) THEN',
+        (
+            '    CASE WHEN CAST("T"."SCORE" AS DOUBLE) >= CAST(0 AS DOUBLE) AND '
+            'CAST("T"."SCORE" AS DOUBLE) <= CAST(1 AS DOUBLE) THEN'
+        ),
         "      2",
         "    END",
         '  END AS "REGION",',
@@ -262,9 +314,14 @@ def test_the_text_for_bigquery():
         "  `t`.*,",
         "  CASE `t`.`is_new`",
         "  WHEN TRUE THEN",
-        "    CASE WHEN CAST(`t`.`score` AS FLOAT64) > CAST('-inf' AS FLOAT64) AND "
-        "CAST(`t`.`score` AS FLOAT64) < CAST('inf' AS FLOAT64) THEN",
-        "      CASE WHEN CAST(`t`.`score` AS FLOAT64) < (CAST(3602879701896397 AS FLOAT64) / 36028797018963968) THEN",
+        (
+            "    CASE WHEN CAST(`t`.`score` AS FLOAT64) > CAST('-inf' AS FLOAT64) AND "
+            "CAST(`t`.`score` AS FLOAT64) < CAST('inf' AS FLOAT64) THEN"
+        ),
+        (
+            "      CASE WHEN CAST(`t`.`score` AS FLOAT64) < (CAST(3602879701896397 AS FLOAT64) /"
+            " 36028797018963968) THEN"
+        ),
         "        0",
         "      ELSE",
         "        1",
@@ -278,7 +335,14 @@ def test_the_text_for_bigquery():
 
 def test_snowflake_names_fold_as_snowflake_folds_them():
     name = SPELLINGS["snowflake"].name
-    assert [name("score"), name("Score"), name("SCORE"), name("my score"), name("1a"), name('a"b')] == [
+    assert [
+        name("score"),
+        name("Score"),
+        name("SCORE"),
+        name("my score"),
+        name("1a"),
+        name('a"b'),
+    ] == [
         '"SCORE"',
         '"Score"',
         '"SCORE"',
@@ -289,7 +353,8 @@ def test_snowflake_names_fold_as_snowflake_folds_them():
 
 
 def test_what_is_refused():
-    plain, grouped = worlds.fixed_width(), worlds.by_number()
+    plain = worlds.fixed_width()
+    grouped = worlds.by_number()
     with pytest.raises(InvalidValueError, match="dialect"):
         to_sql(plain, dialect="mysql")
     with pytest.raises(InvalidTypeError, match="segment must name a column"):
@@ -304,6 +369,8 @@ def test_what_is_refused():
         to_sql(plain, dialect="duckdb", score="a\0b")
     with pytest.raises(InvalidValueError, match="Spark replaces"):
         to_sql(plain, dialect="spark", score="${env:HOME}")
-    named = BinningCalibrator(2, pos_label="b\0c").fit([0.1, 0.2, 0.3, 0.4], ["a", "b\0c", "a", "b\0c"])
+    named = BinningCalibrator(2, pos_label="b\0c").fit(
+        [0.1, 0.2, 0.3, 0.4], ["a", "b\0c", "a", "b\0c"]
+    )
     with pytest.raises(InvalidValueError, match="NUL"):
         to_sql(named, dialect="sqlite")

@@ -10,7 +10,14 @@ import pytest
 
 import calibrant.calibrators
 import calibrator_checks
-from calibrant import BinningCalibrator, Model, PlattCalibrator, ScoreCalibrator, load_model, save_model
+from calibrant import (
+    BinningCalibrator,
+    Model,
+    PlattCalibrator,
+    ScoreCalibrator,
+    load_model,
+    save_model,
+)
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import MonotoneBand
 from read_marks import unmarked
@@ -37,7 +44,9 @@ def test_every_calibrator_of_the_suite_comes_back_to_the_last_bit(name):
     calibrator = calibrator_checks.fitted(calibrator_checks.CALIBRATORS[name])
     data = written(calibrator)
     model = read(data)
-    calibrator_checks.assert_same(calibrator_checks.answers(model.calibrator), calibrator_checks.answers(calibrator))
+    calibrator_checks.assert_same(
+        calibrator_checks.answers(model.calibrator), calibrator_checks.answers(calibrator)
+    )
     assert unmarked(model.calibrator.guarantee_) == str(calibrator.guarantee_)
     assert written(model.calibrator) == data
 
@@ -63,7 +72,9 @@ def test_labels_keep_their_kind(labels, pos_label):
     assert restored.classes_.dtype == calibrator.classes_.dtype
     assert restored.classes_.tolist() == calibrator.classes_.tolist()
     assert repr(restored.guarantee_.positive_label) == repr(calibrator.guarantee_.positive_label)
-    np.testing.assert_array_equal(restored.predict_proba([0.2, 0.9]), calibrator.predict_proba([0.2, 0.9]))
+    np.testing.assert_array_equal(
+        restored.predict_proba([0.2, 0.9]), calibrator.predict_proba([0.2, 0.9])
+    )
 
 
 @pytest.mark.broad
@@ -95,19 +106,31 @@ def test_files_text_files_and_paths_hold_the_same(tmp_path):
 def test_fingerprint_is_that_of_the_checksum_and_tells_content_apart():
     data = written(SMALL)
     checksum = json.loads(data)["checksum"]
-    assert read(data).fingerprint == checksum.removeprefix("sha256:")[:16] == Model(SMALL).fingerprint
+    assert (
+        read(data).fingerprint == checksum.removeprefix("sha256:")[:16] == Model(SMALL).fingerprint
+    )
     assert Model(SMALL, {"score": "p"}).fingerprint != Model(SMALL).fingerprint
 
 
 def test_an_editor_may_lay_the_file_out_anew():
     content = json.loads(written(SMALL, provenance={"by": "Zoë"}))
     shuffled = dict(sorted(content.items(), reverse=True))
-    for text in (json.dumps(content), json.dumps(shuffled, indent="\t"), json.dumps(content, ensure_ascii=False)):
+    for text in (
+        json.dumps(content),
+        json.dumps(shuffled, indent="\t"),
+        json.dumps(content, ensure_ascii=False),
+    ):
         assert made.observed(read(text.encode()).calibrator) == made.observed(SMALL)
 
 
 def test_provenance_of_a_model_is_kept_unless_given_anew():
-    model = read(written(SMALL, columns={"score": "p"}, provenance={"rows": np.int64(60), "edges": (1, 2.5, None)}))
+    model = read(
+        written(
+            SMALL,
+            columns={"score": "p"},
+            provenance={"rows": np.int64(60), "edges": (1, 2.5, None)},
+        )
+    )
     assert model.provenance == {"rows": 60, "edges": [1, 2.5, None]}
     again = read(written(model, provenance={"rows": 61}))
     assert (again.columns, again.provenance) == ({"score": "p"}, {"rows": 61})
@@ -141,7 +164,9 @@ def test_a_class_of_a_user_with_our_name_is_never_returned_for_our_file():
     state = ours().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).to_dict()
     assert type(ScoreCalibrator.from_dict(state)) is ours
     assert type(ScoreCalibrator.from_dict(json.loads(json.dumps(state)))) is ours
-    scaled = calibrant.calibrators.ScalingBinningCalibrator(ours(), n_bins=1).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    scaled = calibrant.calibrators.ScalingBinningCalibrator(ours(), n_bins=1).fit(
+        [0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]
+    )
     assert type(ScoreCalibrator.from_dict(scaled.to_dict()).base_) is ours
     with pytest.raises(InvalidValueError, match="type of the calibrator must be"):
         kind.from_dict(state)
@@ -153,7 +178,9 @@ def test_a_class_of_a_user_is_read_back_by_itself_only():
 
     state = Mine().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).to_dict()
     assert type(Mine.from_dict(state)) is Mine
-    with pytest.raises(InvalidValueError, match=r"type of the calibrator must be a known calibrator; got '"):
+    with pytest.raises(
+        InvalidValueError, match=r"type of the calibrator must be a known calibrator; got '"
+    ):
         ScoreCalibrator.from_dict(state)
 
 
@@ -175,12 +202,16 @@ def test_frozen_file_answers_what_it_always_did(path):
 
 def test_fresh_process_reads_every_type():
     code = (
-        "import sys; from calibrant import load_model\n"
-        "assert not any(name.startswith(('calibrant.calibrators', 'sklearn')) for name in sys.modules)\n"
-        "for path in sys.argv[1:]: print(type(load_model(path).calibrator).__name__)\n"
+        "import sys; from calibrant import load_model\nassert not"
+        " any(name.startswith(('calibrant.calibrators', 'sklearn')) for name in sys.modules)\nfor"
+        " path in sys.argv[1:]: print(type(load_model(path).calibrator).__name__)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code, *map(str, FROZEN)], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == [json.loads(path.read_text(encoding="utf-8"))["calibrator"]["type"] for path in FROZEN]
+    run = subprocess.run(
+        [sys.executable, "-c", code, *map(str, FROZEN)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == [
+        json.loads(path.read_text(encoding="utf-8"))["calibrator"]["type"] for path in FROZEN
+    ]
 
 
 def test_a_model_predicts_what_its_calibrator_predicts():
@@ -193,7 +224,9 @@ def test_a_model_predicts_what_its_calibrator_predicts():
         if "segments" in name or "cross" in name or "subgroups" in name:
             continue
         for method in methods:
-            np.testing.assert_array_equal(getattr(model, method)(scores), getattr(calibrator, method)(scores))
+            np.testing.assert_array_equal(
+                getattr(model, method)(scores), getattr(calibrator, method)(scores)
+            )
     with pytest.raises(AttributeError, match="no attribute 'predict_interval'"):
         Model(PlattCalibrator().fit([0.1, 0.9], [0, 1])).predict_interval(scores)
     with pytest.raises(AttributeError, match="'Model' object has no attribute 'fit'"):

@@ -27,9 +27,15 @@ from calibrant.errors import InvalidTypeError, InvalidValueError, NoTableError
 from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
 from calibrant.intervals import MonotoneBand
 
-pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 
-EXPORTS = (to_onnx, to_python, lambda calibrator, **options: to_sql(calibrator, dialect="sqlite", **options))
+EXPORTS = (
+    to_onnx,
+    to_python,
+    lambda calibrator, **options: to_sql(calibrator, dialect="sqlite", **options),
+)
 
 
 def python_function(calibrator, **options):
@@ -62,12 +68,18 @@ class ExportedBaseRate(BaseRate):
 
 WITHOUT_TABLE = {
     "BaseRate": lambda scores, y: BaseRate().fit(scores, y),
-    "CrossVennAbersCalibrator": lambda scores, y: CrossVennAbersCalibrator().fit(
-        scores, y, folds=np.arange(y.size) % 3
+    "CrossVennAbersCalibrator": (
+        lambda scores, y: CrossVennAbersCalibrator().fit(scores, y, folds=np.arange(y.size) % 3)
     ),
-    "bins of PlattCalibrator's values": lambda scores, y: ScalingBinningCalibrator(random_state=0).fit(scores, y),
-    "FunctionPartition": lambda scores, y: BinningCalibrator(partition=BY_RULE).fit(scores[:, None], y),
-    "ClassWiseCalibrator": lambda scores, y: ClassWiseCalibrator().fit(np.column_stack([1 - scores, scores]), y),
+    "bins of PlattCalibrator's values": (
+        lambda scores, y: ScalingBinningCalibrator(random_state=0).fit(scores, y)
+    ),
+    "FunctionPartition": (
+        lambda scores, y: BinningCalibrator(partition=BY_RULE).fit(scores[:, None], y)
+    ),
+    "ClassWiseCalibrator": (
+        lambda scores, y: ClassWiseCalibrator().fit(np.column_stack([1 - scores, scores]), y)
+    ),
 }
 BY_RULE = Partition.from_function(lambda X: np.asarray(X)[:, 0] >= 0.5, [False, True])
 
@@ -152,7 +164,9 @@ def test_venn_abers_is_a_step_function(sqlite, loss):
     asked = asked[np.isfinite(asked)]
     right = calibrator.predict(asked)
     calibrate = python_function(calibrator)
-    assert [calibrate(score) for score in asked.tolist()] == [{"calibrated": value} for value in right]
+    assert [calibrate(score) for score in asked.tolist()] == [
+        {"calibrated": value} for value in right
+    ]
     sqlite.load(pa.table({"id": range(asked.size), "score": asked}))
     rows = sqlite.query(to_sql(calibrator, dialect="sqlite", table="scores") + " ORDER BY id")
     assert [row[-1] for row in rows] == right.tolist()
@@ -199,7 +213,9 @@ def test_the_python_function_takes_numbers_of_any_kind():
     calibrator = worlds.tiny_and_huge()
     calibrate = python_function(calibrator, name="probability", outputs={"calibrated": "p"})
     right = {"p": calibrator.predict([0.25])[0]}
-    assert [calibrate(s) for s in (0.25, Decimal("0.25"), Fraction(1, 4), np.float32(0.25))] == [right] * 4
+    assert [calibrate(s) for s in (0.25, Decimal("0.25"), Fraction(1, 4), np.float32(0.25))] == [
+        right
+    ] * 4
     assert calibrate(True) == calibrate(np.int64(1)) == {"p": calibrator.predict([1])[0]}
     nothing = {"p": None}
     for refused in (
@@ -221,7 +237,9 @@ def test_the_python_function_takes_numbers_of_any_kind():
 
 def test_python_segments():
     calibrate = python_function(worlds.by_text(), outputs=["region"])
-    assert calibrate(0.5, "nowhere") == calibrate(0.5, None) == calibrate(0.5, []) == {"region": None}
+    assert (
+        calibrate(0.5, "nowhere") == calibrate(0.5, None) == calibrate(0.5, []) == {"region": None}
+    )
     assert calibrate(0.5, np.str_("")) == calibrate(0.5, "") != {"region": None}
 
 
@@ -252,7 +270,9 @@ def test_onnx_batches_of_any_size(rows):
     import onnxruntime
 
     calibrator = worlds.quantile()
-    session = onnxruntime.InferenceSession(to_onnx(calibrator, outputs=["calibrated", "set"]).SerializeToString())
+    session = onnxruntime.InferenceSession(
+        to_onnx(calibrator, outputs=["calibrated", "set"]).SerializeToString()
+    )
     scores = np.random.default_rng(0).uniform(size=rows)
     value, sets = session.run(None, {"score": scores})
     assert np.array_equal(value, calibrator.predict(scores))
@@ -262,9 +282,15 @@ def test_onnx_batches_of_any_size(rows):
 def test_onnx_float_segments():
     import onnxruntime
 
-    calibrator = worlds.counted(Partition.by_segment({0.1: Partition.fixed_width(2), -2.5: Partition.fixed_width(3)}))
-    session = onnxruntime.InferenceSession(to_onnx(calibrator, outputs=["region"]).SerializeToString())
-    (regions,) = session.run(None, {"score": np.full(4, 0.9), "segment": np.array([0.1, -2.5, 7.0, np.nan])})
+    calibrator = worlds.counted(
+        Partition.by_segment({0.1: Partition.fixed_width(2), -2.5: Partition.fixed_width(3)})
+    )
+    session = onnxruntime.InferenceSession(
+        to_onnx(calibrator, outputs=["region"]).SerializeToString()
+    )
+    (regions,) = session.run(
+        None, {"score": np.full(4, 0.9), "segment": np.array([0.1, -2.5, 7.0, np.nan])}
+    )
     assert regions.tolist() == [1, 4, -1, -1]
 
 
@@ -308,7 +334,9 @@ def test_a_band_is_the_same_in_sql_onnx_and_python(falls):
         to_sql(band, dialect="sqlite", score="s", outputs=["calibrated"])
     model = to_onnx(band)
     assert [output.name for output in model.graph.output] == ["lower", "upper"]
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     lower, upper = session.run(None, {"score": np.append(at, np.nan)})
     assert np.column_stack([lower, upper])[:-1].tolist() == expected.tolist()
     assert np.isnan([lower[-1], upper[-1]]).all()

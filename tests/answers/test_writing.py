@@ -1,4 +1,7 @@
-"""Writing model files: whole or not at all, never over another file unasked; what has no file is named."""
+"""Writing model files: whole or not at all, never over another file unasked.
+
+What has no file is named.
+"""
 
 import os
 import subprocess
@@ -10,7 +13,15 @@ import pytest
 
 import calibrant.calibrators
 import calibrator_checks
-from calibrant import BinningCalibrator, ClassWiseCalibrator, Model, Partition, PlattCalibrator, load_model, save_model
+from calibrant import (
+    BinningCalibrator,
+    ClassWiseCalibrator,
+    Model,
+    Partition,
+    PlattCalibrator,
+    load_model,
+    save_model,
+)
 from calibrant.answers import model_text
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from worlds.model_files import EXAMPLES, SMALL, written
@@ -29,7 +40,8 @@ def test_a_file_that_is_there_is_not_replaced_unless_told(tmp_path):
 
 
 def test_a_file_that_comes_in_the_meantime_is_not_replaced(tmp_path, monkeypatch):
-    place, flush = tmp_path / "model.json", os.fsync
+    place = tmp_path / "model.json"
+    flush = os.fsync
 
     def other_comes_first(descriptor):
         place.write_bytes(b"other")
@@ -55,7 +67,11 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, 
     if step == "link":
         monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        save_model(EXAMPLES["platt"][0], tmp_path / "new.json" if step == "link" else place, overwrite=step != "link")
+        save_model(
+            EXAMPLES["platt"][0],
+            tmp_path / "new.json" if step == "link" else place,
+            overwrite=step != "link",
+        )
     assert place.read_bytes() == before
     assert list(tmp_path.iterdir()) == [place]
 
@@ -138,7 +154,9 @@ def test_no_more_is_read_than_a_model_may_hold():
 @pytest.mark.broad
 def test_what_has_no_model_file_is_named():
     y = np.arange(90) % 3
-    multiclass = ClassWiseCalibrator(n_bins=2).fit(np.random.default_rng(0).dirichlet([1, 1, 1], 90), y)
+    multiclass = ClassWiseCalibrator(n_bins=2).fit(
+        np.random.default_rng(0).dirichlet([1, 1, 1], 90), y
+    )
     for other in (multiclass, object(), None):
         with pytest.raises(InvalidTypeError, match=f"got {type(other).__name__}"):
             written(other)
@@ -147,9 +165,13 @@ def test_what_has_no_model_file_is_named():
 def test_of_a_classifier_its_calibrator_can_be_saved(tmp_path):
     from sklearn.linear_model import LogisticRegression
 
-    X, y = np.linspace(0, 1, 400).reshape(-1, 1), np.arange(400) % 3 == 0
+    X = np.linspace(0, 1, 400).reshape(-1, 1)
+    y = np.arange(400) % 3 == 0
     classifier = calibrant.CalibratedClassifier(LogisticRegression()).fit(X, y)
-    with pytest.raises(InvalidTypeError, match="got CalibratedClassifier: save its calibrator_, or pickle the class"):
+    with pytest.raises(
+        InvalidTypeError,
+        match="got CalibratedClassifier: save its calibrator_, or pickle the class",
+    ):
         save_model(classifier, tmp_path / "model.json")
     save_model(classifier.calibrator_, tmp_path / "model.json")
 
@@ -173,7 +195,9 @@ def test_labels_of_bytes_and_regions_of_functions_are_refused():
 def test_a_model_too_large_to_be_read_is_not_written(tmp_path):
     bins = Partition.from_edges(np.arange(10_000.0))
     many = BinningCalibrator(partition=bins).fit(np.arange(40.0), np.arange(40) % 2)
-    with pytest.raises(InvalidValueError, match=r"must have a file that can be read back.*10,000 regions"):
+    with pytest.raises(
+        InvalidValueError, match=r"must have a file that can be read back.*10,000 regions"
+    ):
         save_model(many, tmp_path / "model.json")
     assert not list(tmp_path.iterdir())
 

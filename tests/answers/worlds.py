@@ -1,4 +1,6 @@
-"""Calibrators of every kind that can be exported, the scores on which an export may go wrong, and what is right."""
+"""Calibrators of every kind that can be exported, the scores on which an export may go wrong, and
+what is right.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +21,20 @@ from calibrant.export import export_table
 
 LARGEST = float(np.finfo(np.float64).max)
 SMALLEST = 5e-324
-ANYWHERE = [0.0, -0.0, SMALLEST, -SMALLEST, 2.2250738585072014e-308, 1e-300, LARGEST, -LARGEST, 1e300, 0.1, 0.5, 1.0]
+ANYWHERE = [
+    0.0,
+    -0.0,
+    SMALLEST,
+    -SMALLEST,
+    2.2250738585072014e-308,
+    1e-300,
+    LARGEST,
+    -LARGEST,
+    1e300,
+    0.1,
+    0.5,
+    1.0,
+]
 NOWHERE = [None, np.nan, np.inf, -np.inf]
 STRANGE_SEGMENTS = [
     "o'neill",
@@ -45,7 +60,9 @@ def counted(partition, seed=0, **parameters):
     """A calibrator from counts that differ in every region."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(50, 5_000, size=partition.n_regions)
-    tally = Tally.from_counts(counts, rng.binomial(counts, rng.uniform(size=counts.size)), partition=partition)
+    tally = Tally.from_counts(
+        counts, rng.binomial(counts, rng.uniform(size=counts.size)), partition=partition
+    )
     return BinningCalibrator.from_tally(partition, tally, **parameters)
 
 
@@ -68,7 +85,18 @@ def atoms():
 
 
 def tiny_and_huge():
-    edges = [-1e308, -1.5e-310, SMALLEST, 3 * SMALLEST, 2.2250738585072014e-308, 1 / 3, 123456.789, 1e22, 1e23, 1.7e308]
+    edges = [
+        -1e308,
+        -1.5e-310,
+        SMALLEST,
+        3 * SMALLEST,
+        2.2250738585072014e-308,
+        1 / 3,
+        123456.789,
+        1e22,
+        1e23,
+        1.7e308,
+    ]
     return counted(Partition.from_edges(edges))
 
 
@@ -115,7 +143,9 @@ def venn_binning():
 
 def scaling_binning():
     _, scores, y = data()
-    return ScalingBinningCalibrator(VennAbersCalibrator(), n_bins=5, partition="uniform", random_state=0).fit(scores, y)
+    return ScalingBinningCalibrator(
+        VennAbersCalibrator(), n_bins=5, partition="uniform", random_state=0
+    ).fit(scores, y)
 
 
 def by_text():
@@ -126,12 +156,20 @@ def by_text():
 
 
 def by_number():
-    parts = {-7: Partition.fixed_width(3), 0: Partition.from_edges([0.5]), 2**40: Partition.fixed_width(2, (-1, 2))}
+    parts = {
+        -7: Partition.fixed_width(3),
+        0: Partition.from_edges([0.5]),
+        2**40: Partition.fixed_width(2, (-1, 2)),
+    }
     return counted(Partition.by_segment(parts))
 
 
 def by_bool():
-    return counted(Partition.by_segment({False: Partition.fixed_width(2), True: Partition.from_edges([0.1, 0.2])}))
+    return counted(
+        Partition.by_segment(
+            {False: Partition.fixed_width(2), True: Partition.from_edges([0.1, 0.2])}
+        )
+    )
 
 
 def anchored():
@@ -148,7 +186,9 @@ def anchored_in_segments():
 
 def anchored_positive_first():
     _, scores, y = data()
-    return AnchoredCalibrator("venn-abers", n_bins=3, pos_label="bad").fit(scores, np.where(y == 1, "bad", "good"))
+    return AnchoredCalibrator("venn-abers", n_bins=3, pos_label="bad").fit(
+        scores, np.where(y == 1, "bad", "good")
+    )
 
 
 def absorbed():
@@ -168,7 +208,9 @@ def by_text_and_others():
 
 
 def by_number_and_others():
-    return counted(Partition.by_segment({-7: Partition.fixed_width(3)}, other=Partition.from_edges([0.1, 0.2])))
+    return counted(
+        Partition.by_segment({-7: Partition.fixed_width(3)}, other=Partition.from_edges([0.1, 0.2]))
+    )
 
 
 def others_alone():
@@ -178,26 +220,54 @@ def others_alone():
 def anchored_and_others():
     rng, scores, y = data()
     segments = rng.choice(["a", "b'", "c", "d"], size=scores.size)
-    return AnchoredCalibrator("beta", n_bins=4, segment_rule=["a", "b'"]).fit(scores, y, segments=segments)
+    return AnchoredCalibrator("beta", n_bins=4, segment_rule=["a", "b'"]).fit(
+        scores, y, segments=segments
+    )
 
 
 WORLDS = (
-    quantile, fixed_width, tied, atoms, tiny_and_huge, edge_at_the_end, one_region, text_labels, positive_first, online,
-    shift, label_shift, venn_binning, scaling_binning, by_text, by_number, by_bool, anchored, anchored_in_segments,
-    anchored_positive_first, absorbed, by_text_and_others, by_number_and_others, others_alone, anchored_and_others,
-)  # fmt: skip
+    quantile,
+    fixed_width,
+    tied,
+    atoms,
+    tiny_and_huge,
+    edge_at_the_end,
+    one_region,
+    text_labels,
+    positive_first,
+    online,
+    shift,
+    label_shift,
+    venn_binning,
+    scaling_binning,
+    by_text,
+    by_number,
+    by_bool,
+    anchored,
+    anchored_in_segments,
+    anchored_positive_first,
+    absorbed,
+    by_text_and_others,
+    by_number_and_others,
+    others_alone,
+    anchored_and_others,
+)
 
 
 def edge_scores(calibrator):
     """Every cut and limit, and the doubles before and after it."""
     steps = export_table(calibrator).steps
-    cuts = np.unique(np.concatenate([np.append(part.cuts, [part.low, part.high]) for part in steps]))
+    cuts = np.unique(
+        np.concatenate([np.append(part.cuts, [part.low, part.high]) for part in steps])
+    )
     with np.errstate(all="ignore"):
         return np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf)])
 
 
 def in_rows(calibrator, scores, dtype=np.float64):
-    """Scores, each with every segment where there are segments: one that is missing and one that is unknown too."""
+    """Scores, each with every segment where there are segments: one that is missing and one that is
+    unknown too.
+    """
     scores = [score if score is None else float(dtype(score)) for score in scores]
     kind = pa.float64() if dtype is np.float64 else pa.float32()
     partition = getattr(calibrator, "partition_", None)
@@ -206,7 +276,9 @@ def in_rows(calibrator, scores, dtype=np.float64):
         return pa.table({"id": pa.array(range(len(scores))), "score": pa.array(scores, kind)})
     unknown = {str: "nowhere", int: 99, bool: None, Rest: "nowhere"}[type(segments[0])]
     named = [name for name in segments if name is not OTHER]
-    tried = (*named, unknown) if OTHER in segments else (*named, unknown, None)  # ONNX knows no text that is missing
+    tried = (
+        (*named, unknown) if OTHER in segments else (*named, unknown, None)
+    )  # ONNX knows no text that is missing
     pairs = [(score, segment) for score in scores for segment in tried]
     return pa.table(
         {
@@ -228,14 +300,24 @@ def expected(calibrator, rows):
     if segments is not None:
         known = calibrator.partition_.segments
         known = (set(segments) - {None}) if OTHER in known else known
-        groups = [(name, accepted & np.array([s == name and s is not None for s in segments])) for name in known]
-    columns = {name: [None] * len(scores) for name in ("calibrated", "lower", "upper", "region", "set")}
+        groups = [
+            (name, accepted & np.array([s == name and s is not None for s in segments]))
+            for name in known
+        ]
+    columns = {
+        name: [None] * len(scores) for name in ("calibrated", "lower", "upper", "region", "set")
+    }
     for name, mask in groups:
         places = np.flatnonzero(mask)
         chosen = np.array([scores[place] for place in places])
         if rows["score"].type == pa.float32():
             chosen = chosen.astype(np.float32)
-        inside = np.array([_takes(calibrator, chosen[i : i + 1], name, CalibrantError) for i in range(chosen.size)])
+        inside = np.array(
+            [
+                _takes(calibrator, chosen[i : i + 1], name, CalibrantError)
+                for i in range(chosen.size)
+            ]
+        )
         if not inside.any():
             continue
         _fill(columns, calibrator, places[inside], chosen[inside], name)
@@ -258,8 +340,10 @@ def _fill(columns, calibrator, places, scores, segment):
     options = _options(scores.size, segment)
     limits = calibrator.predict_interval(scores, **options)
     labels = calibrator.classes_.tolist()
-    sets = ["{" + ", ".join(str(c) for c, i in zip(labels, row, strict=True) if i) + "}"
-            for row in calibrator.predict_set(scores, **options).tolist()]  # fmt: skip
+    sets = [
+        "{" + ", ".join(str(c) for c, i in zip(labels, row, strict=True) if i) + "}"
+        for row in calibrator.predict_set(scores, **options).tolist()
+    ]
     mapped = calibrator.base_.predict(scores) if hasattr(calibrator, "base_") else scores
     found = {
         "calibrated": calibrator.predict(scores, **options).tolist(),

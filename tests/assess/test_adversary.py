@@ -1,4 +1,6 @@
-"""The impossibility result, run: the injective map's real error stays, and nothing in the sample says so."""
+"""The impossibility result, run: the injective map's real error stays, and nothing in the sample
+says so.
+"""
 
 from dataclasses import replace
 
@@ -20,9 +22,12 @@ SIZES = (100, 1_000, 10_000, 100_000)
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("calibrator", [PlattCalibrator(), BetaCalibrator(), TemperatureCalibrator()], ids=repr)
+@pytest.mark.parametrize(
+    "calibrator", [PlattCalibrator(), BetaCalibrator(), TemperatureCalibrator()], ids=repr
+)
 def test_injective_map_stays_wrong_while_looking_right(calibrator) -> None:
-    # the world looks as the fitted map says: on coin flips beta and temperature maps may become constants
+    # the world looks as the fitted map says: on coin flips beta and temperature maps may become
+    # constants
     rng = np.random.default_rng(7)
     scores = rng.uniform(size=2_000)
     result = confront(calibrator.fit(scores, rng.uniform(size=2_000) < scores), sample_sizes=SIZES)
@@ -58,7 +63,9 @@ def test_fitted_map_meets_the_world_that_it_describes() -> None:
     fitted = PlattCalibrator().fit(scores, rng.uniform(size=5_000) < scores**2)
     result = confront(fitted, sample_sizes=SIZES)
     grid = (np.arange(10_000) + 0.5) / 10_000
-    expected = np.mean(2 * fitted.predict(grid) * (1 - fitted.predict(grid)))  # E |Y - h| where P(Y = 1) = h
+    expected = np.mean(
+        2 * fitted.predict(grid) * (1 - fitted.predict(grid))
+    )  # E |Y - h| where P(Y = 1) = h
     assert result.real[0, -1] == pytest.approx(expected, abs=0.03)
     assert result.shown[0, -1] < 0.01
 
@@ -68,11 +75,14 @@ def test_score_determines_the_label_and_samples_do_not_show_it() -> None:
     scores, y = world.draw(np.random.default_rng(1), 100_000)
     assert np.array_equal(world.true_rate(scores), y)
     assert np.array_equal(world.draw(np.random.default_rng(1), 100_000)[1], y)
-    counts, hits = np.bincount((scores * 50).astype(int)), np.bincount((scores * 50).astype(int), y)
+    counts = np.bincount((scores * 50).astype(int))
+    hits = np.bincount((scores * 50).astype(int), y)
     middle = (np.arange(50) + 0.5) / 50
     z = (hits - counts * middle) / np.sqrt(counts * middle * (1 - middle))
     assert stats.chi2.sf(z @ z, 50) > 1e-4
-    runs = (y[np.argsort(scores)][1:] != y[np.argsort(scores)][:-1]).mean()  # neighbours are independent too
+    runs = (
+        y[np.argsort(scores)][1:] != y[np.argsort(scores)][:-1]
+    ).mean()  # neighbours are independent too
     assert runs == pytest.approx(np.mean(2 * scores * (1 - scores)), abs=0.01)
 
 
@@ -91,14 +101,18 @@ def test_known_rates_of_ranges_match_labels_counted_one_by_one() -> None:
     world = GhostWorld(lambda s: s**2, seed=5)
     first = np.array([0, 1000, 2**39])
     last = first + np.array([9, 63, 10])
-    by_hand = [world.labels_at(np.arange(a, b + 1)).mean() for a, b in zip(first, last, strict=True)]
+    by_hand = [
+        world.labels_at(np.arange(a, b + 1)).mean() for a, b in zip(first, last, strict=True)
+    ]
     np.testing.assert_allclose(world.rate_between(first, last), by_hand)
     wide = world.rate_between(np.array([2**38]), np.array([2**38 + 2**37]))
     assert wide[0] == pytest.approx((0.375**3 - 0.25**3) / (3 * 0.125), abs=1e-3)
 
 
 def test_isotonic_steps_are_no_injective_map() -> None:
-    result = confront(PlattCalibrator(), rivals={"isotonic": IsotonicCalibrator()}, sample_sizes=(10_000,))
+    result = confront(
+        PlattCalibrator(), rivals={"isotonic": IsotonicCalibrator()}, sample_sizes=(10_000,)
+    )
     assert not result.injective[1].any()
     assert result.real[1, 0] < 0.1
 
@@ -112,7 +126,9 @@ def test_any_object_that_fits_and_predicts_will_do() -> None:
         def predict(self, scores):
             return 0.45 + self.slope_ * np.asarray(scores)
 
-    result = confront(Line(), sample_sizes=(100,), name="line", rivals={"bins": BinningCalibrator(5)})
+    result = confront(
+        Line(), sample_sizes=(100,), name="line", rivals={"bins": BinningCalibrator(5)}
+    )
     assert result.methods == ("line", "bins")
     assert result.real[0, 0] == pytest.approx(0.5, abs=0.02)
     assert "line" in str(result)
@@ -122,9 +138,10 @@ def test_any_object_that_fits_and_predicts_will_do() -> None:
 def test_narrow_intervals_cover_coins_and_never_their_ghost() -> None:
     shown = width_demonstration(PlattCalibrator(), n=10_000, confidence_level=0.9)
     tight = replace(shown, needed_width=0.9012, minimum_width=0.3999)
-    assert tight.sentence == (
-        "An interval centred on the prediction needs width 0.902 for 90% coverage on both worlds; every "
-        "distribution-free method needs at least 0.399 on average."
+    assert (
+        tight.sentence
+        == "An interval centred on the prediction needs width 0.902 for 90% coverage on both"
+        " worlds; every distribution-free method needs at least 0.399 on average."
     )
     narrow = (shown.widths > 0.15) & (shown.widths < 0.8)
     assert (shown.coverage_apparent[narrow] == 1.0).all()
@@ -137,7 +154,9 @@ def test_narrow_intervals_cover_coins_and_never_their_ghost() -> None:
 @pytest.mark.broad
 def test_text_never_shows_a_claim_below_epsilon() -> None:
     result = confront(PlattCalibrator(), sample_sizes=(100, 1_000))
-    said = [float(line.split()[3]) for line in str(result).splitlines() if line.startswith("Binning")]
+    said = [
+        float(line.split()[3]) for line in str(result).splitlines() if line.startswith("Binning")
+    ]
     assert (np.array(said) >= result.claimed[1]).all()
     assert (np.array(said) < 1.1 * result.claimed[1]).all()
 

@@ -27,10 +27,14 @@ def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     memory: dict[tuple, tuple[float, float]] = {}
 
     def limits(counts, positives, tail, identical):
-        keys = list(zip(counts.tolist(), positives.tolist(), tail.tolist(), identical.tolist(), strict=True))
+        keys = list(
+            zip(counts.tolist(), positives.tolist(), tail.tolist(), identical.tolist(), strict=True)
+        )
         if new := sorted(set(keys) - memory.keys()):
             found = non_identical(*(np.array(column) for column in zip(*new, strict=True)))
-            memory.update(zip(new, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True))
+            memory.update(
+                zip(new, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True)
+            )
         lower, upper = np.array([memory[key] for key in keys]).T
         return Interval(lower, upper)
 
@@ -38,7 +42,9 @@ def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Truth:
-    """Largest and average calibration error of a world whose score is s, or `rate(s)`, which is calibrated."""
+    """Largest and average calibration error of a world whose score is s, or `rate(s)`, which is
+    calibrated.
+    """
 
     def __init__(self, world: World, calibrated: bool) -> None:
         grid = (np.arange(20_000) + 0.5) / 20_000
@@ -47,7 +53,8 @@ class Truth:
         mass[support.size - world.atoms.size :] = world.atom_mass
         error = np.zeros(support.size) if calibrated else np.abs(world.rate(support) - support)
         # 1e-6: between neighbouring points of the grid the error may be larger by that much
-        self.largest, self.average = error.max() + 1e-6, mass @ error + 1e-6
+        self.largest = error.max() + 1e-6
+        self.average = mass @ error + 1e-6
         self.world = world
 
     def unseen(self, scores: np.ndarray) -> float:
@@ -68,7 +75,9 @@ def broken(report, truth: Truth, scores: np.ndarray, s: np.ndarray) -> dict[str,
         "average": report.average_lower_bound > truth.average,
     }
     if report.upper_bound is not None:
-        claims["upper"] = bool(np.abs(truth.world.rate(s) - scores).max() > report.upper_bound + 1e-9)
+        claims["upper"] = bool(
+            np.abs(truth.world.rate(s) - scores).max() > report.upper_bound + 1e-9
+        )
         claims["unseen"] = truth.unseen(s) > report.unseen_mass
     claims["any"] = any(claims.values())
     return claims
@@ -141,7 +150,8 @@ def test_bounds_are_tight_as_rows_grow(name: str) -> None:
     world = next(world for world in WORLDS if world.name == name)
     truth = Truth(world, calibrated=False)
     rng = np.random.default_rng(12)
-    largest, average = [], []
+    largest = []
+    average = []
     for n in (1_000, 30_000, 1_000_000):
         s, y = world.draw(rng, n)
         report = audit(y, s)
@@ -171,7 +181,10 @@ def test_finitely_many_scores_have_an_upper_bound_that_shrinks() -> None:
         report = audit(rng.uniform(size=n) < scores, scores)
         bounds.append(report.upper_bound)
     assert bounds[1] < 0.015 < bounds[0]
-    assert report.verdict == f"proved within {np.ceil(bounds[1] * 10_000) / 10_000:.4f} (finitely many scores)"
+    assert (
+        report.verdict
+        == f"proved within {np.ceil(bounds[1] * 10_000) / 10_000:.4f} (finitely many scores)"
+    )
     assert report.upper_bound_reason is None
     assert report.unseen_mass < 0.03
 
@@ -206,8 +219,13 @@ def test_segments_reveal_what_cancels_between_them() -> None:
     assert report.lower_bound == report.average_lower_bound == 0.0
     assert report.within_segments.lower_bound > 0.08
     assert report.within_segments.average_lower_bound > 0.08
-    assert report.verdict.startswith("no evidence; within segments: proved miscalibrated by at least 0.0")
-    assert {finding.direction for finding in report.findings} == {"scores too low", "scores too high"}
+    assert report.verdict.startswith(
+        "no evidence; within segments: proved miscalibrated by at least 0.0"
+    )
+    assert {finding.direction for finding in report.findings} == {
+        "scores too low",
+        "scores too high",
+    }
 
 
 @pytest.mark.broad
@@ -225,9 +243,15 @@ def test_bounds_of_the_score_hold_with_segments_whose_errors_cancel() -> None:
             report = audit(y, scores, segments=segments, confidence_level=1 - alpha, classes=(0, 1))
             within = report.within_segments
             yield {
-                "of the score": report.lower_bound > 0 or report.average_lower_bound > 0 or report.is_miscalibrated,
-                "within": not within.lower_bound - 1e-9 <= 0.15 <= within.upper_bound
-                or within.average_lower_bound > 0.15,
+                "of the score": (
+                    report.lower_bound > 0
+                    or report.average_lower_bound > 0
+                    or report.is_miscalibrated
+                ),
+                "within": (
+                    not within.lower_bound - 1e-9 <= 0.15 <= within.upper_bound
+                    or within.average_lower_bound > 0.15
+                ),
             }
 
     assert_kept(simulate(), alpha, caught=0.45)
@@ -244,7 +268,9 @@ def test_text_never_rounds_a_bound_in_its_favour_and_keeps_exact_ones(bound: flo
         assert f"on average off by at least {bound}" in wrong.notes
     if bound < 0.5:
         right = replace(report, lower_bound=0.0, upper_bound=bound)
-        said = float(right.verdict.removeprefix("proved within ").removesuffix(" (finitely many scores)"))
+        said = float(
+            right.verdict.removeprefix("proved within ").removesuffix(" (finitely many scores)")
+        )
         assert bound <= said < 1.1 * bound
 
 
@@ -252,7 +278,8 @@ def test_flipping_labels_and_scores_mirrors_the_report() -> None:
     rng = np.random.default_rng(21)
     scores = rng.uniform(size=3_000)
     y = (rng.uniform(size=3_000) < scores**2).astype(int)
-    here, there = audit(y, scores), audit(1 - y, 1 - scores)
+    here = audit(y, scores)
+    there = audit(1 - y, 1 - scores)
     assert here.lower_bound == pytest.approx(there.lower_bound, abs=1e-9)
     assert here.average_lower_bound == pytest.approx(there.average_lower_bound, abs=1e-9)
     assert {here.worst.direction, there.worst.direction} == {"scores too high", "scores too low"}
@@ -285,7 +312,10 @@ def test_sure_scores_that_are_wrong_are_proved_wrong() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scores": [0.1, -0.5]}, r"scores must be probabilities in \[0, 1\]; got -0.5 at row index 1"),
+        (
+            {"scores": [0.1, -0.5]},
+            r"scores must be probabilities in \[0, 1\]; got -0.5 at row index 1",
+        ),
         ({"segments": [1]}, "segments must have one entry per score, 2; got 1"),
         ({"n_bins": 0}, "n_bins must be an int >= 1"),
         ({"confidence_level": 0}, "confidence_level must be"),
@@ -306,10 +336,18 @@ def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> Non
     strict = audit(y, scores)
     for tolerance in (0.0, 0.01, 0.03, 0.2):
         report = audit(y, scores, tolerance=tolerance)
-        assert report.lower_bound == strict.lower_bound  # the tolerance changes the verdict, and no bound
-        assert report.is_miscalibrated == (report.worst is not None) == (tolerance < strict.lower_bound)
+        assert (
+            report.lower_bound == strict.lower_bound
+        )  # the tolerance changes the verdict, and no bound
+        assert (
+            report.is_miscalibrated
+            == (report.worst is not None)
+            == (tolerance < strict.lower_bound)
+        )
     assert strict.verdict.startswith("proved miscalibrated by at least 0.02")
-    assert audit(y, scores, tolerance=0.01).verdict.startswith("proved off by more than 0.01, by at least 0.02")
+    assert audit(y, scores, tolerance=0.01).verdict.startswith(
+        "proved off by more than 0.01, by at least 0.02"
+    )
     assert report.verdict == "not proved off by more than 0.2"
     assert report.sentence.endswith("; this does not prove that the scores are within 0.2.")
     assert report.notes[0].startswith("somewhere off by at least 0.02")
@@ -321,13 +359,18 @@ def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> Non
 
 def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() -> None:
     rng = np.random.default_rng(31)
-    scores = np.concatenate([np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)])  # it fills four of eight bins
+    scores = np.concatenate(
+        [np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)]
+    )  # it fills four of eight bins
     cells = CellSums.of_rows(read_rows(scores, rng.integers(2, size=1_000)).collect())
     found = resolve(None, cells, 8, 0.1)
-    table, parent = found.table, found.parent
+    table = found.table
+    parent = found.parent
     assert parent[0] == -1
     assert (table.resolution[1:] == table.resolution[parent[1:]] + 1).all()
-    assert ((table.low[1:] >= table.low[parent[1:]]) & (table.high[1:] <= table.high[parent[1:]])).all()
+    assert (
+        (table.low[1:] >= table.low[parent[1:]]) & (table.high[1:] <= table.high[parent[1:]])
+    ).all()
     held = np.bincount(parent[1:], table.counts[1:], minlength=table.counts.size)
     coarse = table.resolution < table.resolution[-1]
     assert (held[coarse] == table.counts[coarse]).all()

@@ -33,7 +33,9 @@ def regions_by_hand(scores: np.ndarray, n_bins: int, finite: bool) -> list[list[
     if finite:
         levels.append(np.unique(scores, return_inverse=True)[1])
     groups = [[np.flatnonzero(level == b).tolist() for b in np.unique(level)] for level in levels]
-    return [group for group, finer in zip(groups, [*groups[1:], None], strict=True) if group != finer]
+    return [
+        group for group, finer in zip(groups, [*groups[1:], None], strict=True) if group != finer
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,18 +49,24 @@ def regions_by_hand(scores: np.ndarray, n_bins: int, finite: bool) -> list[list[
         (219, 1, 3, False),
     ],
 )
-def test_every_region_and_limit_is_the_documented_one(n: int, decimals: int, n_bins: int, finite: bool) -> None:
+def test_every_region_and_limit_is_the_documented_one(
+    n: int, decimals: int, n_bins: int, finite: bool
+) -> None:
     rng = np.random.default_rng(n + n_bins)
     scores = np.sort(np.round(rng.uniform(size=n) ** 2, decimals))
     y = (rng.uniform(size=n) < 0.5).astype(int)
     report = audit(y, scores, n_bins=n_bins, confidence_level=0.9)
     assert (report.upper_bound is not None) == finite
     expected = regions_by_hand(scores, n_bins, finite)
-    table, row = report.table, 0
+    table = report.table
+    row = 0
     for level, regions in enumerate(expected):
         tail = (1 - (1 - 0.1 * 0.9 / len(expected)) ** (1 / len(regions))) / 2
         for members in regions:
-            low, high, count, k = scores[members].min(), scores[members].max(), len(members), int(y[members].sum())
+            low = scores[members].min()
+            high = scores[members].max()
+            count = len(members)
+            k = int(y[members].sum())
             limits = non_identical([count], [k], tail, [low == high])
             mean = scores[members].mean()
             assert (table.resolution[row], table.low[row], table.high[row]) == (level, low, high)
@@ -72,7 +80,9 @@ def test_every_region_and_limit_is_the_documented_one(n: int, decimals: int, n_b
     assert row == table.counts.size
 
 
-@pytest.mark.parametrize(("n", "bins"), [(1, 1), (7, 1), (8, 2), (63, 2), (64, 4), (511, 4), (512, 8), (10**6, 64)])
+@pytest.mark.parametrize(
+    ("n", "bins"), [(1, 1), (7, 1), (8, 2), (63, 2), (64, 4), (511, 4), (512, 8), (10**6, 64)]
+)
 def test_auto_takes_about_the_cube_root_of_the_rows(n: int, bins: int) -> None:
     assert finest_bins(n, "auto") == bins
     assert finest_bins(n, 5) == min(n, 5)
@@ -106,7 +116,9 @@ def test_cells_of_a_tally_are_its_regions_with_rows() -> None:
 
 @pytest.mark.parametrize("n_bins", [3, 7, "auto"])
 @pytest.mark.parametrize("n", [1_203, 2_048])
-def test_files_and_arrays_have_the_same_regions_beyond_a_thousand_values(n: int, n_bins: int | str) -> None:
+def test_files_and_arrays_have_the_same_regions_beyond_a_thousand_values(
+    n: int, n_bins: int | str
+) -> None:
     rng = np.random.default_rng(n)
     scores = np.round(rng.uniform(size=n), 5)
     y = (rng.uniform(size=n) < scores).astype(int)

@@ -25,7 +25,8 @@ def test_faulty_segment_is_named_and_others_are_not() -> None:
 def test_segments_and_all_rows_share_alpha_as_documented() -> None:
     # limits, the step to the population and the unseen mass, recomputed from the documented shares
     rng = np.random.default_rng(25)
-    scores, segments = rng.choice([0.2, 0.7], size=1_000), rng.integers(2, size=1_000)
+    scores = rng.choice([0.2, 0.7], size=1_000)
+    segments = rng.integers(2, size=1_000)
     y = rng.uniform(size=1_000) < scores**2
     report = audit(y, scores, segments=segments, confidence_level=0.9)
     for bounds in (report, report.within_segments):
@@ -55,7 +56,10 @@ def test_upper_bound_with_segments_is_within_segments() -> None:
     report = audit(y, scores, segments=segments)
     assert report.upper_bound < 0.05 < 0.1 < report.within_segments.upper_bound
     assert report.verdict.startswith("proved within 0.0")
-    assert any("no score value of a segment that was seen is off by more than" in text for text in report.notes)
+    assert any(
+        "no score value of a segment that was seen is off by more than" in text
+        for text in report.notes
+    )
 
 
 def test_findings_are_sorted_and_those_of_the_text_are_the_same() -> None:
@@ -64,7 +68,9 @@ def test_findings_are_sorted_and_those_of_the_text_are_the_same() -> None:
     segments = rng.integers(12, size=20_000)
     report = audit(rng.uniform(size=20_000) < scores + 0.3, scores, segments=segments)
     assert len(report.findings) == 13  # all rows, and each segment
-    assert [finding.error for finding in report.findings] == sorted((f.error for f in report.findings), reverse=True)
+    assert [finding.error for finding in report.findings] == sorted(
+        (f.error for f in report.findings), reverse=True
+    )
     _, findings = report.tables()
     assert findings.columns["error"] == [finding.error for finding in report.findings]
     assert len(findings.text().rows) == 13
@@ -75,7 +81,9 @@ def test_the_segment_without_an_upper_bound_is_named() -> None:
     segments = np.repeat(["few", "many"], 1_000)
     scores = np.where(segments == "few", 0.5, rng.uniform(size=2_000))
     within = audit(rng.uniform(size=2_000) < scores, scores, segments=segments).within_segments
-    assert within.upper_bound_reason.startswith("the 1,000 rows of 'many' have 1,000 distinct scores")
+    assert within.upper_bound_reason.startswith(
+        "the 1,000 rows of 'many' have 1,000 distinct scores"
+    )
 
 
 def test_the_tolerance_is_for_segments_too() -> None:
@@ -84,5 +92,7 @@ def test_the_tolerance_is_for_segments_too() -> None:
     scores = rng.uniform(0.2, 0.8, size=40_000)
     y = rng.uniform(size=40_000) < scores + np.where(segment, 0.1, -0.1)
     report = audit(y, scores, segments=segment, tolerance=0.05)
-    assert report.verdict.startswith("not proved off by more than 0.05; within segments: proved off by more than 0.05")
+    assert report.verdict.startswith(
+        "not proved off by more than 0.05; within segments: proved off by more than 0.05"
+    )
     assert audit(y, scores, segments=segment, tolerance=0.12).worst is None

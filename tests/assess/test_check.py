@@ -1,4 +1,6 @@
-"""Tests of exchangeability: bets are fair, false alarms are as rare as stated, kinds of change are told apart."""
+"""Tests of exchangeability: bets are fair, false alarms are as rare as stated, kinds of change are
+told apart.
+"""
 
 from itertools import permutations
 
@@ -24,11 +26,14 @@ def test_ranks_among_earlier_values():
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("values", [(1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 2.0, 2.0), (0.0, 0.0, 0.0, 0.0)])
+@pytest.mark.parametrize(
+    "values", [(1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 2.0, 2.0), (0.0, 0.0, 0.0, 0.0)]
+)
 def test_p_values_are_uniform_and_independent_over_all_orders_of_any_values(values):
     rng = np.random.default_rng(1)
     found = np.array(
-        [rank_p_values(np.array(order), rng) for order in permutations(values) for _ in range(200)], dtype=float
+        [rank_p_values(np.array(order), rng) for order in permutations(values) for _ in range(200)],
+        dtype=float,
     )
     assert all(stats.kstest(column, "uniform").pvalue > 1e-3 for column in found.T)
     assert np.abs(np.corrcoef(found.T) - np.eye(4)).max() < 0.06
@@ -42,7 +47,8 @@ def test_p_values_of_labels_are_uniform_in_bins_of_any_order():
     for order in permutations((1, 0, 0)):
         for other in permutations((1, 1, 0)):
             codes = np.empty(6, dtype=np.uint8)
-            codes[bins == 0], codes[bins == 1] = order, other
+            codes[bins == 0] = order
+            codes[bins == 1] = other
             found += [label_p_values(codes, bins, rng) for _ in range(80)]
     found = np.array(found)
     assert all(stats.kstest(column, "uniform").pvalue > 1e-3 for column in found.T)
@@ -54,33 +60,53 @@ def test_p_values_of_labels_are_uniform_in_bins_of_any_order():
     [
         ("drift_of_ranks", 0.5, 100),
         ("runs_of_ranks", 0.5, 1_000),
-        *[(name, rate, 100) for name in ("drift_of_labels", "runs_of_labels") for rate in (0.0, 0.01, 0.5, 1.0)],
+        *[
+            (name, rate, 100)
+            for name in ("drift_of_labels", "runs_of_labels")
+            for rate in (0.0, 0.01, 0.5, 1.0)
+        ],
     ],
 )
 def test_every_bet_is_fair_given_the_past(name, rate, points):
     """The mean factor on the next uniform p-value is 1, whatever came before."""
     rng = np.random.default_rng(3)
-    past, grid = rng.random(70), (np.arange(points) + 0.5) / points
-    rates, bins = np.array([rate, 0.3]), np.zeros(past.size + 1, dtype=np.intp)
+    past = rng.random(70)
+    grid = (np.arange(points) + 0.5) / points
+    rates = np.array([rate, 0.3])
+    bins = np.zeros(past.size + 1, dtype=np.intp)
     given = (rates, bins) if "labels" in name else ()
-    factors = [[np.exp(bet[-1]) for bet in getattr(uniform_bets, name)(np.append(past, p), *given)] for p in grid]
+    factors = [
+        [np.exp(bet[-1]) for bet in getattr(uniform_bets, name)(np.append(past, p), *given)]
+        for p in grid
+    ]
     assert np.mean(factors, axis=0) == pytest.approx(1.0, abs=0.02)
 
 
 def test_bets_on_neighbours_pay_within_their_width_of_the_last_value_and_nowhere_else():
-    for last, value, inside in ((0.5, 0.519, (False, True)), (0.5, 0.499, (True, True)), (0.5, 0.7, (False, False)),
-                                (0.001, 0.0, (False, False)), (0.999, 0.9975, (True, True))):  # fmt: skip
+    for last, value, inside in (
+        (0.5, 0.519, (False, True)),
+        (0.5, 0.499, (True, True)),
+        (0.5, 0.7, (False, False)),
+        (0.001, 0.0, (False, False)),
+        (0.999, 0.9975, (True, True)),
+    ):
         widths = [min(last + width, 1.0) - max(last - width, 0.0) for width in (0.002, 0.02)]
-        found = [np.exp(bet[-1]) for bet in uniform_bets.runs_of_ranks(np.array([last, value]))][-4:]
+        found = [np.exp(bet[-1]) for bet in uniform_bets.runs_of_ranks(np.array([last, value]))][
+            -4:
+        ]
         stakes = (
-            (stake, stake * hit / width) for hit, width in zip(inside, widths, strict=True) for stake in (0.05, 0.5)
+            (stake, stake * hit / width)
+            for hit, width in zip(inside, widths, strict=True)
+            for stake in (0.05, 0.5)
         )
         assert found == pytest.approx([1 - stake + won for stake, won in stakes])
 
 
 def test_sizes_of_bets_on_drifts_double_from_a_fortieth_on():
     sizes = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
-    found = [2 * np.expm1(bet[0]) for bet in uniform_bets.drift_of_ranks(np.array([1.0]))]  # 1 is 1/2 above the middle
+    found = [
+        2 * np.expm1(bet[0]) for bet in uniform_bets.drift_of_ranks(np.array([1.0]))
+    ]  # 1 is 1/2 above the middle
     assert found == pytest.approx(2 * sorted([*sizes, *(-np.array(sizes))]))
 
 
@@ -93,7 +119,8 @@ def test_capital_is_the_mean_of_all_bets_and_three_gamblers_change_their_minds_m
     np.testing.assert_allclose(uniform_bets.capital(logs, ends, switching=False), plain, atol=1e-12)
     paths = []
     for rate in (0.0, 4 / 16, 1.0):  # of 32 changes in 16 looks: one after each
-        shares, path = np.full(4, 0.25), []
+        shares = np.full(4, 0.25)
+        path = []
         for gain in gains.T:
             shares = shares * gain
             path.append(shares.sum())
@@ -123,22 +150,27 @@ def test_an_alarm_is_raised_at_the_first_look_where_the_capital_is_five_over_alp
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n", "values", "repeats"), [(2, 4, 200), (10, 4, 200), (60, 0, 100), (60, 1, 100), (60, 2, 100), (200, 4, 40)]
+    ("n", "values", "repeats"),
+    [(2, 4, 200), (10, 4, 200), (60, 0, 100), (60, 1, 100), (60, 2, 100), (200, 4, 40)],
 )
 def test_false_alarms_are_at_most_as_stated(n, values, repeats):
-    """Rows in random order, with the default seed. Alarms at 50 %, so that the bound is put to work.
+    """Rows in random order, with the default seed.
+
+    Alarms at 50 %, so that the bound is put to work.
 
     The mean final e-value is at most 1. Scores have so many values; 0 is a continuum.
     """
     rng = np.random.default_rng(n)
-    alarms, finals = 0, []
+    alarms = 0
+    finals = []
     for _ in range(repeats):
         scores = (1 + rng.integers(0, values, n)) / (values + 1) if values else rng.random(n) ** 3
         found = check(rng.random(n) < scores, scores, classes=(False, True), confidence_level=0.5)
         alarms += found.alarm
         finals.append([np.exp(test.path[-1]) for test in found.tests])
     assert stats.binomtest(alarms, repeats, 0.5, alternative="greater").pvalue > 1e-3
-    mean, error = np.mean(finals, axis=0), np.std(finals, axis=0) / np.sqrt(repeats)
+    mean = np.mean(finals, axis=0)
+    error = np.std(finals, axis=0) / np.sqrt(repeats)
     assert (mean < 1.0 + 4.0 * error + 0.02).all()
 
 
@@ -208,7 +240,8 @@ def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
 
 def test_a_drift_comes_first_in_the_advice_and_groups_do_not_take_it_back():
     rng = np.random.default_rng(0)
-    scores, day = rng.random(6_000), np.repeat(np.arange(300), 20)
+    scores = rng.random(6_000)
+    day = np.repeat(np.arange(300), 20)
     y = rng.random(6_000) < scores ** np.exp(np.clip((day - 150) / 60, -1.5, 1.5))
     found = check(y, scores, time=day)
     assert found.causes == ("labels",)
@@ -220,7 +253,9 @@ def test_a_drift_comes_first_in_the_advice_and_groups_do_not_take_it_back():
     grouped = check(y, scores, time=day, groups=day)
     assert not grouped.alarm
     (advice,) = map(render, grouped.advice)
-    assert "only 300 of 6,000 rows were tested, one of each group, and few rows find little" in advice
+    assert (
+        "only 300 of 6,000 rows were tested, one of each group, and few rows find little" in advice
+    )
     assert "An alarm without groups stands, unless rows of a group share their labels" in advice
     assert check(y, scores, groups=rng.permutation(6_000), time=rng.random(6_000)).advice == ()
 
@@ -371,7 +406,9 @@ def test_a_file_that_is_sorted_by_score_is_told_to_be(step):
     assert constant.advice == ()
 
 
-@pytest.mark.parametrize(("confidence_level", "needed"), [(0.9, "50"), (0.95, "100"), (0.99, "500"), (0.999, "5,000")])
+@pytest.mark.parametrize(
+    ("confidence_level", "needed"), [(0.9, "50"), (0.95, "100"), (0.99, "500"), (0.999, "5,000")]
+)
 def test_it_says_which_e_value_raises_an_alarm(confidence_level, needed):
     scores = np.random.default_rng(10).random(60)
     found = check(scores > 0.5, scores, confidence_level=confidence_level)
@@ -381,7 +418,10 @@ def test_it_says_which_e_value_raises_an_alarm(confidence_level, needed):
 def test_runs_with_half_the_evidence_of_a_drift_are_told_to_be_runs():
     def found(of_drift):
         evidence = dict(zip(KINDS, (of_drift, 0.0, 0.0, 10.0, 0.0), strict=True))
-        tests = tuple(ExchangeabilityTest(kind, logs > 5.0, logs, np.zeros(1)) for kind, logs in evidence.items())
+        tests = tuple(
+            ExchangeabilityTest(kind, logs > 5.0, logs, np.zeros(1))
+            for kind, logs in evidence.items()
+        )
         return str(Exchangeability(tests, np.array([1]), 0.95, 100))
 
     assert "neighbouring rows are alike" in found(20.0)
@@ -396,4 +436,6 @@ def test_a_change_after_the_alarm_is_called_the_largest():
     scores[4_000:] += 2.0
     test = check(rng.uniform(size=6_000) < 0.5, scores)["scores"]
     assert test.alarm_after < 3_500 < test.change_after == 4_000
-    assert f"alarm after {test.alarm_after:,} rows); the largest change: the mean score is" in str(test)
+    assert f"alarm after {test.alarm_after:,} rows); the largest change: the mean score is" in str(
+        test
+    )

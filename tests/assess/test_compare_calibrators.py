@@ -11,7 +11,13 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from calibrant import BinningCalibrator, IsotonicCalibrator, PlattCalibrator, Tally, compare_calibrators
+from calibrant import (
+    BinningCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    Tally,
+    compare_calibrators,
+)
 from calibrant.intervals import clopper_pearson
 from calibrant.limits.mass import budgets
 from calibrant.metrics import brier_score, ece, log_loss
@@ -31,7 +37,9 @@ def test_every_column_is_what_it_says(rows) -> None:
     assert result.methods == ("as they are", "bins")
     prediction = np.empty(scores.size)
     for train, test in folds.split(scores[:, None]):
-        prediction[test] = BinningCalibrator(n_bins=8).fit(scores[train], y[train]).predict(scores[test])
+        prediction[test] = (
+            BinningCalibrator(n_bins=8).fit(scores[train], y[train]).predict(scores[test])
+        )
     assert result.brier[1] == pytest.approx(brier_score(y, prediction).value)
     assert result.log_loss[1] == pytest.approx(log_loss(y, prediction).value)
     assert result.ece[1] == pytest.approx(ece(y, prediction, strategy="uniform").value)
@@ -44,7 +52,9 @@ def test_every_column_is_what_it_says(rows) -> None:
 
 @pytest.mark.broad
 def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
-    result = compare_calibrators(*rows, [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=10)])
+    result = compare_calibrators(
+        *rows, [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=10)]
+    )
     assert np.isnan(result.epsilon[:3]).all()
     assert 0 < result.epsilon[3] < 0.2
     assert "No distribution-free guarantee" in str(result.guarantee[1])
@@ -62,11 +72,17 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     y = np.repeat([0, 1], 50)
     y[0] = 1  # in whichever fold it is tested, the bin around 0.1 has seen no positive
     result = compare_calibrators(
-        y, scores, {"bins": BinningCalibrator(n_bins=2, partition="uniform", value="mean")}, KFold(5)
+        y,
+        scores,
+        {"bins": BinningCalibrator(n_bins=2, partition="uniform", value="mean")},
+        KFold(5),
     )
     assert np.isinf(result.log_loss[1])
     assert " inf " not in str(result)
-    assert "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in result.notes
+    assert (
+        "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+        in result.notes
+    )
 
 
 def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None:
@@ -77,7 +93,9 @@ def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None
 
 @pytest.mark.broad
 def test_same_classes_get_numbered_names(rows) -> None:
-    result = compare_calibrators(*rows, [BinningCalibrator(5), BinningCalibrator(10), BinningCalibrator(20)])
+    result = compare_calibrators(
+        *rows, [BinningCalibrator(5), BinningCalibrator(10), BinningCalibrator(20)]
+    )
     assert result.methods[1:] == ("Binning", "Binning 2", "Binning 3")
 
 
@@ -86,10 +104,14 @@ def test_text_labels_and_two_columns_work(rows) -> None:
     y, scores = rows
     plain = compare_calibrators(y, scores, [BinningCalibrator(5)])
     columns = np.column_stack([1 - scores, scores])
-    named = compare_calibrators(np.where(y, "yes", "no"), columns, [BinningCalibrator(5)], pos_label="yes")
+    named = compare_calibrators(
+        np.where(y, "yes", "no"), columns, [BinningCalibrator(5)], pos_label="yes"
+    )
     np.testing.assert_allclose(named.brier, plain.brier)
     # where the first class is positive, the first column speaks for it
-    first = compare_calibrators(np.where(y, "a", "b"), columns[:, ::-1], [BinningCalibrator(5)], pos_label="a")
+    first = compare_calibrators(
+        np.where(y, "a", "b"), columns[:, ::-1], [BinningCalibrator(5)], pos_label="a"
+    )
     np.testing.assert_allclose(first.brier, plain.brier)
 
 
@@ -101,7 +123,9 @@ def test_given_calibrators_stay_unfitted(rows) -> None:
 
 
 def test_table_reads_well_and_becomes_a_frame(rows) -> None:
-    result = compare_calibrators(*rows, {"Platt": PlattCalibrator(), "ten bins": BinningCalibrator(10)})
+    result = compare_calibrators(
+        *rows, {"Platt": PlattCalibrator(), "ten bins": BinningCalibrator(10)}
+    )
     table, _ = result.tables()
     text = table.text()
     assert text.heads == ["method", "log loss", "Brier", "ECE", "AUC", "guaranteed"]
@@ -139,16 +163,27 @@ def test_simultaneous_guarantees_share_alpha(rows) -> None:
 
 
 def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
-    # one bin, a fifth of 100 rows counted: the smallest epsilon is that of the split that drew the fewest positives
+    # one bin, a fifth of 100 rows counted: the smallest epsilon is that of the split that drew the
+    # fewest positives
     splits = [BinningCalibrator(1, pilot=80, random_state=seed) for seed in range(8)]
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=100)
     counted = [clone(split).fit(scores, scores < 0.5, classes=(0, 1)) for split in splits]
-    result = compare_calibrators(scores < 0.5, scores, splits, [(np.arange(100), np.arange(100))], simultaneous=True)
-    draws, rate, missed = 2_000, 0.15, {0.1: 0, 0.1 / 8: 0}
+    result = compare_calibrators(
+        scores < 0.5, scores, splits, [(np.arange(100), np.arange(100))], simultaneous=True
+    )
+    draws = 2_000
+    rate = 0.15
+    missed = {0.1: 0, 0.1 / 8: 0}
     for alpha in missed:  # the limits depend on the count alone, and are those of the fits
-        limits = clopper_pearson(Tally.from_counts([20] * 21, np.arange(21)), 1 - (1 - budgets(alpha)[0]) ** 21)
-        fits = counted if alpha == 0.1 else [SimpleNamespace(guarantee_=g) for g in result.guarantee[1:]]
+        limits = clopper_pearson(
+            Tally.from_counts([20] * 21, np.arange(21)), 1 - (1 - budgets(alpha)[0]) ** 21
+        )
+        fits = (
+            counted
+            if alpha == 0.1
+            else [SimpleNamespace(guarantee_=g) for g in result.guarantee[1:]]
+        )
         for split, fit in zip(counted, fits, strict=True):
             k = split.tally_.positives[0]
             assert fit.guarantee_.lower[0] == pytest.approx(limits.lower[k], rel=1e-9)
@@ -158,11 +193,17 @@ def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
         drawn = [split.tally_.counts[0] for split in counted]
         assert drawn == [20] * 8
         labels = rng.uniform(size=(draws, 100)) < rate
-        members = [np.random.default_rng(seed).permutation(100)[:20] for seed in range(8)]  # any fixed splits
+        members = [
+            np.random.default_rng(seed).permutation(100)[:20] for seed in range(8)
+        ]  # any fixed splits
         positives = np.stack([labels[:, rows].sum(axis=1) for rows in members], axis=1)
-        best = np.take_along_axis(positives, epsilon[positives].argmin(axis=1)[:, None], axis=1)[:, 0]
+        best = np.take_along_axis(positives, epsilon[positives].argmin(axis=1)[:, None], axis=1)[
+            :, 0
+        ]
         missed[alpha] = int(is_missed[best].sum())
-    assert stats.binomtest(missed[0.1], draws, 0.1, alternative="greater").pvalue < 1e-6  # the attack works
+    assert (
+        stats.binomtest(missed[0.1], draws, 0.1, alternative="greater").pvalue < 1e-6
+    )  # the attack works
     assert stats.binomtest(missed[0.1 / 8], draws, 0.1, alternative="greater").pvalue > 1e-3
 
 
@@ -174,7 +215,11 @@ def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
         (["platt"], {}, "calibrators must have fit, predict and get_params; got str"),
         ([PlattCalibrator()], {"cv": 1}, "cv must be an int >= 2"),
         ([PlattCalibrator()], {"cv": 2_500}, "rarer class"),
-        ([PlattCalibrator()], {"cv": ShuffleSplit(2, random_state=0)}, "every row into a test fold"),
+        (
+            [PlattCalibrator()],
+            {"cv": ShuffleSplit(2, random_state=0)},
+            "every row into a test fold",
+        ),
     ],
     ids=["none", "bare", "text", "one fold", "many folds", "partial"],
 )
@@ -187,7 +232,9 @@ def test_bad_input_is_refused_by_name(rows, calibrators, options: dict, message:
 def test_the_guarantee_names_the_positive_class(rows) -> None:
     y, scores = rows
     words = np.where(np.asarray(y) == 1, "class 1 {n} yes", "no")
-    result = compare_calibrators(words, scores, {"bins": BinningCalibrator(n_bins=5)}, pos_label="class 1 {n} yes")
+    result = compare_calibrators(
+        words, scores, {"bins": BinningCalibrator(n_bins=5)}, pos_label="class 1 {n} yes"
+    )
     assert "the true rate of class 'class 1 {n} yes' is within" in result.guarantee[1].sentence
 
 
@@ -208,18 +255,25 @@ def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
 @pytest.mark.broad
 def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:
     for random_state in (3, np.random.default_rng(3), np.random.RandomState(3), None):
-        assert compare_calibrators(*rows, [PlattCalibrator()], random_state=random_state).brier[1] < 0.2
-    one, two = (compare_calibrators(*rows, [PlattCalibrator()], random_state=3).brier for _ in range(2))
+        assert (
+            compare_calibrators(*rows, [PlattCalibrator()], random_state=random_state).brier[1]
+            < 0.2
+        )
+    one, two = (
+        compare_calibrators(*rows, [PlattCalibrator()], random_state=3).brier for _ in range(2)
+    )
     np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.slow
 def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None:
-    values, rates = np.array([0.1, 0.5, 0.8]), np.array([0.02, 0.5, 0.9])
+    values = np.array([0.1, 0.5, 0.8])
+    rates = np.array([0.02, 0.5, 0.9])
     methods = {"platt": PlattCalibrator(), "three": BinningCalibrator(3, partition="uniform")}
     folds = KFold(5, shuffle=True, random_state=int(np.random.default_rng(0).integers(2**31)))
     rng = np.random.default_rng(1)
-    missed, draws = 0, 25
+    missed = 0
+    draws = 25
     for _ in range(draws):
         kind = np.sort(rng.integers(3, size=400))
         y = (rng.uniform(size=400) < rates[kind]).astype(int)
@@ -228,7 +282,8 @@ def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None
         expected = dict.fromkeys([*methods, "as they are"], np.zeros(2))
         for train, _ in folds.split(scores[:, None]):
             fitted = {
-                name: clone(method).fit(scores[train], y[train]).predict(values) for name, method in methods.items()
+                name: clone(method).fit(scores[train], y[train]).predict(values)
+                for name, method in methods.items()
             }
             for name, p in {**fitted, "as they are": values}.items():
                 clipped = np.clip(p, 0.001, 0.999)
@@ -237,7 +292,9 @@ def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None
                 expected[name] = expected[name] + np.array([brier.mean(), log_losses.mean()]) / 5
         assert len(found.differences) == 4
         missed += any(
-            not one.lower <= (expected[one.first] - expected[one.second])[int(one.measure == "log loss")] <= one.upper
+            not one.lower
+            <= (expected[one.first] - expected[one.second])[int(one.measure == "log loss")]
+            <= one.upper
             for one in found.differences
         )
     assert stats.binomtest(missed, draws, 0.2, alternative="greater").pvalue > 1e-3
@@ -250,8 +307,13 @@ def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
     assert {one.better for one in found.differences} == {"Platt"}
     assert "1 other is proved to differ, with 95% confidence for all at once" in found.sentence
     assert found.auc[0] == pytest.approx(found.auc[1], abs=0.01)
-    alike = compare_calibrators(y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()})
-    assert "no loss of another method is proved to differ from its own, with 95% confidence" in alike.sentence
+    alike = compare_calibrators(
+        y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()}
+    )
+    assert (
+        "no loss of another method is proved to differ from its own, with 95% confidence"
+        in alike.sentence
+    )
     # folds that were given may depend on the labels, and then nothing is proved
     assert compare_calibrators(y, scores, [PlattCalibrator()], KFold(3)).differences == ()
     assert compare_calibrators(y, 10 * scores - 5, [PlattCalibrator()]).differences == ()

@@ -1,4 +1,6 @@
-"""Which model is better: limits of paired differences that hold for all pairs, both losses, and every look."""
+"""Which model is better: limits of paired differences that hold for all pairs, both losses, and
+every look.
+"""
 
 import json
 import math
@@ -24,14 +26,21 @@ from calibrant.metrics import auc
 from calibrant.params.random import RandomSource, fingerprint_of
 from worlds.report_pages import read, table_rows
 
-RATES, SHARES = np.array([0.02, 0.5, 0.97]), np.array([0.6, 0.3, 0.1])
-MODELS = {"true": RATES, "blind at the top": np.array([0.02, 0.5, 0.2]), "sure": np.array([0.0, 0.4, 1.0])}
+RATES = np.array([0.02, 0.5, 0.97])
+SHARES = np.array([0.6, 0.3, 0.1])
+MODELS = {
+    "true": RATES,
+    "blind at the top": np.array([0.02, 0.5, 0.2]),
+    "sure": np.array([0.0, 0.4, 1.0]),
+}
 LIMITS = [(-0.2, 0.0), (0.0, 0.2), (-0.2, -0.1), (0.1, 0.2)]
 
 
 def drawn(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     kind = rng.choice(3, p=SHARES, size=n)
-    return (rng.uniform(size=n) < RATES[kind]).astype(int), {name: value[kind] for name, value in MODELS.items()}
+    return (rng.uniform(size=n) < RATES[kind]).astype(int), {
+        name: value[kind] for name, value in MODELS.items()
+    }
 
 
 def expected(name: str, measure: str) -> float:
@@ -43,7 +52,9 @@ def expected(name: str, measure: str) -> float:
 
 def is_missed(found) -> bool:
     return any(
-        not one.lower <= expected(one.first, one.measure) - expected(one.second, one.measure) <= one.upper
+        not one.lower
+        <= expected(one.first, one.measure) - expected(one.second, one.measure)
+        <= one.upper
         for one in found.differences
         if one.is_proved
     )
@@ -51,27 +62,40 @@ def is_missed(found) -> bool:
 
 def slow_delong(codes: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of a positive and a negative row, as in the paper."""
-    kernels = [np.sign(np.subtract.outer(score[codes == 1], score[codes == 0])) / 2 + 0.5 for score in scores]
+    kernels = [
+        np.sign(np.subtract.outer(score[codes == 1], score[codes == 0])) / 2 + 0.5
+        for score in scores
+    ]
     of_positive = np.array([kernel.mean(axis=1) for kernel in kernels])
     of_negative = np.array([kernel.mean(axis=0) for kernel in kernels])
-    covariance = sum(np.atleast_2d(np.cov(part)) / part.shape[1] for part in (of_positive, of_negative))
+    covariance = sum(
+        np.atleast_2d(np.cov(part)) / part.shape[1] for part in (of_positive, of_negative)
+    )
     return of_positive.mean(axis=1), covariance
 
 
 def by_measure(y: np.ndarray, models: dict, one, clip: float) -> tuple[np.ndarray, float]:
-    """Differences of a loss, row by row, as shares of their range; and how far the range reaches from 0."""
+    """Differences of a loss, row by row, as shares of their range.
+
+    And how far the range reaches from 0.
+    """
     given = [np.where(y == 1, models[name], 1 - models[name]) for name in (one.first, one.second)]
     if one.measure == "Brier score":
-        losses, span = [(1 - p) ** 2 for p in given], 1.0
+        losses = [(1 - p) ** 2 for p in given]
+        span = 1.0
     else:
-        losses, span = [-np.log(np.clip(p, clip, 1 - clip)) for p in given], math.log((1 - clip) / clip)
+        losses = [-np.log(np.clip(p, clip, 1 - clip)) for p in given]
+        span = math.log((1 - clip) / clip)
     return ((losses[0] - losses[1]) / span + 1) / 2, span
 
 
 def test_each_pair_and_loss_has_its_share_of_alpha() -> None:
     rng = np.random.default_rng(12)
     y, models = drawn(rng, 400)
-    models = {name: np.clip(value + rng.normal(scale=0.05, size=400), 0, 1) for name, value in models.items()}
+    models = {
+        name: np.clip(value + rng.normal(scale=0.05, size=400), 0, 1)
+        for name, value in models.items()
+    }
     found = compare_models(y, models, confidence_level=0.9, clip=0.01, random_state=5)
     of_models = sorted(fingerprint_of(one, labels=y.astype(int)) for one in models.values())
     order = RandomSource.of(5, "order of bets", *of_models).order(400)
@@ -83,7 +107,9 @@ def test_each_pair_and_loss_has_its_share_of_alpha() -> None:
             units = BetUnits((2 * values[order] - 1) * span, -span, span)
             limits = goal_limits(units, 0.1 / 12)  # three pairs, two losses, two sides
         else:
-            contrast = np.array([(name == one.first) * 1.0 - (name == one.second) for name in models])
+            contrast = np.array(
+                [(name == one.first) * 1.0 - (name == one.second) for name in models]
+            )
             radius = quantile * math.sqrt(contrast @ covariance @ contrast)
             limits = contrast @ areas + np.array([-radius, radius])
         assert (one.lower, one.upper) == pytest.approx(tuple(limits), abs=1e-9)
@@ -94,7 +120,11 @@ def test_each_pair_and_loss_has_its_share_of_alpha() -> None:
 
 def test_each_pair_and_loss_of_a_sequence_has_its_share_of_alpha() -> None:
     y, models = drawn(np.random.default_rng(13), 400)
-    found = SequentialModelComparison(list(MODELS), confidence_level=0.9, clip=0.01).update(y, models).result()
+    found = (
+        SequentialModelComparison(list(MODELS), confidence_level=0.9, clip=0.01)
+        .update(y, models)
+        .result()
+    )
     side = np.linspace(-1, 1, 2001)
     for one in found.differences:
         values, span = by_measure(y, models, one, 0.01)
@@ -109,7 +139,9 @@ def test_each_pair_and_loss_of_a_sequence_has_its_share_of_alpha() -> None:
 def test_all_pairs_and_losses_hold_at_once() -> None:
     rng = np.random.default_rng(1)
     missed = sum(
-        is_missed(compare_models(*drawn(rng, 200), confidence_level=0.9, classes=(0, 1), random_state=0))
+        is_missed(
+            compare_models(*drawn(rng, 200), confidence_level=0.9, classes=(0, 1), random_state=0)
+        )
         for _ in range(120)
     )
     assert stats.binomtest(missed, 120, 0.1, alternative="greater").pvalue > 1e-3
@@ -123,21 +155,30 @@ def test_limits_hold_however_the_rows_are_sorted() -> None:
         y, models = drawn(rng, 200)
         order = np.lexsort([models["sure"], y])
         ordered = {name: value[order] for name, value in models.items()}
-        missed += is_missed(compare_models(y[order], ordered, confidence_level=0.9, classes=(0, 1), random_state=seed))
+        missed += is_missed(
+            compare_models(
+                y[order], ordered, confidence_level=0.9, classes=(0, 1), random_state=seed
+            )
+        )
     assert stats.binomtest(missed, 80, 0.1, alternative="greater").pvalue > 1e-3
 
 
 @pytest.mark.broad
 def test_a_fixed_order_is_no_random_order_for_sorted_rows() -> None:
-    """Why the order is drawn afresh by default: by enumeration over the number of ones, which come last."""
+    """Why the order is drawn afresh by default: by enumeration over the number of ones, which come
+    last.
+    """
     n = 40
-    count, rate = np.arange(n + 1), np.linspace(0.01, 0.99, 50)
+    count = np.arange(n + 1)
+    rate = np.linspace(0.01, 0.99, 50)
     probability = stats.binom.pmf(count, n, rate[:, None])
     missed = []
     for seed in range(16):
         order = np.random.default_rng(seed).permutation(n)
         rows = [(np.arange(n) >= n - k).astype(float)[order] for k in count]
-        lower, upper = np.array([difference_limits(2 * row - 1, 1.0, 0.1, ROWS, np.arange(row.size)) for row in rows]).T
+        lower, upper = np.array(
+            [difference_limits(2 * row - 1, 1.0, 0.1, ROWS, np.arange(row.size)) for row in rows]
+        ).T
         mean = 2 * rate[:, None] - 1
         missed.append((probability * ((mean < lower) | (mean > upper))).sum(axis=1))
     assert np.max(missed) > 0.3
@@ -166,9 +207,12 @@ def test_sequence_does_not_depend_on_the_batches_and_can_be_saved() -> None:
     for one, other in zip(whole.differences, race.result().differences, strict=True):
         assert (one.lower, one.upper) == (other.lower, other.upper)
         assert one.value == pytest.approx(other.value)
-    wider = SequentialModelComparison(list(MODELS), confidence_level=0.999).update(y, models).result()
+    wider = (
+        SequentialModelComparison(list(MODELS), confidence_level=0.999).update(y, models).result()
+    )
     assert all(
-        a.lower <= b.lower and b.upper <= a.upper for a, b in zip(wider.differences, whole.differences, strict=True)
+        a.lower <= b.lower and b.upper <= a.upper
+        for a, b in zip(wider.differences, whole.differences, strict=True)
     )
 
 
@@ -177,7 +221,9 @@ def test_better_model_is_found_and_the_verdict_says_so() -> None:
     found = compare_models(y, models)
     assert found.best == "true"
     assert found.verdict == "'true' is better than every other model"
-    assert found.sentence.startswith("'true' is better than every other model, with 95% confidence, from 20,000 rows.")
+    assert found.sentence.startswith(
+        "'true' is better than every other model, with 95% confidence, from 20,000 rows."
+    )
     two = compare_models(y, {"one": models["true"], "other": models["true"]})
     assert two.best is None
     assert two.verdict == "the data cannot tell 'one' from 'other'"
@@ -188,7 +234,10 @@ def test_better_model_is_found_and_the_verdict_says_so() -> None:
 
 def test_a_difference_that_may_be_zero_tells_nothing() -> None:
     for measure, lower_is_better in (("Brier score", True), ("AUC", False)):
-        best = {limits: PairedDifference("a", "b", measure, 0.0, *limits, True).better for limits in LIMITS}
+        best = {
+            limits: PairedDifference("a", "b", measure, 0.0, *limits, True).better
+            for limits in LIMITS
+        }
         assert best[(-0.2, 0.0)] is best[(0.0, 0.2)] is None
         assert best[(-0.2, -0.1)] == ("a" if lower_is_better else "b")
         assert best[(0.1, 0.2)] == ("b" if lower_is_better else "a")
@@ -227,14 +276,17 @@ def test_delong_is_that_of_the_paper() -> None:
     # worked by hand: four rows, three of four pairs in order
     found = auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     assert found.value == 0.75
-    assert delong(np.array([0, 0, 1, 1]), [np.array([0.1, 0.4, 0.35, 0.8])])[1] == pytest.approx(0.125)
+    assert delong(np.array([0, 0, 1, 1]), [np.array([0.1, 0.4, 0.35, 0.8])])[1] == pytest.approx(
+        0.125
+    )
     assert found.heuristic
 
 
 @pytest.mark.slow
 def test_delong_limits_hold_about_as_often_as_they_say() -> None:
     rng = np.random.default_rng(9)
-    true, held = stats.norm.cdf(1 / math.sqrt(2)), 0
+    true = stats.norm.cdf(1 / math.sqrt(2))
+    held = 0
     for _ in range(400):
         codes = np.repeat([0, 1], [150, 80])
         found = auc(codes, rng.normal(size=230) + codes, confidence_level=0.9)
@@ -249,14 +301,18 @@ def test_numbers_come_as_frames_and_json() -> None:
     assert len(found.to_frame()) == 9
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [model["model"] for model in told["models"]] == list(models)
-    assert told["models"][0]["brier"] == pytest.approx(np.mean((y - models[told["models"][0]["model"]]) ** 2))
+    assert told["models"][0]["brier"] == pytest.approx(
+        np.mean((y - models[told["models"][0]["model"]]) ** 2)
+    )
     assert repr(found).startswith("<ModelComparison: ")
 
 
 def test_few_rows_and_one_class_are_answered_honestly() -> None:
     y, models = drawn(np.random.default_rng(11), 10)
     assert "cannot tell" in compare_models(y, models, classes=(0, 1)).verdict
-    one = compare_models(np.zeros(50, int), {"a": np.full(50, 0.1), "b": np.full(50, 0.2)}, classes=(0, 1))
+    one = compare_models(
+        np.zeros(50, int), {"a": np.full(50, 0.1), "b": np.full(50, 0.2)}, classes=(0, 1)
+    )
     assert np.isnan(one.auc).all()
     assert "inf" not in str(one)
 
@@ -266,13 +322,21 @@ def test_few_rows_and_one_class_are_answered_honestly() -> None:
     [
         ([0, 1], {"a": [0.1, 0.2]}, "models must be at least two; got 1"),
         ([0, 1], [0.1, 0.2], "models must be a mapping from name to scores"),
-        ([0, 1], {1: [0.1, 0.2], "1": [0.1, 0.3]}, "models must have different names; got '1' more than once"),
+        (
+            [0, 1],
+            {1: [0.1, 0.2], "1": [0.1, 0.3]},
+            "models must have different names; got '1' more than once",
+        ),
         (
             [0, 1],
             {"a": [0.1, 0.2], "b": [0.1]},
             "scores and y of model 'b' must have the same number of rows; got 1 and 2",
         ),
-        ([0, 1], {"a": [0.1, 0.2], "b": [0.1, 1.2]}, "scores of model 'b' must be probabilities in"),
+        (
+            [0, 1],
+            {"a": [0.1, 0.2], "b": [0.1, 1.2]},
+            "scores of model 'b' must be probabilities in",
+        ),
         ([0, 1], {"a": [0.1, 0.2], "b": [0.1, math.nan]}, "scores of model 'b' must"),
         ([0, 0], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, "y must hold two classes; got one class only"),
     ],
@@ -321,7 +385,10 @@ def test_a_race_that_eight_threads_update_keeps_every_row():
     finally:
         sys.setswitchinterval(before)
     assert race.n_rows == 8 * 8 * 5
-    assert [gamblers["n"] for gamblers in race.to_dict()["gamblers"] if "n" in gamblers] in ([], [320, 320])
+    assert [gamblers["n"] for gamblers in race.to_dict()["gamblers"] if "n" in gamblers] in (
+        [],
+        [320, 320],
+    )
     assert pickle.loads(pickle.dumps(race)).to_dict() == race.to_dict()
 
 
@@ -338,17 +405,30 @@ def test_limits_of_one_auc_stay_between_0_and_1():
 def test_what_is_assumed_follows_from_what_is_drawn() -> None:
     y, models = drawn(np.random.default_rng(11), 60)
     one = np.ones(60)
-    given = [{}, {"importance_weight": one, "weight_bound": 1.0}, {"groups": np.arange(60), "max_group_size": 1}]
-    drawn_first = [compare_models(y, models, **beside).assumptions[0].split(" independent")[0] for beside in given]
+    given = [
+        {},
+        {"importance_weight": one, "weight_bound": 1.0},
+        {"groups": np.arange(60), "max_group_size": 1},
+    ]
+    drawn_first = [
+        compare_models(y, models, **beside).assumptions[0].split(" independent")[0]
+        for beside in given
+    ]
     assert drawn_first == ["the rows are", "the rows are", "the groups are"]
     assert "weights are right" in compare_models(y, models, **given[1]).assumptions[0]
-    assert SequentialModelComparison(["a", "b"]).result().assumptions == compare_models(y, models).assumptions
+    assert (
+        SequentialModelComparison(["a", "b"]).result().assumptions
+        == compare_models(y, models).assumptions
+    )
 
 
 @pytest.mark.broad
 def test_the_report_names_both_models_of_a_pair_if_names_are_long() -> None:
     y, models = drawn(np.random.default_rng(12), 60)
-    models = {f"{'a model with a long name, version':<50}{number}": p for number, p in enumerate(models.values())}
+    models = {
+        f"{'a model with a long name, version':<50}{number}": p
+        for number, p in enumerate(models.values())
+    }
     page = models_page(compare_models(y, models), reliability_tables(y, models, 0.9), 0.9, {})
     told = {(row[0], row[1]) for row in table_rows(read(page), "table-3-1-caption")}
     names = [" ".join(name.split()) for name in models]  # as a reader sees them

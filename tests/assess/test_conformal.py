@@ -25,17 +25,20 @@ def data(n=300, seed=0):
 
 
 def covered(scores, y, rows, coverage, copies=1, **options):
-    """Whether the set of each of these rows, held out in turn, holds its label; for each copy of it.
+    """Whether the set of each of these rows, held out in turn, holds its label.
 
-    Rows are exchangeable: given which they are, each of them is the future one with the same probability. So the mean
-    over rows is the coverage itself, with no chance left but the random numbers of randomized sets.
+    For each copy of it.
+
+    Rows are exchangeable: given which they are, each of them is the future one with the same
+    probability. So the mean over rows is the coverage itself, with no chance left but the random
+    numbers of randomized sets.
     """
     sets = ConformalSets(**options)
     others = (np.delete(np.arange(y.size), row) for row in rows)
     found = [
-        sets.fit(scores[kept], y[kept], classes=(0, 1)).predict_set(np.full(copies, scores[row]), coverage=coverage)[
-            :, y[row]
-        ]
+        sets.fit(scores[kept], y[kept], classes=(0, 1)).predict_set(
+            np.full(copies, scores[row]), coverage=coverage
+        )[:, y[row]]
         for kept, row in zip(others, rows, strict=True)
     ]
     return np.array(found)
@@ -44,7 +47,9 @@ def covered(scores, y, rows, coverage, copies=1, **options):
 @pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
 def test_marginal_coverage_by_enumeration(world):
     rng = np.random.default_rng(100 + WORLDS.index(world))
-    coverage, n = 0.83, 51  # 0.83 of 51 is no whole number, so the deterministic set covers a little more
+    # 0.83 of 51 is no whole number, so the deterministic set covers a little more
+    coverage = 0.83
+    n = 51
     for _ in range(2):
         assert covered(*world.draw(rng, n), range(n), coverage).mean() >= coverage
 
@@ -52,9 +57,14 @@ def test_marginal_coverage_by_enumeration(world):
 @pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
 def test_randomized_coverage_is_met_exactly(world):
     rng = np.random.default_rng(150 + WORLDS.index(world))
-    coverage, n, copies = 0.83, 51, 400
-    # given the rows, sums of independent draws of different chances vary less than a binomial of their mean does
-    hits = covered(*world.draw(rng, n), range(n), coverage, copies, randomized=True, random_state=rng)
+    coverage = 0.83
+    n = 51
+    copies = 400
+    # given the rows, sums of independent draws of different chances vary less than a binomial of
+    # their mean does
+    hits = covered(
+        *world.draw(rng, n), range(n), coverage, copies, randomized=True, random_state=rng
+    )
     assert stats.binomtest(int(hits.sum()), hits.size, coverage).pvalue > LEVEL
 
 
@@ -76,11 +86,15 @@ def test_sets_are_not_vacuous_where_scores_tell():
     # without ties the coverage is exactly 80 / 100
     assert covered(scores, y, range(100), 0.8).mean() == 0.8
     scores, y = data(10_000, seed=rng)
-    assert ConformalSets().fit(scores, y).predict_set(scores, coverage=0.8).sum(axis=1).mean() < 1.25
+    assert (
+        ConformalSets().fit(scores, y).predict_set(scores, coverage=0.8).sum(axis=1).mean() < 1.25
+    )
 
 
 def test_p_values_by_hand():
-    scores, y = [0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]  # oddness - 0.5: -0.4, 0.1, 0.1, -0.4
+    # oddness - 0.5: -0.4, 0.1, 0.1, -0.4
+    scores = [0.1, 0.4, 0.6, 0.9]
+    y = [0, 1, 0, 1]
     sets = ConformalSets().fit(scores, y)
     # 0.9 is odd by 0.4 as a 0: no row is odder; by -0.4 as a 1: all four are at least as odd
     np.testing.assert_allclose(sets.predict_p_value([0.9]), [[1 / 5, 5 / 5]])
@@ -92,7 +106,9 @@ def test_p_values_by_hand():
 def test_coverage_is_read_as_the_decimal_it_was_written_as(coverage, n):
     # alpha (n + 1) is a whole number: that many smallest p-values, and no fewer, leave the set
     scores = np.arange(n) / n
-    sets = ConformalSets(conditional="label").fit(np.concatenate([scores, scores]), [0] * n + [1] * n, classes=(0, 1))
+    sets = ConformalSets(conditional="label").fit(
+        np.concatenate([scores, scores]), [0] * n + [1] * n, classes=(0, 1)
+    )
     oddest = sets.predict_set([2.0], coverage=coverage)
     np.testing.assert_array_equal(oddest, [[False, True]])
 
@@ -104,13 +120,17 @@ def test_larger_coverage_contains_smaller_and_flipping_mirrors(conditional):
     found = [sets.predict_set(scores, coverage=level) for level in (0.5, 0.8, 0.95, 0.999)]
     assert all((found[i + 1] >= found[i]).all() for i in range(3))
     mirrored = ConformalSets(conditional=conditional).fit(1 - scores, 1 - y)
-    np.testing.assert_allclose(mirrored.predict_p_value(1 - scores)[:, ::-1], sets.predict_p_value(scores), atol=0.02)
+    np.testing.assert_allclose(
+        mirrored.predict_p_value(1 - scores)[:, ::-1], sets.predict_p_value(scores), atol=0.02
+    )
 
 
 def test_columns_follow_the_classes():
     scores, y = data()
     plain = ConformalSets(conditional="label").fit(scores, y)
-    named = ConformalSets(conditional="label", pos_label="bad").fit(scores, np.where(y == 1, "bad", "good"))
+    named = ConformalSets(conditional="label", pos_label="bad").fit(
+        scores, np.where(y == 1, "bad", "good")
+    )
     assert named.classes_.tolist() == ["bad", "good"]
     np.testing.assert_array_equal(named.predict_set(scores), plain.predict_set(scores)[:, ::-1])
 
@@ -142,24 +162,35 @@ def test_json_round_trip_and_clone(conditional):
 
 
 def test_ties_are_broken_at_random_only_when_asked():
-    scores, y = np.full(100, 0.5), np.arange(100) % 2
+    scores = np.full(100, 0.5)
+    y = np.arange(100) % 2
     plain = ConformalSets().fit(scores, y)
     assert (plain.predict_p_value([0.5]) == 1.0).all()
-    seeded = [ConformalSets(randomized=True, random_state=3).fit(scores, y).predict_p_value([0.5]) for _ in range(2)]
+    seeded = [
+        ConformalSets(randomized=True, random_state=3).fit(scores, y).predict_p_value([0.5])
+        for _ in range(2)
+    ]
     np.testing.assert_array_equal(*seeded)
     assert (seeded[0] < 1.0).all()
 
 
 def one_by_one(sets, scores, **named):
-    given = [{name: values[row : row + 1] for name, values in named.items()} for row in range(len(scores))]
-    return np.concatenate([sets.predict_set(scores[r : r + 1], coverage=0.9, **given[r]) for r in range(len(scores))])
+    given = [
+        {name: values[row : row + 1] for name, values in named.items()}
+        for row in range(len(scores))
+    ]
+    return np.concatenate(
+        [sets.predict_set(scores[r : r + 1], coverage=0.9, **given[r]) for r in range(len(scores))]
+    )
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("with_keys", [False, True])
 def test_rows_predicted_one_by_one_are_covered(with_keys):
-    # all rows are tied, so the p-value of a row is its random number, and coverage is the share of large ones
-    scores, y = np.full(999, 0.5), np.arange(999) % 2
+    # all rows are tied, so the p-value of a row is its random number, and coverage is the share of
+    # large ones
+    scores = np.full(999, 0.5)
+    y = np.arange(999) % 2
     rows = 1000
     for seed in range(3):
         sets = ConformalSets(randomized=True, random_state=seed).fit(scores, y)
@@ -172,19 +203,27 @@ def test_rows_predicted_one_by_one_are_covered(with_keys):
 @pytest.mark.parametrize("seed", [0, 25])
 @pytest.mark.broad
 def test_the_first_row_of_many_fits_with_one_seed_is_covered(seed):
-    # numbers that depend on the seed alone would be the same in every fit: with the seed 25, 25 of 60 rows were covered
-    rng, fits = np.random.default_rng(5), 300
+    # numbers that depend on the seed alone would be the same in every fit: with the seed 25, 25 of
+    # 60 rows were covered
+    rng = np.random.default_rng(5)
+    fits = 300
     held = 0
     for _ in range(fits):
         y = rng.integers(0, 2, size=30)
-        sets = ConformalSets(randomized=True, random_state=seed).fit(np.full(29, 0.5), y[:29], classes=(0, 1))
+        sets = ConformalSets(randomized=True, random_state=seed).fit(
+            np.full(29, 0.5), y[:29], classes=(0, 1)
+        )
         held += sets.predict_set([0.5], coverage=0.9)[0, y[29]]
     assert stats.binomtest(int(held), fits, 0.9).pvalue > LEVEL
 
 
 def test_copies_of_a_model_draw_numbers_of_their_own():
     sets = ConformalSets(randomized=True, random_state=3).fit(np.full(100, 0.5), np.arange(100) % 2)
-    again = [pickle.loads(pickle.dumps(sets)), copy.deepcopy(sets), ConformalSets.from_dict(sets.to_dict())]
+    again = [
+        pickle.loads(pickle.dumps(sets)),
+        copy.deepcopy(sets),
+        ConformalSets.from_dict(sets.to_dict()),
+    ]
     found = [tuple(one.predict_p_value([0.5])[0]) for one in [sets, *again, again[0]]]
     assert len(set(found)) == 5
 
@@ -197,7 +236,11 @@ def test_a_key_gives_a_row_one_answer():
     np.testing.assert_array_equal(whole, sets.predict_p_value(scores[:50], keys=keys))
     backwards = pickle.loads(pickle.dumps(sets)).predict_p_value(scores[49::-1], keys=keys[::-1])
     np.testing.assert_array_equal(whole, backwards[::-1])
-    other = ConformalSets(randomized=True, random_state=4).fit(scores, y).predict_p_value(scores[:50], keys=keys)
+    other = (
+        ConformalSets(randomized=True, random_state=4)
+        .fit(scores, y)
+        .predict_p_value(scores[:50], keys=keys)
+    )
     assert (whole != other).all()
 
 
@@ -222,7 +265,10 @@ def test_with_keys_a_model_that_was_saved_gives_the_same_sets_and_another_fit_ot
     scores, y = data()
     keys = np.arange(200)
     new = np.random.default_rng(1).choice(scores, 200)
-    fits = [ConformalSets(randomized=True, random_state=seed).fit(scores, y) for seed in (None, None, 0, 0)]
+    fits = [
+        ConformalSets(randomized=True, random_state=seed).fit(scores, y)
+        for seed in (None, None, 0, 0)
+    ]
     values = [sets.predict_p_value(new, keys=keys) for sets in fits]
     assert not np.array_equal(values[0], values[1])
     assert np.array_equal(values[2], values[3])
@@ -248,7 +294,11 @@ def test_promise_in_words():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"conditional": "group"}, ValueError, "conditional must be one of 'marginal', 'label'; got 'group'"),
+        (
+            {"conditional": "group"},
+            ValueError,
+            "conditional must be one of 'marginal', 'label'; got 'group'",
+        ),
         ({"center": np.nan}, ValueError, "center must be a finite number"),
         ({"randomized": 1}, TypeError, "randomized must be True or False; got 1"),
     ],

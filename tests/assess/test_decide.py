@@ -78,8 +78,11 @@ def just_below_the_break_even_rate(s):
     ],
 )
 def test_decisions_are_the_cheaper_ones_and_costs_lie_in_their_limits(kind, rate, levels):
-    """The rate at every score is known, so the rate of a region and the average over new rows are known."""
-    broken, seeds = 0, 40
+    """The rate at every score is known, so the rate of a region and the average over new rows are
+    known.
+    """
+    broken = 0
+    seeds = 40
 
     def drawn(values):
         return values if levels is None else np.ceil(values * levels) / levels
@@ -97,12 +100,15 @@ def test_decisions_are_the_cheaper_ones_and_costs_lie_in_their_limits(kind, rate
         wrong |= (found.action == "do not act") & (of_region > found.break_even)
         acts = found.lower + found.upper >= 2 * found.break_even
         cost = np.where(acts, 2 * (1 - truth), 3 * truth).mean()
-        near = 1e-3  # regions are told from their limits, and averages over new rows are nearly those of regions
+        # regions are told from their limits, and averages over new rows are nearly those of regions
+        near = 1e-3
         broken += wrong.any() or not found.cost_lower - near <= cost <= found.cost_upper + near
     assert binomtest(broken, seeds, 0.1, alternative="greater").pvalue > 0.01
 
 
-@pytest.mark.parametrize(("false_alarm", "miss"), [(0, 1), (1, 0), (-1, 1), (1, -2), (np.inf, 1), ("1", 1), (True, 1)])
+@pytest.mark.parametrize(
+    ("false_alarm", "miss"), [(0, 1), (1, 0), (-1, 1), (1, -2), (np.inf, 1), ("1", 1), (True, 1)]
+)
 def test_costs_must_be_positive_numbers(false_alarm, miss):
     with pytest.raises(CalibrantError, match=r"cost_(false_alarm|miss) must be a number > 0"):
         decide(CALIBRATOR, MIDDLES, cost_false_alarm=false_alarm, cost_miss=miss)
@@ -110,7 +116,9 @@ def test_costs_must_be_positive_numbers(false_alarm, miss):
 
 def test_a_calibrator_without_intervals_cannot_decide():
     platt = PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    with pytest.raises(InvalidTypeError, match="calibrator must be fitted and have intervals of the rate"):
+    with pytest.raises(
+        InvalidTypeError, match="calibrator must be fitted and have intervals of the rate"
+    ):
         decide(platt, [0.5], cost_false_alarm=1, cost_miss=1)
     with pytest.raises(InvalidTypeError, match="calibrator must be fitted"):
         decide(BinningCalibrator(), [0.5], cost_false_alarm=1, cost_miss=1)
@@ -119,10 +127,14 @@ def test_a_calibrator_without_intervals_cannot_decide():
 def test_decisions_by_a_guarantee_with_a_caveat_say_that_nothing_is_proved():
     scores = np.tile(MIDDLES, 20)
     calibrator = BinningCalibrator(2, partition="uniform")
-    unbounded = calibrator.fit(scores, scores > 0.5, importance_weight=np.linspace(0.5, 1.0, scores.size))
+    unbounded = calibrator.fit(
+        scores, scores > 0.5, importance_weight=np.linspace(0.5, 1.0, scores.size)
+    )
     found = decide(unbounded, MIDDLES, cost_false_alarm=1, cost_miss=3)
     assert found.sentence.startswith("Nothing is proved: weight_bound was not given")
-    assert decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3).sentence.startswith("With 90% confidence")
+    assert decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3).sentence.startswith(
+        "With 90% confidence"
+    )
     assert "Assumed: what the calibrator's guarantee assumes" in found.sentence
 
 
@@ -140,17 +152,25 @@ CANCER = np.repeat([1, 0], [105, 645])
     ],
 )
 def test_net_benefit_agrees_with_dcurves_of_r(threshold, family_history, everyone):
-    """The cancer data of dcurves: 750 patients, 105 with cancer, 24 of them and 91 others with a family history."""
+    """The cancer data of dcurves: 750 patients, 105 with cancer, 24 of them and 91 others with a
+    family history.
+    """
     found = net_benefit(CANCER, FAMILY_HISTORY, thresholds=[threshold])
     assert found.value[0, 0] == pytest.approx(family_history, abs=1e-14)
     assert found.act_on_all[0] == pytest.approx(everyone, abs=1e-14)
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("levels", "power", "top"), [(None, 1, 1.0), (5, 1, 1.0), (None, 12, 1.0), (None, 1, 0.8)])
+@pytest.mark.parametrize(
+    ("levels", "power", "top"), [(None, 1, 1.0), (5, 1, 1.0), (None, 12, 1.0), (None, 1, 0.8)]
+)
 def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power, top):
-    """Rate = score^power for uniform scores, which may be rounded up to a few levels, or fall to 0.1 at the top."""
-    broken, seeds, n = 0, 150, 300
+    """Rate = score^power for uniform scores, which may be rounded up to a few levels, or fall to
+    0.1 at the top.
+    """
+    broken = 0
+    seeds = 150
+    n = 300
     fine = (np.arange(40_000) + 0.5) / 40_000
     at = np.arange(1, 50) / 50
     odds = at / (1 - at)
@@ -200,7 +220,11 @@ def test_net_benefit_of_constant_scores_is_that_of_all_or_none():
         ([0.1, 1.2, 0.5], {}, "scores must lie"),
         ({}, {}, "scores must have at least one model"),
         ({"a": [0.1, 0.2]}, {}, "2"),
-        ([0.1, 0.2, 0.5], {"thresholds": [0.0, 0.5]}, "thresholds must lie strictly between 0 and 1"),
+        (
+            [0.1, 0.2, 0.5],
+            {"thresholds": [0.0, 0.5]},
+            "thresholds must lie strictly between 0 and 1",
+        ),
         ([0.1, 0.2, 0.5], {"confidence_level": 1.5}, "confidence_level must be"),
     ],
 )
@@ -239,7 +263,8 @@ def test_data_of_any_size_are_counted_by_region():
     calibrator = BinningCalibrator(8).fit(scores, y)
     costs = {"cost_false_alarm": 1, "cost_miss": 3}
     data = scored(pa.table({"p": scores}), score="p")
-    found, rows = decide(calibrator, data, **costs), decide(calibrator, scores, **costs)
+    found = decide(calibrator, data, **costs)
+    rows = decide(calibrator, scores, **costs)
     assert found.counts == rows.counts
     assert found.rows.sum() == 2_000
     for name in ("cost", "cost_lower", "cost_upper"):
@@ -255,8 +280,11 @@ def test_rows_that_have_no_region_are_refused_as_in_arrays(fault):
     rng = np.random.default_rng(4)
     scores = rng.uniform(size=1_000)
     segments = rng.choice(["a", "b"], size=1_000)
-    calibrator = BinningCalibrator(3).fit(scores, rng.uniform(size=1_000) < scores, segments=segments)
-    scores, segments = scores.copy(), segments.astype("U5")
+    calibrator = BinningCalibrator(3).fit(
+        scores, rng.uniform(size=1_000) < scores, segments=segments
+    )
+    scores = scores.copy()
+    segments = segments.astype("U5")
     if fault == "segment":
         segments[300:] = "other"
     else:
@@ -290,7 +318,9 @@ def test_a_classifier_decides_on_features_as_its_calibrator_does_on_scores():
 
 
 def test_the_expected_cost_is_that_of_the_regions_of_these_rows():
-    """A fixed rate in each region: for one row the limits hold its region's cost, and not the population's."""
+    """A fixed rate in each region: for one row the limits hold its region's cost, and not the
+    population's.
+    """
     generator = np.random.default_rng(6)
     middles = np.array([0.125, 0.375, 0.625, 0.875])
     rates = np.array([0.02, 0.1, 0.5, 0.9])
@@ -317,9 +347,12 @@ def test_bands_have_a_confidence_of_90_percent_if_none_is_given():
 
 def test_decisions_and_limits_of_cost_hold_by_enumeration():
     """Two bins of eight rows, at a confidence of 60 %: every sample, and 20 rates for each bin."""
-    bins, n, level = Partition.fixed_width(2), 8, 0.6
+    bins = Partition.fixed_width(2)
+    n = 8
+    level = 0.6
     rates = np.linspace(0.03, 0.97, 20)
-    acting, waiting = 1.0 - rates, 3.0 * rates
+    acting = 1.0 - rates
+    waiting = 3.0 * rates
     chance = binom.pmf(np.arange(n + 1)[:, None], n, rates)
     missed = np.zeros((20, 20))
     for low in range(n + 1):
@@ -331,7 +364,9 @@ def test_decisions_and_limits_of_cost_hold_by_enumeration():
             cost = 0.0
             for row, along in ((0, 0), (0, 0), (2, 1)):
                 acts = found.lower[row] + found.upper[row] >= 2 * found.break_even
-                worse = {"act": acting > waiting, "do not act": waiting > acting}.get(found.action[row], rates < 0)
+                worse = {"act": acting > waiting, "do not act": waiting > acting}.get(
+                    found.action[row], rates < 0
+                )
                 wrong |= np.expand_dims(worse, 1 - along)
                 cost = cost + np.expand_dims(acting if acts else waiting, 1 - along) / 3
             wrong |= (cost < found.cost_lower - 1e-12) | (cost > found.cost_upper + 1e-12)

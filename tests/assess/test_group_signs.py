@@ -1,4 +1,6 @@
-"""A look for rows that belong together: it finds ids, copies and runs, and is silent on honest data."""
+"""A look for rows that belong together: it finds ids, copies and runs, and is silent on honest
+data.
+"""
 
 import numpy as np
 import pytest
@@ -44,9 +46,12 @@ def test_a_column_of_another_name_is_found_by_its_labels(as_text):
 
 def test_copied_rows_are_found_and_equal_scores_alone_are_not():
     rng, p, y = _world()
-    p[2_000:], y[2_000:] = p[:2_000], y[:2_000]
+    p[2_000:] = p[:2_000]
+    y[2_000:] = y[:2_000]
     order = rng.permutation(4_000)
-    assert _kinds({"p": p[order], "y": y[order], "row": np.arange(4_000)}) == [("identical rows", None)]
+    assert _kinds({"p": p[order], "y": y[order], "row": np.arange(4_000)}) == [
+        ("identical rows", None)
+    ]
     _, p, y = _world()
     assert _kinds({"p": p.round(2), "y": y}) == []
 
@@ -65,7 +70,9 @@ def test_customers_side_by_side_are_runs_and_files_sorted_by_score_are_not():
 def test_a_file_that_is_sorted_by_label_is_told_to_be():
     _, p, y = _world(9_000)
     for order in (np.argsort(y, kind="stable"), np.argsort(~y, kind="stable"), np.lexsort((p, y))):
-        (sign,) = group_signs(scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y"))
+        (sign,) = group_signs(
+            scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y")
+        )
         assert sign.kind == "runs of labels"
         assert "have 2 runs of equal labels" in str(sign)
         assert "is the file sorted by outcome?" in str(sign)
@@ -81,9 +88,17 @@ def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_cha
     for labels in ({}, {"classes": (0, 1)}):
         (sign,) = group_signs(data, most_rows=500, **labels)
         assert sign.kind == "runs of labels"
-        assert f"The first 500 rows have the same label, and {share:.1%} of all rows have it" in sign.sentence
-    rare = (np.arange(4_000) >= 3_990).astype(int)  # 500 rows without one of ten positives are no sign
-    assert group_signs(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500) == ()
+        assert (
+            f"The first 500 rows have the same label, and {share:.1%} of all rows have it"
+            in sign.sentence
+        )
+    rare = (np.arange(4_000) >= 3_990).astype(
+        int
+    )  # 500 rows without one of ten positives are no sign
+    assert (
+        group_signs(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500)
+        == ()
+    )
     for labels in ({}, {"classes": (0, 1)}):
         zeros = scored(pa.table({"p": p, "y": np.zeros(4_000)}), score="p", label="y")
         assert group_signs(zeros, most_rows=500, **labels) == ()
@@ -91,7 +106,10 @@ def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_cha
 
 @pytest.mark.slow
 def test_honest_data_give_few_warnings():
-    """Features of many kinds, some of them badly used by the model; ids that are unique; 60 data sets."""
+    """Features of many kinds, some of them badly used by the model; ids that are unique.
+
+    60 data sets.
+    """
     warned = 0
     for seed in range(60):
         rng = np.random.default_rng([seed, 5])
@@ -99,7 +117,9 @@ def test_honest_data_give_few_warnings():
         age = rng.integers(18, 90, n)
         income = (np.exp(rng.normal(10, 1, n)) / 100).astype(int) * 100  # whole numbers that repeat
         region = rng.integers(0, 12, n)
-        effect = 0.02 * (age - 50) + 0.4 * (income > 40_000) + 0.3 * (region == 3)  # what the model has missed
+        effect = (
+            0.02 * (age - 50) + 0.4 * (income > 40_000) + 0.3 * (region == 3)
+        )  # what the model has missed
         _, p, y = _world(n, seed, effect, curve=rng.choice([1.0, 3.0]))
         columns = {
             "row_id": [f"{number:08x}" for number in rng.permutation(n)],
@@ -148,7 +168,12 @@ def test_files_and_engines_are_looked_at(tmp_path):
     csv.write_csv(table, tmp_path / "a.csv")
     import polars as pl
 
-    sources = [str(tmp_path / "a.parquet"), str(tmp_path / "a.csv"), pl.from_arrow(table).lazy(), table.to_pandas()]
+    sources = [
+        str(tmp_path / "a.parquet"),
+        str(tmp_path / "a.csv"),
+        pl.from_arrow(table).lazy(),
+        table.to_pandas(),
+    ]
     texts = {str(*group_signs(scored(source, score="p", label="y"))) for source in sources}
     assert len(texts) == 1
     assert "'user'" in texts.pop()
@@ -157,7 +182,9 @@ def test_files_and_engines_are_looked_at(tmp_path):
 def test_check_has_the_signs_of_rows_without_groups() -> None:
     rng = np.random.default_rng(4)
     p = rng.uniform(size=2_000)
-    table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": rng.integers(0, 400, size=2_000)})
+    table = pa.table(
+        {"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": rng.integers(0, 400, size=2_000)}
+    )
     data = scored(table, score="p", label="y")
     found = check(data)
     assert found.signs == group_signs(data)
@@ -173,7 +200,9 @@ def test_check_has_the_signs_of_rows_without_groups() -> None:
 def test_a_stream_is_tested_in_its_one_pass_and_gives_no_signs() -> None:
     rng = np.random.default_rng(5)
     p = rng.uniform(size=1_000)
-    table = pa.table({"p": p, "y": rng.uniform(size=1_000) < p, "customer_id": rng.integers(0, 200, size=1_000)})
+    table = pa.table(
+        {"p": p, "y": rng.uniform(size=1_000) < p, "customer_id": rng.integers(0, 200, size=1_000)}
+    )
     assert check(scored(table, score="p", label="y")).signs
     stream = check(scored(table.to_reader(), score="p", label="y"))
     assert stream.signs == ()
@@ -187,7 +216,9 @@ def test_of_more_rows_than_most_rows_a_random_sample_is_tested() -> None:
     found = check(data, most_rows=1_000)
     assert 900 < found.n_rows < 1_100
     assert found.n_in_data == 5_000
-    assert check(data, most_rows=5_000).n_rows == check(data).n_rows == check(data).n_in_data == 5_000
+    assert (
+        check(data, most_rows=5_000).n_rows == check(data).n_rows == check(data).n_in_data == 5_000
+    )
     with pytest.raises(InvalidValueError) as refused:
         check(data, most_rows=0)
     assert refused.value.parameter == "most_rows"

@@ -1,4 +1,6 @@
-"""Groups and importance weights in comparisons, validation, AUC and ECE: what holds, and what equals what."""
+"""Groups and importance weights in comparisons, validation, AUC and ECE: what holds, and what
+equals what.
+"""
 
 from functools import partial
 
@@ -24,9 +26,12 @@ SIZE = 8
 
 
 def world(rng, n_groups=150, icc=0.5):
-    """Groups that share one score and one rate, drawn around the score; half of them are small, with higher rates.
+    """Groups that share one score and one rate, drawn around the score.
 
-    The score is calibrated among the large groups. Over rows of all groups the mean rate is 0.5 + 0.1 / 9.
+    Half of them are small, with higher rates.
+
+    The score is calibrated among the large groups. Over rows of all groups the mean rate is 0.5 +
+    0.1 / 9.
     """
     large = rng.uniform(size=n_groups) < 0.5
     sizes = np.where(large, SIZE, 1)
@@ -61,11 +66,21 @@ def test_limits_hold_for_rows_of_new_groups_and_for_the_weighted_population():
         while True:
             y, scores, group = world(rng)
             models = {"sharp": scores, "dull": 0.25 + 0.5 * scores}
-            options = {"groups": group, "max_group_size": SIZE, "random_state": rng, "confidence_level": 0.8}
+            options = {
+                "groups": group,
+                "max_group_size": SIZE,
+                "random_state": rng,
+                "confidence_level": 0.8,
+            }
             found = compare_models(y, models, **options).differences[0]
             ratio = validation_table(y, scores, n_draws=19, **options)["expected / observed"]
             weighted_y, p, weight = survey(rng)
-            options = {"importance_weight": weight, "weight_bound": 1.0, "random_state": rng, "confidence_level": 0.8}
+            options = {
+                "importance_weight": weight,
+                "weight_bound": 1.0,
+                "random_state": rng,
+                "confidence_level": 0.8,
+            }
             models = {"sharp": p, "dull": 0.25 + 0.5 * p}
             weighted = compare_models(weighted_y, models, **options).differences[0]
             other = validation_table(weighted_y, p, n_draws=19, **options)["expected / observed"]
@@ -106,20 +121,25 @@ def test_every_row_its_own_group_is_as_without_groups():
     y, scores, _ = world(np.random.default_rng(2))
     alone = np.arange(y.size)
     assert auc(y, scores, groups=alone).value == pytest.approx(auc(y, scores).value, abs=1e-12)
-    limits = [(found.lower, found.upper) for found in (auc(y, scores, groups=alone), auc(y, scores))]
+    limits = [
+        (found.lower, found.upper) for found in (auc(y, scores, groups=alone), auc(y, scores))
+    ]
     assert limits[0] == pytest.approx(limits[1], abs=2e-3)
     for one in (debiased_ece, smooth_ece):
         assert one(y, scores, groups=alone).value == pytest.approx(one(y, scores).value, abs=1e-12)
     plain = smooth_ece(y, scores)
     assert plain.upper <= smooth_ece(y, scores, groups=alone).upper < 1.02 * plain.upper
-    table, plain = validation_table(y, scores, groups=alone, max_group_size=1), validation_table(y, scores)
+    table = validation_table(y, scores, groups=alone, max_group_size=1)
+    plain = validation_table(y, scores)
     for name in ("slope", "intercept", "miscalibration", "AUC", "Kuiper statistic"):
         assert table[name].value == pytest.approx(plain[name].value, abs=1e-9)
     assert table["slope"].upper == pytest.approx(plain["slope"].upper, abs=0.2)
     options = {"random_state": 0}
     models = {"a": scores, "b": scores**2}
     one = compare_models(y, models, groups=alone, max_group_size=1, **options)
-    assert one.brier.tolist() == pytest.approx(compare_models(y, models, **options).brier.tolist(), abs=1e-12)
+    assert one.brier.tolist() == pytest.approx(
+        compare_models(y, models, **options).brier.tolist(), abs=1e-12
+    )
 
 
 @pytest.mark.broad
@@ -133,8 +153,11 @@ def test_whole_weights_are_repeated_rows_in_what_is_measured():
     one = compare_models(y, {"a": scores, "b": scores**2}, weight_bound=3, **weights)
     other = compare_models(rows[0], {"a": rows[1], "b": rows[1] ** 2})
     for name in ("brier", "log_loss", "ece", "auc"):
-        assert getattr(one, name).tolist() == pytest.approx(getattr(other, name).tolist(), abs=1e-12)
-    table, repeated = validation_table(y, scores, weight_bound=3, **weights), validation_table(*rows)
+        assert getattr(one, name).tolist() == pytest.approx(
+            getattr(other, name).tolist(), abs=1e-12
+        )
+    table = validation_table(y, scores, weight_bound=3, **weights)
+    repeated = validation_table(*rows)
     for measure in table.measures[:5] + table.measures[6:]:
         assert measure.value == pytest.approx(repeated[measure.name].value, abs=1e-6)
     assert table["p-value of calibration"].basis == "asymptotic"
@@ -143,19 +166,19 @@ def test_whole_weights_are_repeated_rows_in_what_is_measured():
 @pytest.mark.broad
 def test_the_spread_of_groups_widens_limits_of_auc_and_slope():
     y, scores, group = world(np.random.default_rng(4), 400, icc=0.9)
-    clustered, plain = auc(y, scores, groups=group), auc(y, scores)
+    clustered = auc(y, scores, groups=group)
+    plain = auc(y, scores)
     assert clustered.upper - clustered.lower > 1.3 * (plain.upper - plain.lower)
-    clustered, plain = (
-        validation_table(y, scores, groups=group, max_group_size=SIZE)["slope"],
-        validation_table(y, scores)["slope"],
-    )
+    clustered = validation_table(y, scores, groups=group, max_group_size=SIZE)["slope"]
+    plain = validation_table(y, scores)["slope"]
     assert clustered.upper - clustered.lower > 1.3 * (plain.upper - plain.lower)
 
 
 @pytest.mark.broad
 def test_the_asymptotic_test_finds_what_is_wrong_and_little_else():
     rng = np.random.default_rng(5)
-    wrong, fine = 0, 0
+    wrong = 0
+    fine = 0
     for _ in range(20):
         scores = np.repeat(rng.uniform(size=150), SIZE)
         group = np.repeat(np.arange(150), SIZE)
@@ -173,7 +196,10 @@ def test_grades_of_groups_have_limits_that_hold_however_rows_depend():
     options = {"grades": grades, "groups": group, "max_group_size": SIZE, "n_draws": 19}
     found = validation_table(y, scores, **options).grades
     assert found.verdict == ("not refuted", "not refuted")
-    assert validation_table(y, scores / 2, **options).grades.verdict == ("assigned too low", "assigned too low")
+    assert validation_table(y, scores / 2, **options).grades.verdict == (
+        "assigned too low",
+        "assigned too low",
+    )
     given = validation_table(y, scores, assigned={"low": 0.9, "high": 0.76}, **options).grades
     assert given.verdict == ("not refuted", "assigned too high")
 
@@ -186,10 +212,14 @@ def test_compare_weighs_rows_and_has_differences_of_groups():
     grouped = compare_calibrators(y, scores, calibrators, groups=group, max_group_size=SIZE)
     assert len(grouped.differences) == 4
     assert compare_calibrators(y, scores, calibrators, groups=group).differences == ()
-    with pytest.raises(InvalidValueError, match="groups must be at least 5, the number of folds; got 1"):
+    with pytest.raises(
+        InvalidValueError, match="groups must be at least 5, the number of folds; got 1"
+    ):
         compare_calibrators(y, scores, calibrators, groups=np.zeros(y.size, int))
     y, scores, weight = survey(rng)
-    weighted = compare_calibrators(y, scores, calibrators, importance_weight=weight, weight_bound=1.0)
+    weighted = compare_calibrators(
+        y, scores, calibrators, importance_weight=weight, weight_bound=1.0
+    )
     assert len(weighted.differences) == 4
     assert weighted.guarantee[-1].is_proved
     assert weighted.brier[0] == pytest.approx(np.average((y - scores) ** 2, weights=weight))
@@ -201,7 +231,12 @@ def weighted_groups(rng, n_groups):
     y, scores, group = world(rng, n_groups)
     large = np.bincount(group)[group] > 1
     silent = (rng.uniform(size=n_groups) < 0.1)[group]
-    return y, scores, group, np.where(silent, 0.0, np.where(y == 1, 0.25, 1.0) * np.where(large, 0.5, 1.0))
+    return (
+        y,
+        scores,
+        group,
+        np.where(silent, 0.0, np.where(y == 1, 0.25, 1.0) * np.where(large, 0.5, 1.0)),
+    )
 
 
 @pytest.mark.slow
@@ -214,9 +249,16 @@ def test_limits_hold_for_rows_of_new_groups_in_the_weighted_population():
     def draws():
         while True:
             y, scores, group, weight = weighted_groups(rng, 120)
-            beside = {"groups": group, "importance_weight": weight, "weight_bound": 1.0, "max_group_size": SIZE}
+            beside = {
+                "groups": group,
+                "importance_weight": weight,
+                "weight_bound": 1.0,
+                "max_group_size": SIZE,
+            }
             found = brier_score(y, scores, confidence_level=0.8, **beside)
-            table = validation_table(y, scores, n_draws=19, confidence_level=0.8, random_state=rng, **beside)
+            table = validation_table(
+                y, scores, n_draws=19, confidence_level=0.8, random_state=rng, **beside
+            )
             other = table["expected / observed"]
             assert not found.heuristic
             yield {
@@ -232,17 +274,26 @@ def test_groups_with_weights_of_one_are_groups():
     ones = {"groups": group, "importance_weight": np.ones(y.size)}
     bounds = {"max_group_size": SIZE, "weight_bound": 1.0}
     for metric in (ece, debiased_ece, smooth_ece, auc):
-        both, alone = metric(y, scores, **ones), metric(y, scores, groups=group)
-        assert (both.value, both.lower, both.upper) == pytest.approx((alone.value, alone.lower, alone.upper))
+        both = metric(y, scores, **ones)
+        alone = metric(y, scores, groups=group)
+        assert (both.value, both.lower, both.upper) == pytest.approx(
+            (alone.value, alone.lower, alone.upper)
+        )
     for metric in (brier_score, partial(log_loss, clip=0.01)):
-        both, alone = metric(y, scores, **ones, **bounds), metric(y, scores, groups=group, max_group_size=SIZE)
+        both = metric(y, scores, **ones, **bounds)
+        alone = metric(y, scores, groups=group, max_group_size=SIZE)
         assert (both.lower, both.upper) == pytest.approx((alone.lower, alone.upper))
-    both, alone = audit(y, scores**3, **ones, weight_bound=1.0), audit(y, scores**3, groups=group)
+    both = audit(y, scores**3, **ones, weight_bound=1.0)
+    alone = audit(y, scores**3, groups=group)
     np.testing.assert_allclose(both.table.lower, alone.table.lower)
     models = {"a": scores, "b": scores / 2}
-    order = partial(np.random.default_rng, 0)  # a seed alone would be mixed with the rows and their weights
+    order = partial(
+        np.random.default_rng, 0
+    )  # a seed alone would be mixed with the rows and their weights
     both = compare_models(y, models, **ones, **bounds, random_state=order()).differences[0]
-    alone = compare_models(y, models, groups=group, max_group_size=SIZE, random_state=order()).differences[0]
+    alone = compare_models(
+        y, models, groups=group, max_group_size=SIZE, random_state=order()
+    ).differences[0]
     assert (both.lower, both.upper) == pytest.approx((alone.lower, alone.upper))
     both = threshold(y, scores, precision=0.6, **ones, weight_bound=1.0)
     assert both.cuts == threshold(y, scores, precision=0.6, groups=group).cuts
@@ -259,15 +310,23 @@ def test_an_audit_of_groups_with_weights_says_what_it_is_about():
 
 def test_groups_or_weights_without_a_bound_are_refused():
     y, scores, group = world(np.random.default_rng(8))
-    models, both = {"a": scores, "b": scores}, {"groups": group, "importance_weight": np.ones(y.size)}
-    for use in (lambda **k: compare_models(y, models, **k), lambda **k: validation_table(y, scores, **k)):
+    models = {"a": scores, "b": scores}
+    both = {"groups": group, "importance_weight": np.ones(y.size)}
+    for use in (
+        lambda **k: compare_models(y, models, **k),
+        lambda **k: validation_table(y, scores, **k),
+    ):
         with pytest.raises(InvalidTypeError, match="max_group_size must be given with groups"):
             use(weight_bound=1.0, **both)
-        with pytest.raises(InvalidTypeError, match="weight_bound must be given with importance weights"):
+        with pytest.raises(
+            InvalidTypeError, match="weight_bound must be given with importance weights"
+        ):
             use(max_group_size=8, **both)
         with pytest.raises(InvalidTypeError, match="max_group_size must be given with groups"):
             use(groups=group)
-        with pytest.raises(InvalidTypeError, match="weight_bound must be given with importance weights"):
+        with pytest.raises(
+            InvalidTypeError, match="weight_bound must be given with importance weights"
+        ):
             use(importance_weight=np.ones(y.size))
 
 
@@ -284,19 +343,25 @@ def test_limits_of_grades_of_groups_pay_for_grades_that_no_row_has():
     grades = np.where(scores < 0.5, "low", "high")
     options = {"grades": grades, "groups": group, "max_group_size": SIZE, "n_draws": 19}
     assigned = {"low": 0.2, "high": 0.8}
-    more = validation_table(y, scores, assigned={**assigned, "none": 0.5}, confidence_level=0.85, **options).grades
+    more = validation_table(
+        y, scores, assigned={**assigned, "none": 0.5}, confidence_level=0.85, **options
+    ).grades
     as_many = validation_table(y, scores, assigned=assigned, confidence_level=0.9, **options).grades
     np.testing.assert_allclose(more.lower, as_many.lower, rtol=1e-12)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_weight_above_its_bound_is_named_by_its_row_also_after_rows_without_weight(grouped):
-    scores, y, weight = np.full(20, 0.5), np.arange(20) % 2, np.tile([0.0, 1.0], 10)
+    scores = np.full(20, 0.5)
+    y = np.arange(20) % 2
+    weight = np.tile([0.0, 1.0], 10)
     weight[7] = 3.0
     given = {"importance_weight": weight, "weight_bound": 2.0}
     given |= {"groups": np.arange(20) // 2, "max_group_size": 2} if grouped else {}
     for measure in (brier_score, log_loss, audit, validation_table):
-        with pytest.raises(InvalidValueError, match=r"at most weight_bound=2; got 3\.0 at row index 7"):
+        with pytest.raises(
+            InvalidValueError, match=r"at most weight_bound=2; got 3\.0 at row index 7"
+        ):
             measure(y, scores, **given)
     with pytest.raises(InvalidValueError, match=r"at most weight_bound=2; got 3\.0 at row index 7"):
         compare_models(y, {"a": scores, "b": scores / 2}, **given)

@@ -1,4 +1,6 @@
-"""Limits of losses, of differences of losses and of calibration errors in hard worlds, with known truth."""
+"""Limits of losses, of differences of losses and of calibration errors in hard worlds, with known
+truth.
+"""
 
 import numpy as np
 import pytest
@@ -61,7 +63,9 @@ def test_a_large_difference_of_few_rows_is_allowed_for(n, share):
     rng = np.random.default_rng(2)
     missed = dict.fromkeys([(share, alpha) for alpha in ALPHAS], 0)
     for draw in range(150):
-        values = np.where(rng.uniform(size=n) < share, 1.0, rng.normal(scale=0.01, size=n).clip(-0.1, 0.1))
+        values = np.where(
+            rng.uniform(size=n) < share, 1.0, rng.normal(scale=0.01, size=n).clip(-0.1, 0.1)
+        )
         order = RandomSource.of(draw, "order of bets").order(n)
         for alpha in ALPHAS:
             lower, upper = ROWS.limits(values, alpha, ends=(-1.0, 1.0), order=order)
@@ -90,7 +94,11 @@ def test_groups_of_unequal_size_whose_size_follows_their_labels():
 def uniform_world(n: int):
     rng = np.random.default_rng(n)
     scores = rng.uniform(size=n)
-    return (rng.uniform(size=n) < scores).astype(int), scores, np.clip(scores + rng.normal(scale=0.15, size=n), 0, 1)
+    return (
+        (rng.uniform(size=n) < scores).astype(int),
+        scores,
+        np.clip(scores + rng.normal(scale=0.15, size=n), 0, 1),
+    )
 
 
 @pytest.mark.parametrize(("n", "wider"), [(500, 1.15), (5_000, 1.06)])
@@ -108,7 +116,9 @@ def test_limits_of_differences_are_near_the_asymptotic_ones(n, of_brier, of_log_
     given = [np.where(y == 1, p, 1 - p) for p in (scores, other)]
     brier = (1 - given[0]) ** 2 - (1 - given[1]) ** 2
     loss = -np.log(np.clip(given[0], 0.001, 0.999)) + np.log(np.clip(given[1], 0.001, 0.999))
-    for one, values, wider in zip(found.differences, (brier, loss), (of_brier, of_log_loss), strict=False):
+    for one, values, wider in zip(
+        found.differences, (brier, loss), (of_brier, of_log_loss), strict=False
+    ):
         normal = 2 * norm.isf(0.0125) * values.std() / np.sqrt(n)
         assert one.upper - one.lower < wider * normal
 
@@ -123,7 +133,10 @@ def test_limits_of_the_log_loss_respect_the_clip():
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_upper_limits_of_calibration_errors_miss_sometimes_and_not_too_often(alpha):
-    """All scores are too high by a tenth, so that the error is one sum of labels; where it is 0, noise adds to it."""
+    """All scores are too high by a tenth, so that the error is one sum of labels.
+
+    Where it is 0, noise adds to it.
+    """
     rng = np.random.default_rng(5)
     draws = 120
     missed = dict.fromkeys(["l1", "l2", "smooth", "l1 of calibrated scores"], 0)
@@ -132,7 +145,9 @@ def test_upper_limits_of_calibration_errors_miss_sometimes_and_not_too_often(alp
         y = rng.uniform(size=150) < scores - 0.1
         options = {"confidence_level": 1 - alpha, "classes": (0, 1)}
         for norm_name in ("l1", "l2"):
-            missed[norm_name] += ece(y, scores, norm=norm_name, strategy="values", **options).upper < 0.1
+            missed[norm_name] += (
+                ece(y, scores, norm=norm_name, strategy="values", **options).upper < 0.1
+            )
         missed["smooth"] += smooth_ece(y, scores, n_cells=64, **options).upper < 0.1
         y = rng.uniform(size=150) < scores
         found = ece(y, scores, strategy="values", **options)

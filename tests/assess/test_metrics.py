@@ -1,4 +1,6 @@
-"""Metrics: the paper's definitions, agreement with peers, and intervals that hold as often as they say."""
+"""Metrics: the paper's definitions, agreement with peers, and intervals that hold as often as they
+say.
+"""
 
 import math
 import sys
@@ -49,8 +51,9 @@ def peer_data() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return data
 
 
-# uncertainty-calibration 0.1.4: plugin_ce and unbiased_square_ce over get_equal_prob_bins(10), and plugin_ce over
-# get_equal_bins(10). netcal 1.4.0: ECE(10) and MCE(10), with equal_intervals True and False for ECE.
+# uncertainty-calibration 0.1.4: plugin_ce and unbiased_square_ce over get_equal_prob_bins(10), and
+# plugin_ce over get_equal_bins(10). netcal 1.4.0: ECE(10) and MCE(10), with equal_intervals True
+# and False for ECE.
 FROZEN = {
     "continuous": {
         "l1": 0.19000360428977872,
@@ -78,7 +81,9 @@ def test_ece_agrees_with_uncertainty_calibration_and_netcal(name: str) -> None:
     scores, y = peer_data()[name]
     expected = FROZEN[name]
     for norm in ("l1", "l2", "max"):
-        assert ece(y, scores, norm=norm, strategy="uniform").value == pytest.approx(expected[norm], abs=1e-12)
+        assert ece(y, scores, norm=norm, strategy="uniform").value == pytest.approx(
+            expected[norm], abs=1e-12
+        )
     for norm in ("l1", "l2"):
         value = ece(y, scores, norm=norm, strategy="quantile").value
         assert value == pytest.approx(expected[f"quantile_{norm}"], abs=1e-12)
@@ -87,29 +92,35 @@ def test_ece_agrees_with_uncertainty_calibration_and_netcal(name: str) -> None:
 
 
 def test_peers_put_scores_on_an_edge_into_other_bins_than_the_paper() -> None:
-    # The paper's bins are [a, b). uncertainty-calibration closes them on the right; netcal compares with the doubles
-    # of linspace, where 3 * 0.1 lies above 0.3, so that 0.3, 0.6 and 0.7 fall one bin too low and others do not.
+    # The paper's bins are [a, b). uncertainty-calibration closes them on the right; netcal compares
+    # with the doubles of linspace, where 3 * 0.1 lies above 0.3, so that 0.3, 0.6 and 0.7 fall one
+    # bin too low and others do not.
     scores, y = peer_data()["tenths"]
     assert np.linspace(0, 1, 11)[3] > 0.3
     exact = sum(
-        np.mean(scores == value) * abs(y[scores == value].mean() - value) for value in np.unique(scores[scores < 0.9])
+        np.mean(scores == value) * abs(y[scores == value].mean() - value)
+        for value in np.unique(scores[scores < 0.9])
     )
     last = scores >= 0.9  # the paper's last bin is closed: 0.9 and 1.0 share it
     exact += np.mean(last) * abs(y[last].mean() - scores[last].mean())
     assert ece(y, scores, strategy="uniform").value == pytest.approx(exact, abs=1e-12)
     assert ece(y, scores, strategy="uniform").value != pytest.approx(0.0276, abs=1e-3)  # netcal's
-    assert ece(y, scores, norm="l2", strategy="uniform").value != pytest.approx(0.05684274624389, abs=1e-3)  # the other
+    assert ece(y, scores, norm="l2", strategy="uniform").value != pytest.approx(
+        0.05684274624389, abs=1e-3
+    )  # the other
 
 
 @pytest.mark.parametrize("name", FROZEN)
 def test_smooth_ece_agrees_with_relplot(name: str) -> None:
-    # relplot 1.0.3 finds the fixed point to 1e-3 and cuts its kernel off at 1/2; ours is exact on a finer grid
+    # relplot 1.0.3 finds the fixed point to 1e-3 and cuts its kernel off at 1/2; ours is exact on a
+    # finer grid
     scores, y = peer_data()[name]
     assert smooth_ece(y, scores).value == pytest.approx(FROZEN[name]["smooth"], abs=1e-3)
 
 
 def test_smooth_ece_is_the_mean_gap_where_all_gaps_have_one_sign() -> None:
-    # a kernel that reflects at the ends keeps mass, so nothing may be lost; relplot loses 2.6e-4 here
+    # a kernel that reflects at the ends keeps mass, so nothing may be lost; relplot loses 2.6e-4
+    # here
     scores, y = peer_data()["continuous"]
     assert smooth_ece(y, scores).value == pytest.approx(abs(y.mean() - scores.mean()), abs=1e-9)
 
@@ -127,9 +138,9 @@ def test_smooth_ece_solves_its_own_equation_with_a_kernel_written_out() -> None:
 
 def test_scores_on_edges_follow_the_papers_half_open_bins() -> None:
     # [0, 0.5) and [0.5, 1]: 0.5 belongs above, 1.0 to the last
-    assert ece([0, 1, 1, 0], [0.2, 0.5, 1.0, 0.4], n_bins=2, strategy="uniform").value == pytest.approx(
-        0.5 * 0.3 + 0.5 * 0.25
-    )
+    assert ece(
+        [0, 1, 1, 0], [0.2, 0.5, 1.0, 0.4], n_bins=2, strategy="uniform"
+    ).value == pytest.approx(0.5 * 0.3 + 0.5 * 0.25)
 
 
 def test_few_score_values_are_taken_exactly_and_many_are_not() -> None:
@@ -165,7 +176,9 @@ def test_brier_score_is_the_sum_of_its_parts() -> None:
     for strategy in ("uniform", "quantile", "values"):
         score = brier_score(y, scores, strategy=strategy)
         assert score.value == pytest.approx(np.mean((y - scores) ** 2))
-        assert score.value == pytest.approx(score.calibration + score.refinement + score.within_bins)
+        assert score.value == pytest.approx(
+            score.calibration + score.refinement + score.within_bins
+        )
         assert score.refinement == pytest.approx(score.uncertainty - score.resolution)
 
 
@@ -190,12 +203,15 @@ def test_impossible_label_makes_log_loss_infinite_and_clipping_makes_it_finite()
 @pytest.mark.broad
 def test_debiasing_removes_the_upward_bias_of_many_bins() -> None:
     rng = np.random.default_rng(3)
-    plain, debiased = [], []
+    plain = []
+    debiased = []
     for _ in range(200):
         scores = rng.uniform(size=500)
         y = rng.uniform(size=500) < scores
         plain.append(ece(y, scores, norm="l2", n_bins=50, strategy="uniform").value ** 2)
-        debiased.append(debiased_square(binned(read_forecasts(y, scores, 1, (0, 1)), 50, "uniform")))
+        debiased.append(
+            debiased_square(binned(read_forecasts(y, scores, 1, (0, 1)), 50, "uniform"))
+        )
     error = np.std(debiased) / math.sqrt(200)
     assert np.mean(plain) > 20 * error
     assert abs(np.mean(debiased)) < 4 * error
@@ -225,7 +241,8 @@ def test_sweep_stops_where_a_rate_first_falls(seed: int) -> None:
 def test_flipping_labels_and_scores_leaves_every_error_unchanged() -> None:
     scores, y = peer_data()["continuous"]
     for metric in (ece, debiased_ece, brier_score, log_loss, smooth_ece):
-        here, there = metric(y, scores), metric(1 - y, 1 - scores)
+        here = metric(y, scores)
+        there = metric(1 - y, 1 - scores)
         assert here.value == pytest.approx(there.value, abs=1e-9)
         drawn = metric in (brier_score, log_loss)  # bets on other scores are made in another order
         tolerance = 0.1 * (here.upper - here.lower) if drawn else 1e-9
@@ -236,11 +253,14 @@ def test_flipping_labels_and_scores_leaves_every_error_unchanged() -> None:
 def test_higher_confidence_contains_lower() -> None:
     scores, y = peer_data()["continuous"]
     for metric in (ece, debiased_ece, brier_score, log_loss, smooth_ece):
-        wide, narrow = metric(y, scores, confidence_level=0.99), metric(y, scores, confidence_level=0.8)
+        wide = metric(y, scores, confidence_level=0.99)
+        narrow = metric(y, scores, confidence_level=0.8)
         assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
 
 
-@pytest.mark.parametrize("metric", [ece, debiased_ece, smooth_ece, brier_score, log_loss, sweep_bins])
+@pytest.mark.parametrize(
+    "metric", [ece, debiased_ece, smooth_ece, brier_score, log_loss, sweep_bins]
+)
 def test_scored_data_give_the_numbers_of_arrays(metric) -> None:
     scores, y = peer_data()["continuous"]
     data = scored({"p": scores, "y": y}, score="p", label="y")
@@ -261,7 +281,10 @@ def test_estimate_as_text_rounds_its_limits_outwards() -> None:
 def test_reliability_table_refuses_regions_that_are_not_bins_of_one_score() -> None:
     scores, y = peer_data()["continuous"]
     halves = Partition.from_function(lambda s: np.asarray(s) > 0.5, [False, True])
-    with pytest.raises(TypeError, match="partition must be bins of one score, without segments; got FunctionPartition"):
+    with pytest.raises(
+        TypeError,
+        match="partition must be bins of one score, without segments; got FunctionPartition",
+    ):
         reliability_table(y, scores, partition=halves)
 
 
@@ -287,18 +310,28 @@ def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
 @pytest.mark.broad
 @pytest.mark.parametrize("tail", [0.4, 0.1, 0.02, 1e-3])
 def test_limits_hold_for_any_unlike_labels(tail: float) -> None:
-    # exact miss probabilities by convolution; plain Clopper-Pearson exceeds the tail when all labels but one are sure
+    # exact miss probabilities by convolution; plain Clopper-Pearson exceeds the tail when all
+    # labels but one are sure
     rng = np.random.default_rng(5)
-    limits_of = {n: [non_identical(n, np.arange(n + 1), tail, plain) for plain in (False, True)] for n in range(1, 12)}
+    limits_of = {
+        n: [non_identical(n, np.arange(n + 1), tail, plain) for plain in (False, True)]
+        for n in range(1, 12)
+    }
     worst = plain_worst = 0.0
     for trial in range(400):
         n = int(rng.integers(1, 12))
-        rates = [rng.uniform(size=n), rng.beta(0.1, 0.1, size=n), np.append(np.ones(n - 1), 1 - 1.1 * tail)][trial % 3]
+        rates = [
+            rng.uniform(size=n),
+            rng.beta(0.1, 0.1, size=n),
+            np.append(np.ones(n - 1), 1 - 1.1 * tail),
+        ][trial % 3]
         pmf = np.array([1.0])
         for rate in rates:
             pmf = np.convolve(pmf, [1 - rate, rate])
         limits, plain = limits_of[n]
-        worst = max(worst, pmf[rates.mean() > limits.upper].sum(), pmf[rates.mean() < limits.lower].sum())
+        worst = max(
+            worst, pmf[rates.mean() > limits.upper].sum(), pmf[rates.mean() < limits.lower].sum()
+        )
         plain_worst = max(plain_worst, pmf[rates.mean() > plain.upper].sum())
     assert worst <= tail * (1 + 1e-9)
     assert worst > 0.3 * tail
@@ -315,7 +348,9 @@ def remembered(function):
         keys = list(zip(*(column.tolist() for column in columns), strict=True))
         if new := sorted(set(keys) - memory.keys()):
             found = function(*(np.array(column) for column in zip(*new, strict=True)))
-            memory.update(zip(new, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True))
+            memory.update(
+                zip(new, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True)
+            )
         lower, upper = np.array([memory[key] for key in keys]).T
         return Interval(lower, upper)
 
@@ -323,10 +358,13 @@ def remembered(function):
 
 
 def binned_truth(scores: np.ndarray, rates: np.ndarray, cells: np.ndarray, norm: str) -> float:
-    """The calibration error of the scores seen, in these bins, with the true rates in place of labels."""
+    """The calibration error of the scores seen, in these bins, with the true rates in place of
+    labels.
+    """
     gaps = np.bincount(cells, rates - scores)
     counts = np.maximum(np.bincount(cells), 1)
-    mass, gap = counts / scores.size, np.abs(gaps / counts)
+    mass = counts / scores.size
+    gap = np.abs(gaps / counts)
     if norm == "max":
         return gap.max()
     return (mass @ gap) if norm == "l1" else math.sqrt(mass @ gap**2)
@@ -334,8 +372,12 @@ def binned_truth(scores: np.ndarray, rates: np.ndarray, cells: np.ndarray, norm:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
-def test_valid_intervals_hold_as_often_as_they_say(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["calibrant.assess.metrics.ece"], "non_identical", remembered(non_identical))
+def test_valid_intervals_hold_as_often_as_they_say(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sys.modules["calibrant.assess.metrics.ece"], "non_identical", remembered(non_identical)
+    )
     rng = np.random.default_rng(7 + WORLDS.index(world))
     grid = (np.arange(100_000) + 0.5) / 100_000
     support = np.concatenate([grid, world.atoms])
@@ -353,14 +395,21 @@ def test_valid_intervals_hold_as_often_as_they_say(world: World, monkeypatch: py
             scores, y = world.draw(rng, ROWS)
             rates = world.rate(scores)
             cells = np.searchsorted(np.arange(1, 10) / 10, scores, side="right")
-            bins = binned(read_forecasts(y, scores, 1, (0, 1)), 10, "uniform")  # once for the three norms
+            bins = binned(
+                read_forecasts(y, scores, 1, (0, 1)), 10, "uniform"
+            )  # once for the three norms
             for norm in ("l1", "l2", "max"):
                 found = _estimate(bins, norm, 1 - ALPHA, "", swept=False)
                 truth = binned_truth(scores, rates, cells, norm)
                 missed[norm] = not found.lower - slack <= truth <= found.upper + slack
             found = smooth_ece(y, scores, n_cells=64, **options)
-            residual = np.bincount(np.minimum((scores * 64).astype(int), 63), rates - scores, minlength=64) / ROWS
-            missed["smooth"] = not found.lower - slack <= _fixed_point(fft.dct(residual)) <= found.upper + slack
+            residual = (
+                np.bincount(np.minimum((scores * 64).astype(int), 63), rates - scores, minlength=64)
+                / ROWS
+            )
+            missed["smooth"] = (
+                not found.lower - slack <= _fixed_point(fft.dct(residual)) <= found.upper + slack
+            )
             found = brier_score(y, scores, strategy="uniform", **options)
             missed["brier"] = not found.lower <= expected_brier <= found.upper
             found = log_loss(y, scores, clip=0.01, **options)
@@ -392,7 +441,10 @@ def test_brier_interval_does_not_suffer_from_sorted_rows() -> None:
 
 
 def test_auc_of_published_ct_ratings() -> None:
-    """Hanley and McNeil (1982), table 1: 58 normal and 51 abnormal images. Stata's manual gives DeLong's limits."""
+    """Hanley and McNeil (1982), table 1: 58 normal and 51 abnormal images.
+
+    Stata's manual gives DeLong's limits.
+    """
     y = np.repeat([0, 1], [58, 51])
     ratings = np.repeat([1, 2, 3, 4, 5, 1, 2, 3, 4, 5], [33, 6, 6, 11, 2, 3, 2, 2, 11, 33])
     found = auc(y, ratings)

@@ -1,4 +1,6 @@
-"""The band of a rate that does not fall: it holds at all scores at once, and says so when the rate falls."""
+"""The band of a rate that does not fall: it holds at all scores at once, and says so when the rate
+falls.
+"""
 
 import json
 import warnings
@@ -40,7 +42,11 @@ def is_missed(band: MonotoneBand, rate, scores: np.ndarray) -> bool:
     """Whether the band misses anywhere. To refute a rate that does not fall is a miss too."""
     places = np.unique(np.concatenate([GRID, scores]))
     lower, upper = band.steps_.at(places)
-    return bool(band.is_refuted_ or (lower > rate(places) + 1e-12).any() or (upper < rate(places) - 1e-12).any())
+    return bool(
+        band.is_refuted_
+        or (lower > rate(places) + 1e-12).any()
+        or (upper < rate(places) - 1e-12).any()
+    )
 
 
 @pytest.mark.slow
@@ -59,15 +65,21 @@ def test_band_holds_at_all_scores_at_once(rate: str, kind: str) -> None:
 @pytest.mark.slow
 def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not() -> None:
     rng = np.random.default_rng(5)
-    rate, bound = RATES["square"], 1.0
-    missed, alone = 0, 0
+    rate = RATES["square"]
+    bound = 1.0
+    missed = 0
+    alone = 0
     for _ in range(40):
         scores = rng.uniform(size=3000)
         labels = rng.uniform(size=3000) < rate(scores)
         chance = np.where(labels, 0.6, 0.2)  # of being sampled: the weight depends on the label
         sampled = rng.uniform(size=3000) < chance
-        p, y, weight = scores[sampled], labels[sampled].astype(int), 0.2 / chance[sampled]
-        band = MonotoneBand(confidence_level=0.8).fit(p, y, importance_weight=weight, weight_bound=bound)
+        p = scores[sampled]
+        y = labels[sampled].astype(int)
+        weight = 0.2 / chance[sampled]
+        band = MonotoneBand(confidence_level=0.8).fit(
+            p, y, importance_weight=weight, weight_bound=bound
+        )
         missed += is_missed(band, rate, p)
         alone += is_missed(quietly(p, y, confidence_level=0.8), rate, p)
     assert stats.binomtest(missed, 40, 0.2, alternative="greater").pvalue > 1e-3
@@ -85,12 +97,18 @@ def test_a_band_without_rows_says_nothing() -> None:
 
 
 def test_a_weight_above_its_bound_is_refused_in_every_row_of_a_group() -> None:
-    scores, labels, groups = [0.2, 0.3, 0.8, 0.9], [0, 0, 1, 1], ["a", "a", "b", "b"]
+    scores = [0.2, 0.3, 0.8, 0.9]
+    labels = [0, 0, 1, 1]
+    groups = ["a", "a", "b", "b"]
     for row in range(4):  # one row of each group is drawn
         weight = [1.0, 1.0, 1.0, 1.0]
         weight[row] = 2.5
-        with pytest.raises(InvalidValueError, match=f"at most weight_bound=2; got 2.5 at row index {row}"):
-            MonotoneBand().fit(scores, labels, groups=groups, importance_weight=weight, weight_bound=2.0)
+        with pytest.raises(
+            InvalidValueError, match=f"at most weight_bound=2; got 2.5 at row index {row}"
+        ):
+            MonotoneBand().fit(
+                scores, labels, groups=groups, importance_weight=weight, weight_bound=2.0
+            )
 
 
 @pytest.mark.slow
@@ -101,7 +119,9 @@ def test_band_holds_for_a_handful_of_rows(n: int) -> None:
     for _ in range(200):
         scores = rng.uniform(size=n)
         missed += is_missed(
-            quietly(scores, rng.uniform(size=n) < RATES["jumps"](scores), confidence_level=0.5), RATES["jumps"], scores
+            quietly(scores, rng.uniform(size=n) < RATES["jumps"](scores), confidence_level=0.5),
+            RATES["jumps"],
+            scores,
         )
     assert stats.binomtest(missed, 200, 0.5, alternative="greater").pvalue > 1e-3
 
@@ -110,12 +130,17 @@ def test_a_file_sorted_by_label_changes_nothing_since_ties_stay_together() -> No
     rng = np.random.default_rng(1)
     scores = np.round(rng.uniform(size=3_000), 1)
     y = (rng.uniform(size=3_000) < scores**2).astype(int)
-    bands = [quietly(scores[order], y[order]) for order in (np.arange(3_000), np.argsort(y), np.argsort(-y))]
+    bands = [
+        quietly(scores[order], y[order])
+        for order in (np.arange(3_000), np.argsort(y), np.argsort(-y))
+    ]
     assert bands[0].to_dict() == bands[1].to_dict() == bands[2].to_dict()
     constant = quietly(np.full(500, 0.3), np.sort(rng.uniform(size=500) < 0.3))
     lower, upper = constant.predict_interval([0.3])[0]
     assert lower < 0.3 < upper
-    np.testing.assert_array_equal(constant.predict_interval([0.2999, 0.3001]), [[0, upper], [lower, 1]])
+    np.testing.assert_array_equal(
+        constant.predict_interval([0.2999, 0.3001]), [[0, upper], [lower, 1]]
+    )
 
 
 def test_limits_are_the_best_over_all_runs() -> None:
@@ -163,14 +188,19 @@ def test_a_rate_that_falls_is_refuted_and_the_place_is_named() -> None:
 def test_a_refutation_is_the_pair_of_runs_that_cross_by_most() -> None:
     rng = np.random.default_rng(5)
     low = rng.uniform(size=50)
-    high, lower = low + rng.uniform(0, 0.3, size=50), rng.uniform(0, 0.6, size=50)
+    high = low + rng.uniform(0, 0.3, size=50)
+    lower = rng.uniform(0, 0.6, size=50)
     upper = lower + rng.uniform(0, 0.4, size=50)
     low[7] = high[3]  # one that begins where another ends
     gaps = np.where(high[:, None] <= low, lower[:, None] - upper, -1.0)
     one, other = np.unravel_index(gaps.argmax(), gaps.shape)
     found = refutation(low, high, lower, upper)
     assert (found.low, found.high, found.at_least) == (low[one], high[one], lower[one])
-    assert (found.other_low, found.other_high, found.at_most) == (low[other], high[other], upper[other])
+    assert (found.other_low, found.other_high, found.at_most) == (
+        low[other],
+        high[other],
+        upper[other],
+    )
     assert refutation(low, high, lower, np.ones(50)) is None
     touching = [np.array(pair) for pair in ([0.1, 0.3], [0.3, 0.5], [0.4, 0.0], [1.0, 0.2])]
     assert refutation(*touching).at_least == 0.4
@@ -180,11 +210,14 @@ def test_flipping_labels_and_scores_mirrors_the_band() -> None:
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=1_024)
     y = (rng.uniform(size=1_024) < scores).astype(int)
-    band, mirrored = quietly(scores, y, n_cells=64), quietly(-scores, 1 - y, n_cells=64)
+    band = quietly(scores, y, n_cells=64)
+    mirrored = quietly(-scores, 1 - y, n_cells=64)
     np.testing.assert_allclose(
         1 - mirrored.predict_interval(-GRID)[:, ::-1], band.predict_interval(GRID), atol=0.03
     )  # runs start at other cells
-    looser, tighter = (quietly(scores, y, confidence_level=level).predict_interval(GRID) for level in (0.99, 0.6))
+    looser, tighter = (
+        quietly(scores, y, confidence_level=level).predict_interval(GRID) for level in (0.99, 0.6)
+    )
     assert (looser[:, 0] <= tighter[:, 0]).all()
     assert (looser[:, 1] >= tighter[:, 1]).all()
 
@@ -231,7 +264,9 @@ def test_bad_parameters_are_refused(options: dict, message: str) -> None:
         MonotoneBand(**options).fit([0.1, 0.2], [0, 1])
 
 
-@pytest.mark.parametrize("ask", [lambda band: band.guarantee_, lambda band: band.to_dict(), lambda band: band.knots_])
+@pytest.mark.parametrize(
+    "ask", [lambda band: band.guarantee_, lambda band: band.to_dict(), lambda band: band.knots_]
+)
 def test_a_band_that_is_not_fitted_says_so(ask) -> None:
     with pytest.raises(NotFittedError):
         ask(MonotoneBand())
@@ -239,5 +274,7 @@ def test_a_band_that_is_not_fitted_says_so(ask) -> None:
 
 def test_cells_are_ten_times_the_cube_root_of_the_rows():
     scores = np.arange(1000) / 1000
-    automatic, given = (MonotoneBand(n_cells=cells).fit(scores, np.arange(1000) % 2) for cells in ("auto", 100))
+    automatic, given = (
+        MonotoneBand(n_cells=cells).fit(scores, np.arange(1000) % 2) for cells in ("auto", 100)
+    )
     assert automatic.n_runs_ == given.n_runs_ == 638

@@ -21,22 +21,32 @@ PLANNED = [name for name, method in METHODS.items() if method.largest_radius is 
 
 def farthest(lower: np.ndarray, upper: np.ndarray, k: np.ndarray, rows: int) -> np.ndarray:
     """Largest distance from a limit to either value that is planned for, the mean and Jeffreys'."""
-    mean, jeffreys = k / rows, (k + 0.5) / (rows + 1)
+    mean = k / rows
+    jeffreys = (k + 0.5) / (rows + 1)
     return np.maximum(upper - np.minimum(mean, jeffreys), np.maximum(mean, jeffreys) - lower)
 
 
 def radii(rows: int, n_bins: int, interval: str, alpha: float = 0.095) -> np.ndarray:
-    """Every count of positives: all at once, with an alpha that leaves each interval its level among `n_bins`."""
-    method, k = get_method(interval), np.arange(rows + 1)
+    """Every count of positives: all at once, with an alpha that leaves each interval its level
+    among `n_bins`.
+    """
+    method = get_method(interval)
+    k = np.arange(rows + 1)
     if method.exact:  # Sidak's level
         limits = method(Tally.from_counts([rows] * k.size, k), 1 - (1 - alpha) ** (k.size / n_bins))
         return farthest(limits.lower, limits.upper, k, rows)
     size = 9 * n_bins  # Bonferroni's level
     limits = [
-        method(Tally.from_counts([rows] * size, np.resize(k[start : start + size], size)), alpha * size / n_bins)
+        method(
+            Tally.from_counts([rows] * size, np.resize(k[start : start + size], size)),
+            alpha * size / n_bins,
+        )
         for start in range(0, k.size, size)
     ]
-    lower, upper = (np.concatenate([getattr(limit, side) for limit in limits])[: k.size] for side in ("lower", "upper"))
+    lower, upper = (
+        np.concatenate([getattr(limit, side) for limit in limits])[: k.size]
+        for side in ("lower", "upper")
+    )
     return farthest(lower, upper, k, rows)
 
 
@@ -54,18 +64,27 @@ def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str)
 
 
 @pytest.mark.parametrize(
-    "interval", [pytest.param(name, marks=pytest.mark.broad if name != PLANNED[0] else ()) for name in PLANNED]
+    "interval",
+    [pytest.param(name, marks=pytest.mark.broad if name != PLANNED[0] else ()) for name in PLANNED],
 )
 @pytest.mark.parametrize(
     ("split", "n"),
-    [(None, 13), ("auto", 30), *(pytest.param(None, n, marks=pytest.mark.broad) for n in (6, 27, 28, 31))],
+    [
+        (None, 13),
+        ("auto", 30),
+        *(pytest.param(None, n, marks=pytest.mark.broad) for n in (6, 27, 28, 31)),
+    ],
 )
-def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int, split: str, interval: str) -> None:
+def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(
+    n: int, split: str, interval: str
+) -> None:
     scores = np.random.default_rng(n).uniform(size=n)
     made = BinningCalibrator(n_bins=2, interval=interval, pilot=split)
     fit = partial(made.fit, classes=(0, 1))
     sizes = set(fit(scores, np.zeros(n)).tally_.counts.tolist())
-    worst = max(worst_radius(size, 2, interval, 0.095 if split is None else 0.095 * 0.99) for size in sizes)
+    worst = max(
+        worst_radius(size, 2, interval, 0.095 if split is None else 0.095 * 0.99) for size in sizes
+    )
     planned = plan(n=n, n_bins=2, interval=interval, pilot=split)
     assert planned.probability == 1.0
     assert worst <= planned.epsilon == pytest.approx(worst, rel=1e-9)
@@ -81,16 +100,24 @@ def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
     assert planned.probability == 0.9
     worst = [worst_radius(rows, 1, interval) for rows in range(planned.rows_per_bin, 161)]
     assert max(worst) <= planned.epsilon < 1.3 * worst[0]
-    assert plan(n=10, n_bins=2, interval=interval, pilot=5).epsilon == 1.0  # a bin may hold a single row
+    assert (
+        plan(n=10, n_bins=2, interval=interval, pilot=5).epsilon == 1.0
+    )  # a bin may hold a single row
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("interval", PLANNED)
 @pytest.mark.parametrize("rows", [3_001, 12_000])
-def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, interval: str, monkeypatch) -> None:
+def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(
+    rows: int, interval: str, monkeypatch
+) -> None:
     planned = plan(n=rows, n_bins=1, interval=interval)
     monkeypatch.setattr("calibrant.assess.plan._MOST_TRIED", 0)
-    assert planned.epsilon <= plan(n=rows, n_bins=1, interval=interval).epsilon < 1.02 * planned.epsilon
+    assert (
+        planned.epsilon
+        <= plan(n=rows, n_bins=1, interval=interval).epsilon
+        < 1.02 * planned.epsilon
+    )
 
 
 @pytest.mark.broad
@@ -100,11 +127,16 @@ def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, in
 def test_a_base_rate_is_planned_with_the_stated_probability(
     base_rate: float, interval: str, probability: float
 ) -> None:
-    # exactly: the number of positives is binomial, and in the worst case all of them are in one bin of 99
-    n, rarer = 199, min(base_rate, 1 - base_rate)
-    planned = plan(n=n, n_bins=2, base_rate=base_rate, interval=interval, probability=probability, pilot=None)
+    # exactly: the number of positives is binomial, and in the worst case all of them are in one bin
+    # of 99
+    n = 199
+    rarer = min(base_rate, 1 - base_rate)
+    planned = plan(
+        n=n, n_bins=2, base_rate=base_rate, interval=interval, probability=probability, pilot=None
+    )
     assert planned.rows_per_bin == 99
-    k, radius = np.arange(100), radii(99, 2, interval)
+    k = np.arange(100)
+    radius = radii(99, 2, interval)
     reached = np.maximum.accumulate(radius) <= planned.epsilon
     assert stats.binom.pmf(k[reached], n, rarer).sum() >= probability or reached.all()
     assert planned.epsilon == pytest.approx(
@@ -138,7 +170,8 @@ def test_rare_events_need_fewer_labels() -> None:
     rare = plan(epsilon=0.01, n_bins=10, base_rate=0.001)
     assert rare.n < worst.n / 5
     assert plan(epsilon=0.01, n_bins=10, base_rate=0.999).n == rare.n
-    # ten bins of equal mass can hold all positives of a 20 % base rate in four of them: the worst case again, nearly
+    # ten bins of equal mass can hold all positives of a 20 % base rate in four of them: the worst
+    # case again, nearly
     assert plan(epsilon=0.01, n_bins=10, base_rate=0.2).n == pytest.approx(worst.n, rel=0.01)
 
 
@@ -162,21 +195,28 @@ def test_papers_bound_on_the_emptiest_bin_holds() -> None:
     def simulate() -> Iterator[dict[str, bool]]:
         while True:
             scores = rng.uniform(size=40_000)
-            fitted = BinningCalibrator(n_bins=10, pilot=0.2, random_state=rng).fit(scores, scores < 0.5)
+            fitted = BinningCalibrator(n_bins=10, pilot=0.2, random_state=rng).fit(
+                scores, scores < 0.5
+            )
             yield {"fewest rows": fitted.tally_.counts.min() < planned.rows_per_bin}
 
     assert_kept(simulate(), 0.1, caught=0.18)
 
 
 def test_the_answer_is_a_sentence() -> None:
-    assert str(plan(n=10_000, n_bins=10)) == (
-        "10,000 labels give BinningCalibrator, in 10 bins of at least 956, epsilon 0.043 at 90% confidence, for any "
-        "rates, if no scores are tied."
+    assert (
+        str(plan(n=10_000, n_bins=10))
+        == "10,000 labels give BinningCalibrator, in 10 bins of at least 956, epsilon 0.043 at 90%"
+        " confidence, for any rates, if no scores are tied."
     )
 
 
 def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
-    for planned in (plan(n=10_000), plan(n=10_000, base_rate=0.1, pilot=0.5), plan(n=4000, group_size=8, icc=0.3)):
+    for planned in (
+        plan(n=10_000),
+        plan(n=10_000, base_rate=0.1, pilot=0.5),
+        plan(n=4000, group_size=8, icc=0.3),
+    ):
         assert planned.calibrator == "BinningCalibrator"
         assert f"give {planned.calibrator}" in str(planned)
 
@@ -189,12 +229,16 @@ def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_nearly()
         scores = rng.uniform(size=4_000)
         y = rng.uniform(size=4_000) < scores
         assert named(n_bins=10).fit(scores, y).guarantee_.epsilon <= planned.epsilon
-        assert AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon <= 1.2 * planned.epsilon
+        assert (
+            AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon <= 1.2 * planned.epsilon
+        )
 
 
 @pytest.mark.parametrize("split", ["auto", 0.5, 0.2, 2_000])
 @pytest.mark.parametrize("base_rate", [0.005, 0.05, 0.5, 0.8])
-def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(split: float, base_rate: float) -> None:
+def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(
+    split: float, base_rate: float
+) -> None:
     for epsilon in (0.1, 0.05):
         alone = plan(epsilon=epsilon, pilot=split)
         planned = plan(epsilon=epsilon, pilot=split, base_rate=base_rate)
@@ -208,13 +252,16 @@ def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(split
 
 def test_the_answer_says_how_likely_it_is() -> None:
     assert str(plan(n=10_000, n_bins=10, base_rate=0.06, probability=0.95)).endswith(
-        " at 90% confidence with probability at least 95%, if 6% of rows are positive and no scores are tied."
+        " at 90% confidence with probability at least 95%, if 6% of rows are positive and no scores"
+        " are tied."
     )
 
 
 @pytest.mark.parametrize("arguments", [{}, {"epsilon": 0.1, "n": 100}])
 def test_either_epsilon_or_n_is_given(arguments: dict) -> None:
-    with pytest.raises(TypeError, match=r"epsilon must be given if n is not, and only then; got (neither|both)"):
+    with pytest.raises(
+        TypeError, match=r"epsilon must be given if n is not, and only then; got (neither|both)"
+    ):
         plan(**arguments)
 
 
@@ -229,12 +276,18 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
     [
         ({"n": 5, "n_bins": 10}, "n must be at least n_bins=10; got 5"),
         ({"n": 10**13}, "n must be at most 1,000,000,000,000; got 10000000000000"),
-        ({"epsilon": 1e-8}, "epsilon must be so large that 1,000,000,000,000 labels are enough; got 1e-08"),
+        (
+            {"epsilon": 1e-8},
+            "epsilon must be so large that 1,000,000,000,000 labels are enough; got 1e-08",
+        ),
         ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
         ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),
         (
             {"n": 100, "pilot": 0},
-            "pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or .auto.; got 0",
+            (
+                "pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or"
+                " .auto.; got 0"
+            ),
         ),
     ],
 )
@@ -246,10 +299,13 @@ def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
 def test_rows_of_the_smallest_bin_of_a_split_follow_the_bound() -> None:
     for n, split, n_bins in ((2_000_000, 200_000, 10), (3_000_000, 100_000, 40)):
         found = plan(n=n, pilot=split, n_bins=n_bins, probability=0.95)
-        counting, log_term = n - split, np.log(2 * n_bins / 0.05)
+        counting = n - split
+        log_term = np.log(2 * n_bins / 0.05)
         expected = np.floor(counting / (2 * n_bins) - np.sqrt(counting * log_term / 2))
         assert found.rows_per_bin == expected
-    found = plan(n=400_000, pilot=100_000, n_bins=1, probability=0.5)  # a term that is not much larger than 1
+    found = plan(
+        n=400_000, pilot=100_000, n_bins=1, probability=0.5
+    )  # a term that is not much larger than 1
     assert found.rows_per_bin == np.floor(150_000 - np.sqrt(150_000 * np.log(4)))
 
 
@@ -262,7 +318,8 @@ def test_a_plan_by_hoeffding_is_his_radius_and_the_distance_of_jeffreys_value_at
 
 @pytest.mark.broad
 def test_a_plan_for_groups_is_reached_as_often_as_it_says():
-    rng, missed = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    missed = 0
     planned = plan(n=4000, n_bins=4, group_size=8, icc=0.3)
     assert planned.design_effect == pytest.approx(3.1)
     for seed in range(20):
@@ -284,7 +341,8 @@ def test_groups_need_more_labels_and_a_target_is_met():
 
 
 @pytest.mark.parametrize(
-    "options", [{"group_size": 3}, {"icc": 0.1}, {"icc": 2.0, "group_size": 3}, {"icc": 0.1, "group_size": 0}]
+    "options",
+    [{"group_size": 3}, {"icc": 0.1}, {"icc": 2.0, "group_size": 3}, {"icc": 0.1, "group_size": 0}],
 )
 def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
     with pytest.raises((InvalidTypeError, InvalidValueError), match=r"icc|group_size"):
@@ -295,7 +353,8 @@ def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
 
 def test_the_bound_of_empirical_bernstein_is_where_the_radius_meets_what_is_left():
     for rows, most in ((40, 40), (80, 30), (200, 100), (1000, 100)):
-        log_term, grid = np.log(3 * 4 / 0.1) / rows, np.linspace(0, min(most / rows, 0.5), 200_001)
+        log_term = np.log(3 * 4 / 0.1) / rows
+        grid = np.linspace(0, min(most / rows, 0.5), 200_001)
         radius = np.sqrt(2 * grid * (1 - grid) * log_term) + 3 * log_term
         largest = min(1.0, np.minimum(1 - grid, radius).max() + 0.5 / (rows + 1))
         assert min(1.0, largest_bernstein(rows, most, 0.1, 4)) == pytest.approx(largest, abs=1e-5)

@@ -1,4 +1,6 @@
-"""Saved thresholds are checked as strictly as model files: the counts decide, and nothing is ignored."""
+"""Saved thresholds are checked as strictly as model files: the counts decide, and nothing is
+ignored.
+"""
 
 import copy
 import json
@@ -26,7 +28,9 @@ FOUND = {
     "both": threshold(Y, SCORES, precision=0.8, npv=0.8, segments=SEGMENT),
     "groups": threshold(Y, SCORES, precision=0.7, groups=GROUP),
     "tied": threshold(Y, np.round(SCORES, 1), precision=0.8),
-    "weights": threshold(Y, SCORES, precision=0.7, importance_weight=0.5 + SCORES, weight_bound=1.5),
+    "weights": threshold(
+        Y, SCORES, precision=0.7, importance_weight=0.5 + SCORES, weight_bound=1.5
+    ),
     "nothing": threshold(Y, SCORES, precision=0.999),
     "one row": threshold([0, 1], [0.2, 0.8], recall=0.9),
 }
@@ -40,7 +44,10 @@ def test_what_was_found_is_read_back(name: str) -> None:
     assert Threshold.from_dict(found.to_dict()) == found
     assert found.read == ()
     assert again.read == ("counts", "thresholds")
-    assert again.sentence == f"{found.sentence} Read from a file, not recomputed from the rows: counts, thresholds."
+    assert (
+        again.sentence
+        == f"{found.sentence} Read from a file, not recomputed from the rows: counts, thresholds."
+    )
 
 
 EDITS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
@@ -85,7 +92,11 @@ EDITS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "a segment that is a list": ("both", ("cuts", 0, "segment"), ["a"]),
     "a segment twice": ("both", ("cuts", 0, "segment"), "b"),
     "another level in one segment": ("both", ("cuts", 0, "level"), 0.85),
-    "limits better than any look": ("look", ("cuts", 0, "recall", "lower"), FOUND["look"].recall.value - 1e-4),
+    "limits better than any look": (
+        "look",
+        ("cuts", 0, "recall", "lower"),
+        FOUND["look"].recall.value - 1e-4,
+    ),
     "too many missed": ("recall", ("cuts", 0, "level"), 0.93),
     "an unknown entry": ("ranks", ("certified",), True),
     "an unknown entry of a cut": ("ranks", ("cuts", 0, "certified"), True),
@@ -112,7 +123,9 @@ def test_an_edit_by_hand_is_refused(name: str) -> None:
 
 
 def test_a_look_that_tried_more_thresholds_has_wider_limits() -> None:
-    """How many were tried is not saved: wider limits than those of one threshold are read as they are."""
+    """How many were tried is not saved: wider limits than those of one threshold are read as they
+    are.
+    """
     state = edited("look", ("cuts", 0, "recall", "lower"), 0.1)["calibrator"]
     assert Threshold.from_dict(state).recall is not None
 
@@ -129,7 +142,9 @@ def test_apply_selects_as_predict_does() -> None:
     table = pa.table({"p": pa.array(scores, pa.float64()), "s": names})
     found = FOUND["both"]
     added = found.apply(scored(table, score="p", segment="s", progress=False)).read_all()
-    usable = [place for place, score in enumerate(scores) if score is not None and np.isfinite(score)]
+    usable = [
+        place for place, score in enumerate(scores) if score is not None and np.isfinite(score)
+    ]
     values = [scores[place] for place in usable]
     segments = [names[place] for place in usable]
     for column, expected in (

@@ -12,7 +12,11 @@ from calibrant.assess.subgroups.audit_subgroups import Question, audit_subgroups
 from calibrant.assess.subgroups.evidence import Expected, positives_of
 from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
 from calibrant.assess.subgroups.how_much import proved_sizes, unlike_rates
-from calibrant.assess.subgroups.monte_carlo import _drawn_positives, _sums_of_labels, largest_surprise_p_value
+from calibrant.assess.subgroups.monte_carlo import (
+    _drawn_positives,
+    _sums_of_labels,
+    largest_surprise_p_value,
+)
 from calibrant.assess.subgroups.upper_bound import all_limits, subgroup_tails
 from calibrant.assess.subgroups.which import level_of_each, proved_off
 from calibrant.cells.attribute_levels import AttributeLevels
@@ -52,12 +56,16 @@ def test_of_calibrated_scores_nothing_is_shown_more_often_than_alpha(kind: str):
 
 @pytest.mark.broad
 def test_the_monte_carlo_test_uses_its_whole_level():
-    """It is exact: with continuous scores, p <= 0.2 in a fifth of all draws, neither fewer nor more."""
+    """It is exact: with continuous scores, p <= 0.2 in a fifth of all draws, neither fewer nor
+    more.
+    """
     below = 0
     for seed in range(300):
         rows = calibrated(np.random.default_rng(seed), 300, "skewed")
         family = family_of(rows, min_share=0.1)
-        below += largest_surprise_p_value(family, rows.scores, rows.y, 19, RandomSource(seed)) <= 0.2
+        below += (
+            largest_surprise_p_value(family, rows.scores, rows.y, 19, RandomSource(seed)) <= 0.2
+        )
     assert 40 <= below <= 80
 
 
@@ -74,7 +82,10 @@ def test_what_is_proved_of_which_and_how_much_and_the_upper_bound_is_true():
             false = [
                 number
                 for number in np.flatnonzero(marked)
-                if not (error[family.members(number)] * np.sign(positives[number] - expected[number]) > 0).any()
+                if not (
+                    error[family.members(number)] * np.sign(positives[number] - expected[number])
+                    > 0
+                ).any()
             ]
             first = np.arange(800) % 2 == 0
             tests = unlike_rates(rows.scores, rows.y)
@@ -83,7 +94,11 @@ def test_what_is_proved_of_which_and_how_much_and_the_upper_bound_is_true():
             overstated = False
             for size in sizes:
                 halves = [error[family.members(size.subgroup) & half] for half in (first, ~first)]
-                truths = [half.mean() * (1 if size.too_low else -1) for half in halves if half.size == size.n_rows]
+                truths = [
+                    half.mean() * (1 if size.too_low else -1)
+                    for half in halves
+                    if half.size == size.n_rows
+                ]
                 overstated |= size.error > max(truths)
             mean = family.sums(rows.rates) / family.counts
             limits = all_limits(family, rows.scores, rows.y, 0.1)
@@ -95,7 +110,9 @@ def test_what_is_proved_of_which_and_how_much_and_the_upper_bound_is_true():
 
 @pytest.mark.slow
 def test_a_subgroup_whose_rates_are_lower_is_not_said_to_have_a_higher_one():
-    """The one-sided truth of `which`: rates at their scores or below, so that nothing may be said to be too low."""
+    """The one-sided truth of `which`: rates at their scores or below, so that nothing may be said
+    to be too low.
+    """
 
     def wrong():
         for seed in count():
@@ -135,13 +152,17 @@ def test_bounds_for_the_population_cover_its_errors(grouped: bool):
             found = audit_subgroups(read, read_attributes(attributes), question, **limit)
             truth = {
                 "all rows": 0.5 * (0.7 * (0.1 + 0.0) + 0.3 * (-0.05 + 0.02)),
-                **{f"a = {value == 1}": 0.7 * error[value, 0] + 0.3 * error[value, 1] for value in (0, 1)},
+                **{
+                    f"a = {value == 1}": 0.7 * error[value, 0] + 0.3 * error[value, 1]
+                    for value in (0, 1)
+                },
                 **{f"b = {value == 1}": error[:, value].mean() for value in (0, 1)},
                 **{f"a = {v == 1}, b = {w == 1}": error[v, w] for v in (0, 1) for w in (0, 1)},
             }
             table = found.table
             missed = any(
-                abs(truth[name]) > largest for name, largest in zip(table.subgroup, table.largest_error, strict=True)
+                abs(truth[name]) > largest
+                for name, largest in zip(table.subgroup, table.largest_error, strict=True)
             )
             overstated = any(
                 one.error > truth[one.subgroup] * (1 if one.direction == TOO_LOW else -1)
@@ -215,7 +236,8 @@ def test_drawn_labels_are_added_up_as_labels_are():
     family = family_of(rows, order=3)
     labels = rng.random((7, 9_000)) < rows.scores
     packed = sum(
-        _sums_of_labels(family, slice(start, start + 8191), labels[:, start : start + 8191]) for start in (0, 8191)
+        _sums_of_labels(family, slice(start, start + 8191), labels[:, start : start + 8191])
+        for start in (0, 8191)
     )
     assert np.array_equal(packed, np.stack([family.sums(one.astype(float)) for one in labels]))
     full = _sums_of_labels(family, slice(0, 8191), np.ones((5, 8191), dtype=bool))
@@ -223,7 +245,7 @@ def test_drawn_labels_are_added_up_as_labels_are():
     assert (_drawn_positives(family, np.ones(9_000), 3, rng)[:, 0] == 9_000).all()
 
 
-def test_the_surprise_is_half_a_squared_deviation_of_symmetric_labels_and_that_of_a_poisson_variable_of_rare_ones():
+def test_the_surprise_is_half_a_squared_deviation_of_symmetric_labels_and_that_of_a_poisson_variable_of_rare_ones():  # noqa: E501
     one = SubgroupFamily.of([], [np.zeros(1000, dtype=int)], 1, 0.5)
     symmetric = Expected.of(one, np.full(1000, 0.5))
     assert symmetric.surprise(np.array([550.0]))[0] == pytest.approx(50**2 / (2 * 250), rel=1e-3)
@@ -238,7 +260,8 @@ def test_levels_and_tails_add_up_to_alpha():
     assert level_of_each(family, 0.05).sum() == pytest.approx(0.05)
     tails = subgroup_tails(family, Expected.of(family, rows.scores), 0.05)
     assert 2 * tails.sum() == pytest.approx(0.05, rel=1e-6)
-    smallest, largest = tails[family.counts.argmin()], tails[0]
+    smallest = tails[family.counts.argmin()]
+    largest = tails[0]
     assert smallest > largest, "small subgroups have the widest limits, and most of alpha"
 
 
@@ -257,7 +280,9 @@ def test_frames_of_all_libraries_give_the_same_answer(kind: str):
         "pyarrow": pyarrow.Table.from_pandas(frame),
         "lists": {name: list(frame[name]) for name in frame},
     }[kind]
-    assert audit(y, scores, attributes=given).subgroups == audit(y, scores, attributes=named).subgroups
+    assert (
+        audit(y, scores, attributes=given).subgroups == audit(y, scores, attributes=named).subgroups
+    )
 
 
 def test_columns_of_scored_data_are_named():
@@ -277,7 +302,13 @@ def test_rows_without_weight_are_left_out_of_attributes_too():
     weights = rng.integers(0, 3, 400).astype(float)
     kept = weights > 0
     whole = audit(y, scores, attributes=frame, importance_weight=weights, weight_bound=2.0)
-    part = audit(y[kept], scores[kept], attributes=frame[kept], importance_weight=weights[kept], weight_bound=2.0)
+    part = audit(
+        y[kept],
+        scores[kept],
+        attributes=frame[kept],
+        importance_weight=weights[kept],
+        weight_bound=2.0,
+    )
     assert whole.by_attributes.table.subgroup == part.by_attributes.table.subgroup
     assert whole.subgroups_upper_bound == part.subgroups_upper_bound
 
@@ -285,7 +316,9 @@ def test_rows_without_weight_are_left_out_of_attributes_too():
 def test_with_groups_or_weights_two_questions_are_refused_with_the_reason():
     rows = planted(np.random.default_rng(6), 6_000, 0.25)
     group = np.arange(6_000) // 3
-    found = audit(rows.y, rows.scores, attributes=rows.attributes, groups=group, max_group_size=3).by_attributes
+    found = audit(
+        rows.y, rows.scores, attributes=rows.attributes, groups=group, max_group_size=3
+    ).by_attributes
     assert found.p_value is None
     assert "groups or weights" in found.refused
     assert found.target == "population"
@@ -331,7 +364,8 @@ def test_wrong_values_name_the_parameter(options: dict, parameter: str):
 
 
 @pytest.mark.parametrize(
-    "given", ["sex", ["sex"], 5, {"a": [[1], [2], [3]]}, {"a": np.array(["2020-01-01"] * 3, "M8[D]")}]
+    "given",
+    ["sex", ["sex"], 5, {"a": [[1], [2], [3]]}, {"a": np.array(["2020-01-01"] * 3, "M8[D]")}],
 )
 def test_wrong_kinds_of_attributes_are_refused(given: object):
     with pytest.raises((InvalidTypeError, InvalidValueError)) as error:
@@ -341,5 +375,7 @@ def test_wrong_kinds_of_attributes_are_refused(given: object):
 
 def test_the_same_rows_give_the_same_answer():
     rows = planted(np.random.default_rng(8), 2_000, 0.1)
-    first, second = (audit(rows.y, rows.scores, attributes=rows.attributes).by_attributes for _ in range(2))
+    first, second = (
+        audit(rows.y, rows.scores, attributes=rows.attributes).by_attributes for _ in range(2)
+    )
     assert first.to_dict() == second.to_dict()

@@ -42,11 +42,15 @@ def source(kind: str, frame: pd.DataFrame, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "polars", "parquet", "csv"])
-def test_counts_give_what_rows_give(kind: str, frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_counts_give_what_rows_give(
+    kind: str, frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     data = scored(source(kind, frame, tmp_path), score="p", label="y", progress=False)
     near = audit(frame["y"], frame["p"], attributes=frame[NAMES]).by_attributes
     monkeypatch.setattr(elsewhere, "MOST_IN_MEMORY", N_ROWS - 1)
-    monkeypatch.setattr(type(data), "draw", lambda self, share, seed: None)  # all rows cut the numbers, as in memory
+    monkeypatch.setattr(
+        type(data), "draw", lambda self, share, seed: None
+    )  # all rows cut the numbers, as in memory
     far = audit(data, attributes=NAMES).by_attributes
     assert near is not None
     assert far is not None
@@ -62,7 +66,9 @@ def test_counts_give_what_rows_give(kind: str, frame: pd.DataFrame, tmp_path: Pa
 
 @pytest.mark.usefixtures("few_in_memory")
 def test_a_draw_tests_whether_any_is_off_and_that_is_said(frame: pd.DataFrame, tmp_path: Path):
-    found = audit(scored(source("parquet", frame, tmp_path), score="p", label="y"), attributes=NAMES).by_attributes
+    found = audit(
+        scored(source("parquet", frame, tmp_path), score="p", label="y"), attributes=NAMES
+    ).by_attributes
     assert found is not None
     assert found.n_rows == N_ROWS
     assert 2_500 < found.n_tested < 3_500
@@ -82,7 +88,8 @@ def test_half_of_the_rows_is_a_function_of_scores_and_attributes_and_about_half(
     from calibrant.sample.cross_counts import _half
 
     rng = np.random.default_rng(0)
-    scores, code = rng.random(20_000), rng.integers(0, 4, 20_000)
+    scores = rng.random(20_000)
+    code = rng.integers(0, 4, 20_000)
     half = _half(scores, [code])
     assert np.array_equal(half, _half(scores, [code]))
     assert abs(half.mean() - 0.5) < 0.02

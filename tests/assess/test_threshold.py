@@ -17,7 +17,8 @@ from worlds.thresholds import draws, in_groups
 
 def test_segments_share_the_budget_and_keep_their_own_thresholds():
     rng = np.random.default_rng(3)
-    scores, group = rng.uniform(size=6_000), rng.integers(2, size=6_000)
+    scores = rng.uniform(size=6_000)
+    group = rng.integers(2, size=6_000)
     y = rng.uniform(size=6_000) < np.where(group == 0, scores, scores**3)
     names = np.array(["a", "b"])[group]
     found = threshold(y, scores, precision=0.7, segments=names)
@@ -73,7 +74,10 @@ def test_more_rows_than_are_sorted_are_counted_at_drawn_thresholds(target, monke
 
 def test_saved_and_read_back(tmp_path):
     _, scores, y = next(draws(lambda s: s, 2_000, 1))
-    for found in (threshold(y, scores, precision=0.8), threshold(y, scores, precision=0.999, npv=0.8)):
+    for found in (
+        threshold(y, scores, precision=0.8),
+        threshold(y, scores, precision=0.999, npv=0.8),
+    ):
         state = json.loads(json.dumps(found.to_dict()))
         assert Threshold.from_dict(state) == found
         save_model(found, tmp_path / "t.json", columns={"score": "p"}, overwrite=True)
@@ -87,7 +91,9 @@ def test_saved_and_read_back(tmp_path):
         Threshold.from_dict({**state, "cuts": [{**state["cuts"][0], "target": "luck"}]})
 
 
-@pytest.mark.parametrize("arguments", [{"precision": 0.8}, {"precision": 0.9, "npv": 0.9}, {"precision": 0.9999}])
+@pytest.mark.parametrize(
+    "arguments", [{"precision": 0.8}, {"precision": 0.9, "npv": 0.9}, {"precision": 0.9999}]
+)
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.broad
 def test_exports_agree_with_predict_and_refer(arguments, segments):
@@ -97,8 +103,11 @@ def test_exports_agree_with_predict_and_refer(arguments, segments):
     edges = [cut.threshold for cut in found.cuts if cut.threshold is not None]
     tried = np.array([0.0, 0.5, 1.0, *edges, *np.nextafter(edges, -1)])
     where = None if group is None else np.array(["a"] * tried.size)
-    selected, referred = found.predict(tried, where), found.refer(tried, where)
-    expected = [None if refer else float(select) for select, refer in zip(selected, referred, strict=True)]
+    selected = found.predict(tried, where)
+    referred = found.refer(tried, where)
+    expected = [
+        None if refer else float(select) for select, refer in zip(selected, referred, strict=True)
+    ]
     namespace = {}
     exec(to_python(found, name="choose"), namespace)
     given = [(score,) if group is None else (score, "a") for score in tried.tolist()]
@@ -106,10 +115,16 @@ def test_exports_agree_with_predict_and_refer(arguments, segments):
     text = to_sql(found, dialect="sqlite", table="t", segment=None if group is None else "g")
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE t (score REAL, g TEXT)")
-        database.executemany("INSERT INTO t VALUES (?, 'a')", [(score,) for score in tried.tolist()])
+        database.executemany(
+            "INSERT INTO t VALUES (?, 'a')", [(score,) for score in tried.tolist()]
+        )
         assert [row[-1] for row in database.execute(text)] == expected
-    onnxruntime = pytest.importorskip("onnxruntime")  # which needs the extra onnx, unlike the rest of this file
-    session = onnxruntime.InferenceSession(to_onnx(found).SerializeToString(), providers=["CPUExecutionProvider"])
+    onnxruntime = pytest.importorskip(
+        "onnxruntime"
+    )  # which needs the extra onnx, unlike the rest of this file
+    session = onnxruntime.InferenceSession(
+        to_onnx(found).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     feed = {"score": tried} | ({} if where is None else {"segment": where.astype(object)})
     (chosen,) = session.run(["selected"], feed)
     assert [None if np.isnan(value) else value for value in chosen.tolist()] == expected
@@ -121,7 +136,9 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     groups, scores, y = in_groups(2_000, 3, 0)
     segments = np.arange(6_000) % 2
     found = threshold(y, scores, precision=0.7, npv=0.7, groups=groups, segments=segments)
-    assert found.limits_confidence_level == found.confidence_level == 0.9  # only the targets have limits
+    assert (
+        found.limits_confidence_level == found.confidence_level == 0.9
+    )  # only the targets have limits
     assert found.max_group_size == 3
     assert found.assumptions == ("groups are independent draws from one population",)
     assert found.seed == 0
@@ -132,7 +149,9 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     data = scored(table, score="p", label="y", group="g", segment="s")
     assert threshold(data, precision=0.7, npv=0.7) == found
     for wrong in ({"precision": 0.9, "method": "ranks"}, {"precision": 0.9, "start": 0.9}):
-        with pytest.raises(InvalidTypeError, match="groups must go with method='look', without start"):
+        with pytest.raises(
+            InvalidTypeError, match="groups must go with method='look', without start"
+        ):
             threshold(y, scores, groups=groups, **wrong)
 
 

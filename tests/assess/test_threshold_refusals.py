@@ -19,24 +19,43 @@ def test_weights_need_a_bound():
         threshold(data, recall=0.9)
     with pytest.raises(InvalidTypeError, match="weight_bound must be None without"):
         threshold(table["y"], table["p"], recall=0.9, weight_bound=2.0)
-    found = threshold(data, recall=0.9, weight_bound=1.0)  # a weight as large as the bound keeps every row
-    assert found.cuts[0].threshold == threshold(table["y"], table["p"], recall=0.9).cuts[0].threshold
+    found = threshold(
+        data, recall=0.9, weight_bound=1.0
+    )  # a weight as large as the bound keeps every row
+    assert (
+        found.cuts[0].threshold == threshold(table["y"], table["p"], recall=0.9).cuts[0].threshold
+    )
     assert "weighted population" in found.assumptions[1]
     halved = threshold(data, recall=0.9, weight_bound=2.0)
     assert not any("order" in assumed for assumed in halved.assumptions)
     assert 60 < halved.n_rows < 140
-    given = {"importance_weight": table["w"], "weight_bound": 2.0, "groups": np.arange(200) // 4, "max_group_size": 3}
+    given = {
+        "importance_weight": table["w"],
+        "weight_bound": 2.0,
+        "groups": np.arange(200) // 4,
+        "max_group_size": 3,
+    }
     together = threshold(table["y"], table["p"], recall=0.5, **given)
     assert "a group counts as at most 3 rows that were kept" in together.assumptions
 
 
 def test_which_rows_of_groups_are_kept_by_weight_does_not_depend_on_their_order():
     rng = np.random.default_rng(3)
-    rows = [rng.integers(0, 2, size=300), rng.uniform(size=300), rng.permutation(300), rng.uniform(size=300)]
+    rows = [
+        rng.integers(0, 2, size=300),
+        rng.uniform(size=300),
+        rng.permutation(300),
+        rng.uniform(size=300),
+    ]
     found = []
     for order in (np.arange(300), np.lexsort((rows[1], rows[0])), np.argsort(rows[1])):
         y, scores, groups, weight = (column[order] for column in rows)
-        given = {"importance_weight": weight, "weight_bound": 1.0, "groups": groups, "max_group_size": 1}
+        given = {
+            "importance_weight": weight,
+            "weight_bound": 1.0,
+            "groups": groups,
+            "max_group_size": 1,
+        }
         found.append(threshold(y, scores, recall=0.6, **given))
     assert found[0].threshold is not None
     assert {(one.threshold, one.n_rows) for one in found} == {(found[0].threshold, found[0].n_rows)}
@@ -45,11 +64,14 @@ def test_which_rows_of_groups_are_kept_by_weight_does_not_depend_on_their_order(
 
 def test_an_impossible_target_is_said_to_be_one():
     rng = np.random.default_rng(0)
-    scores, y = rng.uniform(size=3_000), rng.uniform(size=3_000) < 0.3
+    scores = rng.uniform(size=3_000)
+    y = rng.uniform(size=3_000) < 0.3
     found = threshold(y, scores, precision=0.9)
     assert found.threshold is None
     assert found.labels_needed is None
-    assert found.reason.endswith("no threshold looks good enough, so more labels like these will hardly help")
+    assert found.reason.endswith(
+        "no threshold looks good enough, so more labels like these will hardly help"
+    )
     assert "cannot be proved" in found.sentence
     assert not found.predict(scores).any()
 
@@ -69,7 +91,8 @@ def test_too_few_labels_are_told_how_many_would_do():
 
 @pytest.mark.parametrize("n", [1_000, 8_000])
 def test_labels_needed_are_more_than_the_rows_or_not_told(n):
-    told, untold = 0, 0
+    told = 0
+    untold = 0
     for seed in range(8):  # rates are above the target only below a part where they are too low
         rng = np.random.default_rng(seed)
         scores = rng.integers(0, 100, n) / 100
@@ -107,9 +130,14 @@ def test_the_reason_names_the_threshold_and_its_counts():
     y = rng.uniform(size=3_000) < scores
     for target, kind in (("precision", "positive"), ("npv", "negative")):
         reason = threshold(y, scores, **{target: 0.995}).reason
-        said = rf"the strongest evidence found: of ([\d,]+) rows with score (\S+) (\S+), ([\d,]+) are {kind}, which is"
+        said = (
+            r"the strongest evidence found: of ([\d,]+) rows with score (\S+) (\S+), ([\d,]+) are"
+            rf" {kind}, which is"
+        )
         size, sign, cut, right = re.match(said, reason).groups()
-        inside = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[sign](scores, float(cut))
+        inside = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[sign](
+            scores, float(cut)
+        )
         of_kind = inside & (y if target == "precision" else ~y)
         assert (f"{inside.sum():,}", f"{of_kind.sum():,}") == (size, right)
 
@@ -137,7 +165,9 @@ def test_one_class_needs_the_name_of_the_other():
     found = threshold(np.ones(200), np.linspace(0, 1, 200), precision=0.9, classes=(0, 1))
     assert found.threshold is not None
     assert found.only.specificity.lower == 0.0
-    assert threshold(np.zeros(50), np.linspace(0, 1, 50), recall=0.9, classes=(0, 1)).threshold is None
+    assert (
+        threshold(np.zeros(50), np.linspace(0, 1, 50), recall=0.9, classes=(0, 1)).threshold is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,17 +191,27 @@ def test_bad_arguments_are_named(arguments, message):
 
 
 def test_a_reason_does_not_call_counts_too_few_that_would_do_as_the_only_test():
-    """The start of 125 rows has less than half of alpha: 107 positives have a tail of 0.06, above its part."""
-    scores, y = np.arange(500.0), np.zeros(500, dtype=int)
+    """The start of 125 rows has less than half of alpha: 107 positives have a tail of 0.06, above
+    its part.
+    """
+    scores = np.arange(500.0)
+    y = np.zeros(500, dtype=int)
     y[375:482] = 1  # of the 125 highest scores, all but the 18 highest
     assert 0.05 < binom.sf(106, 125, 0.8) < 0.1
     reason = threshold(y, scores, precision=0.8).reason
-    assert "of 125 rows with score > 374.0, 107 are positive, which would be enough as the only test" in reason
+    assert (
+        "of 125 rows with score > 374.0, 107 are positive, which would be enough as the only test"
+        in reason
+    )
     assert threshold(y, scores, precision=0.8, start=375.0).threshold is not None
 
 
-@pytest.mark.parametrize("how", [{}, {"method": "look"}, {"start": 0.5}, {"groups": [1, 2]}, {"segments": ["a", "a"]}])
+@pytest.mark.parametrize(
+    "how", [{}, {"method": "look"}, {"start": 0.5}, {"groups": [1, 2]}, {"segments": ["a", "a"]}]
+)
 def test_nothing_is_proved_where_no_row_was_kept_by_its_weight(how) -> None:
-    found = threshold([0, 1], [0.2, 0.8], precision=0.7, importance_weight=[1.0, 1.0], weight_bound=1e12, **how)
+    found = threshold(
+        [0, 1], [0.2, 0.8], precision=0.7, importance_weight=[1.0, 1.0], weight_bound=1e12, **how
+    )
     assert found.threshold is None
     assert found.reason == "no row was kept by its weight"

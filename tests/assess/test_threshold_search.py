@@ -22,7 +22,9 @@ from worlds.thresholds import draws, falls_at_the_top
 
 
 def test_the_order_of_tests_is_fixed_and_the_first_failure_ends_them():
-    tested = Ladder(np.array([0.9, 0.8, 0.7]), np.array([50, 60, 500]), np.array([48, 48, 480]), np.arange(3))
+    tested = Ladder(
+        np.array([0.9, 0.8, 0.7]), np.array([50, 60, 500]), np.array([48, 48, 480]), np.arange(3)
+    )
     assert tested.passed(0.8, 0.1).tolist() == [True, False, True]
     assert tested.proved(0.8, 0.1).tolist() == [True, False, False]
 
@@ -57,7 +59,8 @@ def test_rows_needed_is_the_smallest():
 
 
 def test_labels_that_would_do_follow_the_normal_law():
-    n, k = np.array([100, 400]), np.array([95, 360])
+    n = np.array([100, 400])
+    k = np.array([95, 360])
     rate = (k + 0.5) / (n + 1)
     noise = norm.ppf(0.99) * math.sqrt(0.85 * 0.15) + norm.ppf(0.9) * np.sqrt(rate * (1 - rate))
     rows = np.maximum((noise / (rate - 0.85)) ** 2, math.log(0.01) / math.log(0.85))
@@ -69,7 +72,8 @@ def test_labels_that_would_do_follow_the_normal_law():
 
 
 def test_candidates_are_even_places_or_numbers_between():
-    many, few = np.arange(1000.0)[::-1], np.array([4.0, 2.0, 1.0])
+    many = np.arange(1000.0)[::-1]
+    few = np.array([4.0, 2.0, 1.0])
     assert _filled(many).tolist() == many[np.round(np.linspace(0, 999, 100)).astype(int)].tolist()
     between = np.interp(np.linspace(0, 2, 100), [0, 1, 2], few)
     np.testing.assert_allclose(_filled(few), [*few, *between], rtol=1e-12)
@@ -83,8 +87,11 @@ def test_candidates_skip_a_bad_top_and_fall():
     assert (np.diff(found) < 0).all()
     assert found[0] < 0.9
     falling = np.sort(scores)[::-1]
-    n, k = np.arange(1, 401), np.cumsum(codes[np.argsort(-scores)])
-    evidence = np.where(n * 6.0 >= 1.5 * rows_needed(0.75, 0.1), (k - 0.75 * n) / np.sqrt(n), -np.inf)
+    n = np.arange(1, 401)
+    k = np.cumsum(codes[np.argsort(-scores)])
+    evidence = np.where(
+        n * 6.0 >= 1.5 * rows_needed(0.75, 0.1), (k - 0.75 * n) / np.sqrt(n), -np.inf
+    )
     last = np.flatnonzero(k / n + 3.0 * np.sqrt(0.1875 / n) >= 0.75)[-1]
     near = np.flatnonzero(k / n - 3.0 * np.sqrt(0.1875 / n) < 0.75)
     near = near[near >= evidence.argmax()][0]
@@ -120,7 +127,8 @@ def test_turning_scores_and_labels_over_turns_the_target_over():
     turned = threshold(~y, -scores, precision=0.8).only
     assert npv.threshold == pytest.approx(-turned.threshold, abs=1e-12)
     assert npv.npv.value == turned.precision.value
-    recall, specificity = threshold(y, scores, recall=0.9).only, threshold(~y, -scores, specificity=0.9).only
+    recall = threshold(y, scores, recall=0.9).only
+    specificity = threshold(~y, -scores, specificity=0.9).only
     assert recall.threshold == pytest.approx(-specificity.threshold, abs=1e-12)
     assert recall.precision.value == specificity.npv.value
 
@@ -129,7 +137,10 @@ def test_a_stricter_target_never_selects_more():
     _, scores, y = next(draws(lambda s: s, 4_000, 1))
     cuts = [threshold(y, scores, recall=level).threshold for level in (0.8, 0.9, 0.95, 0.99)]
     assert cuts == sorted(cuts, reverse=True)
-    sure = [threshold(y, scores, recall=0.9, confidence_level=level).threshold for level in (0.5, 0.9, 0.99)]
+    sure = [
+        threshold(y, scores, recall=0.9, confidence_level=level).threshold
+        for level in (0.5, 0.9, 0.99)
+    ]
     assert sure == sorted(sure, reverse=True)
 
 
@@ -145,7 +156,8 @@ def test_how_groups_share_alpha_among_segments_does_not_depend_on_counted_rows()
         counted & (segments == "b"), np.char.add("z", groups.astype(str)), segments
     )  # segments that no drawn row has
     few, many = (
-        threshold(y, scores, precision=0.7, groups=groups, segments=names, pilot=80) for names in (segments, renamed)
+        threshold(y, scores, precision=0.7, groups=groups, segments=names, pilot=80)
+        for names in (segments, renamed)
     )
     assert few.cuts[0].segment == many.cuts[0].segment == "a"
     assert few.cuts[0].threshold == many.cuts[0].threshold is not None
@@ -153,15 +165,21 @@ def test_how_groups_share_alpha_among_segments_does_not_depend_on_counted_rows()
 
 def test_labels_have_no_part_in_the_order_among_ties():
     _, scores, y = next(draws(lambda s: s, 2_000, 1))
-    assert threshold(y, scores, precision=0.8).assumptions == ("rows are independent draws from one population",)
+    assert threshold(y, scores, precision=0.8).assumptions == (
+        "rows are independent draws from one population",
+    )
     tied = np.round(scores, 1)
     found = threshold(y, tied, precision=0.8)
     assert found.assumptions == ("rows are independent draws from one population",)
     assert found.threshold == np.nextafter(0.7, 1)  # between two scores
     rng = np.random.default_rng(0)
-    labels = (np.arange(40) < 28).astype(np.uint8)  # which of the tied rows are positive matters, not how many alone
+    labels = (np.arange(40) < 28).astype(
+        np.uint8
+    )  # which of the tied rows are positive matters, not how many alone
     passed = [
-        ranked(np.full(40, 0.5), rng.permutation(labels), "precision", 0.6, 0.4, None, RandomSource(0))[1][0]
+        ranked(
+            np.full(40, 0.5), rng.permutation(labels), "precision", 0.6, 0.4, None, RandomSource(0)
+        )[1][0]
         for _ in range(60)
     ]
     assert 0 < sum(passed) < 60
@@ -183,4 +201,6 @@ def test_a_chain_hands_its_part_on_and_a_failure_ends_it():
     tails = np.array([0.9, 0.03, 0.04, 0.06, 0.2, 0.09, 0.05, 0.04])
     begins = [(2, 0.04), (4, 0.02), (7, 0.05)]
     assert chained(tails, begins).tolist() == [False, True, True, True, False, False, True, True]
-    assert chained(tails, [(2, 0.035), (4, 0.02), (7, 0.04)]).tolist() == [False, True] + [False] * 6
+    assert (
+        chained(tails, [(2, 0.035), (4, 0.02), (7, 0.04)]).tolist() == [False, True] + [False] * 6
+    )

@@ -1,4 +1,6 @@
-"""Limits of the shares at a threshold, against independent formulas: what part of alpha each of them gets."""
+"""Limits of the shares at a threshold, against independent formulas: what part of alpha each of
+them gets.
+"""
 
 import math
 
@@ -8,7 +10,12 @@ from scipy.stats import beta, binomtest, ksone
 
 from calibrant import threshold
 from calibrant.assess.threshold.candidates import Confusion
-from calibrant.assess.threshold.shares import measured_anywhere, measured_at_fixed, measured_at_rank, measured_in_groups
+from calibrant.assess.threshold.shares import (
+    measured_anywhere,
+    measured_at_fixed,
+    measured_at_rank,
+    measured_in_groups,
+)
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 SEEN = Confusion(tp=40, fp=10, fn=20, tn=130)
@@ -23,19 +30,27 @@ ALPHA = 0.1
 
 
 def exact(k, n, tail):
-    return beta.ppf(tail, k, n - k + 1) if k else 0.0, beta.isf(tail, k + 1, n - k) if k < n else 1.0
+    return beta.ppf(tail, k, n - k + 1) if k else 0.0, (
+        beta.isf(tail, k + 1, n - k) if k < n else 1.0
+    )
 
 
 def assert_follows(found, base, recall, specificity):
-    """The other shares are the extremes over the limits of the share of positives and of both classes."""
+    """The other shares are the extremes over the limits of the share of positives and of both
+    classes.
+    """
     assert (found["recall"].lower, found["recall"].upper) == pytest.approx(recall, rel=1e-9)
-    assert (found["specificity"].lower, found["specificity"].upper) == pytest.approx(specificity, rel=1e-9)
+    assert (found["specificity"].lower, found["specificity"].upper) == pytest.approx(
+        specificity, rel=1e-9
+    )
     corners = [(b, r, s) for b in base for r in recall for s in specificity]
     selected = [b * r + (1 - b) * (1 - s) for b, r, s in corners]
     precision = [b * r / (b * r + (1 - b) * (1 - s)) if b * r else 0.0 for b, r, s in corners]
     npv = [(1 - b) * s / ((1 - b) * s + b * (1 - r)) if s else 0.0 for b, r, s in corners]
     for name, values in (("selected", selected), ("precision", precision), ("npv", npv)):
-        assert (found[name].lower, found[name].upper) == pytest.approx((min(values), max(values)), rel=1e-9)
+        assert (found[name].lower, found[name].upper) == pytest.approx(
+            (min(values), max(values)), rel=1e-9
+        )
     for name, (k, n) in SHARES.items():
         assert found[name].value == pytest.approx(k / n)
     alarms = found["false_alarms"]
@@ -47,7 +62,8 @@ def test_at_any_threshold_three_quarters_of_alpha_are_for_the_classes():
     level = 1 - math.sqrt(1 - 0.75 * ALPHA)  # of each class
     reach = [ksone.isf(level / 2, n) for n in (60, 140)]
     recall, specificity = (
-        (max(k / n - far, 0), min(k / n + far, 1)) for k, n, far in ((40, 60, reach[0]), (130, 140, reach[1]))
+        (max(k / n - far, 0), min(k / n + far, 1))
+        for k, n, far in ((40, 60, reach[0]), (130, 140, reach[1]))
     )
     found = measured_anywhere(SEEN, "precision", 0.0, ALPHA)
     assert_follows(found, exact(60, 200, ALPHA / 8), recall, specificity)
@@ -55,7 +71,11 @@ def test_at_any_threshold_three_quarters_of_alpha_are_for_the_classes():
 
 @pytest.mark.parametrize("target", ["recall", "specificity"])
 def test_at_a_rank_the_other_class_and_the_share_of_positives_get_half_of_alpha_each(target):
-    parts = {"recall": exact(40, 60, ALPHA / 4), "specificity": exact(130, 140, ALPHA / 4), target: (0.5, 1.0)}
+    parts = {
+        "recall": exact(40, 60, ALPHA / 4),
+        "specificity": exact(130, 140, ALPHA / 4),
+        target: (0.5, 1.0),
+    }
     found = measured_at_rank(SEEN, target, 0.5, ALPHA)
     assert_follows(found, exact(60, 200, ALPHA / 4), parts["recall"], parts["specificity"])
 
@@ -71,7 +91,10 @@ def test_at_a_fixed_threshold_every_share_has_exact_limits():
 
 def test_without_rows_of_a_class_nothing_is_known():
     empty = Confusion(tp=0, fp=0, fn=0, tn=30)
-    for found in (measured_anywhere(empty, "npv", 0.2, 0.1), measured_at_fixed(empty, "npv", 0.2, 0.1)):
+    for found in (
+        measured_anywhere(empty, "npv", 0.2, 0.1),
+        measured_at_fixed(empty, "npv", 0.2, 0.1),
+    ):
         assert math.isnan(found["recall"].value)
         assert (found["recall"].lower, found["recall"].upper) == (0.0, 1.0)
         assert (found["precision"].lower, found["precision"].upper) == (0.0, 1.0)
@@ -82,9 +105,14 @@ def test_without_rows_of_a_class_nothing_is_known():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", [{"precision": 0.7}, {"recall": 0.8}, {"precision": 0.7, "method": "look"}])
+@pytest.mark.parametrize(
+    "target", [{"precision": 0.7}, {"recall": 0.8}, {"precision": 0.7, "method": "look"}]
+)
 def test_the_share_selected_among_rows_without_labels_is_covered_and_narrow(target):
-    """Scores are uniform, so that the share selected is 1 - threshold; 500 labels alone say little about it."""
+    """Scores are uniform, so that the share selected is 1 - threshold.
+
+    500 labels alone say little about it.
+    """
     missed = 0
     tried = 0
     for seed in range(100):
@@ -92,7 +120,9 @@ def test_the_share_selected_among_rows_without_labels_is_covered_and_narrow(targ
         scores = rng.uniform(size=500)
         y = rng.uniform(size=500) < scores
         more = rng.uniform(size=20_000)
-        found = threshold(y, scores, unlabelled_scores=more, confidence_level=0.5, random_state=seed, **target)
+        found = threshold(
+            y, scores, unlabelled_scores=more, confidence_level=0.5, random_state=seed, **target
+        )
         if found.threshold is None:
             continue
         tried += 1
@@ -101,14 +131,21 @@ def test_the_share_selected_among_rows_without_labels_is_covered_and_narrow(targ
         assert found.selected.upper - found.selected.lower < 0.02
         alone = threshold(y, scores, confidence_level=0.5, random_state=seed, **target)
         assert found.threshold == alone.threshold
-        assert found.selected.upper - found.selected.lower < alone.selected.upper - alone.selected.lower
+        assert (
+            found.selected.upper - found.selected.lower
+            < alone.selected.upper - alone.selected.lower
+        )
     assert tried > 50
     assert binomtest(missed, tried, 0.05, alternative="greater").pvalue > 1e-3
 
 
 @pytest.mark.parametrize(
     "beside",
-    [{"segments": [1, 1, 2, 2]}, {"groups": [1, 2, 3, 4]}, {"importance_weight": [1.0] * 4, "weight_bound": 1}],
+    [
+        {"segments": [1, 1, 2, 2]},
+        {"groups": [1, 2, 3, 4]},
+        {"importance_weight": [1.0] * 4, "weight_bound": 1},
+    ],
 )
 def test_rows_without_labels_go_without_segments_groups_and_weights(beside):
     with pytest.raises(InvalidTypeError) as raised:

@@ -1,4 +1,6 @@
-"""The validator's table: what is proved holds, what is asymptotic agrees with statsmodels, the test is exact."""
+"""The validator's table: what is proved holds, what is asymptotic agrees with statsmodels, the test
+is exact.
+"""
 
 import json
 import math
@@ -41,7 +43,9 @@ def test_slope_and_intercepts_are_those_of_statsmodels(rows) -> None:
         ("intercept, slope 1", fixed.params[0], fixed.conf_int(0.1)[0]),
     ):
         measure = found[name]
-        assert (measure.value, measure.lower, measure.upper) == pytest.approx((value, *limits), abs=1e-6)
+        assert (measure.value, measure.lower, measure.upper) == pytest.approx(
+            (value, *limits), abs=1e-6
+        )
         assert measure.basis == "asymptotic"
 
 
@@ -53,8 +57,12 @@ def test_parts_of_the_brier_score_add_up(rows) -> None:
     order = np.argsort(scores, kind="stable")
     fitted = isotonic_regression(y[order].astype(float))
     untied = validation_table(y, scores)
-    assert untied["discrimination"].value == pytest.approx(y.var() - np.mean((y[order] - fitted) ** 2))
-    assert validation_table(y, np.full(y.size, y.mean()))["miscalibration"].value == pytest.approx(0)
+    assert untied["discrimination"].value == pytest.approx(
+        y.var() - np.mean((y[order] - fitted) ** 2)
+    )
+    assert validation_table(y, np.full(y.size, y.mean()))["miscalibration"].value == pytest.approx(
+        0
+    )
 
 
 @pytest.mark.broad
@@ -74,12 +82,19 @@ def test_a_calibrated_score_is_rejected_no_more_often_than_stated(kind: str) -> 
 
 @pytest.mark.broad
 def test_labels_are_drawn_afresh_for_other_rows_although_the_seed_is_fixed() -> None:
-    # with draws by the seed alone, 98 rows with the calibrated score 0.4 had p <= 0.001 with probability 0.0037
-    rng, n, k, rate, draws = np.random.default_rng(2), 98, 30, 0.4, 19
+    # with draws by the seed alone, 98 rows with the calibrated score 0.4 had p <= 0.001 with
+    # probability 0.0037
+    rng = np.random.default_rng(2)
+    n = 98
+    k = 30
+    rate = 0.4
+    draws = 19
     counts = np.arange(n + 1)
     as_far = np.abs(counts - n * rate) >= abs(k - n * rate) - 1e-9
     tail = float(stats.binom.pmf(counts, n, rate)[as_far].sum())
-    orders = [rng.permutation(n) < k for _ in range(60)]  # one statistic, however the rows are ordered
+    orders = [
+        rng.permutation(n) < k for _ in range(60)
+    ]  # one statistic, however the rows are ordered
     found = [validation_table(y, np.full(n, rate), n_draws=draws).p_value for y in orders]
     smallest = int(np.sum(np.array(found) < 1.5 / (1 + draws)))
     assert stats.binomtest(smallest, len(found), (1 - tail) ** draws).pvalue > 1e-3
@@ -92,7 +107,9 @@ def test_the_test_finds_an_error_and_does_not_depend_on_the_order(rows) -> None:
     assert validation_table(y, scores).p_value == 0.001
     assert validation_table(y, scores).is_rejected
     tied = np.round(scores, 1)
-    one, other = (validation_table(y[order], tied[order]) for order in (np.argsort(y), np.argsort(-y)))
+    one, other = (
+        validation_table(y[order], tied[order]) for order in (np.argsort(y), np.argsort(-y))
+    )
     assert one["Kuiper statistic"].value == pytest.approx(other["Kuiper statistic"].value)
     cumulative = [np.sum((y - tied)[tied <= value]) / y.size for value in np.unique(tied)]
     assert one["Kuiper statistic"].value == pytest.approx(max(*cumulative, 0) - min(*cumulative, 0))
@@ -101,7 +118,8 @@ def test_the_test_finds_an_error_and_does_not_depend_on_the_order(rows) -> None:
 @pytest.mark.broad
 def test_expected_over_observed_holds_for_unlike_rates() -> None:
     rng = np.random.default_rng(2)
-    missed, draws = 0, 600
+    missed = 0
+    draws = 600
     for _ in range(draws):
         rates = rng.choice([0.0, 0.02, 0.5, 1.0], p=[0.6, 0.3, 0.05, 0.05], size=30)
         scores = rng.uniform(size=30)
@@ -116,11 +134,14 @@ def test_expected_over_observed_holds_for_unlike_rates() -> None:
 def test_limits_of_all_grades_hold_at_once() -> None:
     rng = np.random.default_rng(3)
     rates = {"A": 0.01, "B": 0.05, "C": 0.3, "D": 0.9}
-    wrong, draws = 0, 150
+    wrong = 0
+    draws = 150
     for _ in range(draws):
         grades = rng.choice(list(rates), p=[0.5, 0.3, 0.15, 0.05], size=150)
         y = (rng.uniform(size=150) < np.vectorize(rates.get)(grades)).astype(int)
-        table = validation_table(y, np.full(150, 0.1), grades=grades, assigned=rates, classes=(0, 1), n_draws=19)
+        table = validation_table(
+            y, np.full(150, 0.1), grades=grades, assigned=rates, classes=(0, 1), n_draws=19
+        )
         wrong += set(table.grades.verdict) != {"not refuted"}
     assert stats.binomtest(wrong, draws, 0.05, alternative="greater").pvalue > 1e-3
 
@@ -136,7 +157,9 @@ def test_grades_that_are_wrong_are_named(rows) -> None:
     assert found.counts.sum() == 2_000
     by_score = validation_table(y, scores, grades=grades).grades
     assert list(by_score.grade) == ["good", "bad"]
-    assert by_score.assigned == pytest.approx([scores[grades == name].mean() for name in ("good", "bad")])
+    assert by_score.assigned == pytest.approx(
+        [scores[grades == name].mean() for name in ("good", "bad")]
+    )
     assert list(by_score.to_frame().columns)[-1] == "verdict"
 
 
@@ -166,7 +189,10 @@ def test_bad_input_is_refused_by_name(rows) -> None:
     for options, message in (
         ({"n_draws": 5}, "n_draws must be an int >= 19"),
         ({"grades": np.zeros(3)}, "segments must"),
-        ({"grades": y, "assigned": {0: 0.1}}, "assigned must have a probability for each grade; got none for 1"),
+        (
+            {"grades": y, "assigned": {0: 0.1}},
+            "assigned must have a probability for each grade; got none for 1",
+        ),
         ({"grades": y, "assigned": {0: 0.1, 1: 2.0}}, "assigned must be probabilities in"),
         ({"grades": y, "assigned": 0.1}, "assigned must be a mapping from grade to probability"),
     ):
@@ -217,29 +243,40 @@ def test_draws_become_fewer_with_many_rows():
 
 @pytest.mark.broad
 def test_scores_of_0_and_1_are_clipped_to_a_millionth():
-    scores, y = np.tile([0.0, 0.3, 0.6, 1.0], 10), np.tile([0, 1, 0, 1], 10)
+    scores = np.tile([0.0, 0.3, 0.6, 1.0], 10)
+    y = np.tile([0, 1, 0, 1], 10)
     y[3] = 0
     y[8] = 1
     clipped = np.clip(scores, 1e-6, 1 - 1e-6)
     assert validation_table(y, scores)["slope"].value == pytest.approx(
         validation_table(y, clipped)["slope"].value, rel=1e-12
     )
-    assert (validation_table(y, scores).n_clipped, validation_table(y, clipped).n_clipped) == (20, 0)
+    assert (validation_table(y, scores).n_clipped, validation_table(y, clipped).n_clipped) == (
+        20,
+        0,
+    )
 
 
 def test_limits_of_auc_lie_around_it_and_within_0_and_1():
     scores = np.linspace(0.05, 0.95, 60)
-    found = validation_table(np.arange(60) > np.where(np.arange(60) % 7 == 0, 50, 30), scores)["AUC"]
+    found = validation_table(np.arange(60) > np.where(np.arange(60) % 7 == 0, 50, 30), scores)[
+        "AUC"
+    ]
     assert 0.5 < found.lower < found.value < found.upper <= 1.0
 
 
 @pytest.mark.broad
 def test_grades_whose_rows_are_without_weight_are_left_out():
     rng = np.random.default_rng(0)
-    scores, grades = rng.uniform(size=300), np.repeat(["a", "b", "c"], 100)
-    y, weights = rng.uniform(size=300) < scores, np.ones(300)
+    scores = rng.uniform(size=300)
+    grades = np.repeat(["a", "b", "c"], 100)
+    y = rng.uniform(size=300) < scores
+    weights = np.ones(300)
     for grade, others in (("b", ["a", "c"]), ("c", ["a", "b"])):
-        weighted = {"importance_weight": np.where(grades == grade, 0.0, weights), "weight_bound": 1.0}
+        weighted = {
+            "importance_weight": np.where(grades == grade, 0.0, weights),
+            "weight_bound": 1.0,
+        }
         for assigned in (None, {"a": 0.5, "b": 0.5, "c": 0.5}):
             table = validation_table(y, scores, grades=grades, assigned=assigned, **weighted).grades
             assert sorted(table.grade) == others
@@ -250,6 +287,11 @@ def test_the_table_names_what_a_calibrated_score_has(rows) -> None:
     table = validation_table(*rows, n_draws=19).tables()[0].text()
     assert table.heads[3] == "of a calibrated score"
     ideals = {row[0]: row[3] for row in table.rows}
-    calibrated = {"expected / observed": "1", "slope": "1", "intercept": "0", "intercept, slope 1": "0"}
+    calibrated = {
+        "expected / observed": "1",
+        "slope": "1",
+        "intercept": "0",
+        "intercept, slope 1": "0",
+    }
     calibrated |= {"Kuiper statistic": "0", "miscalibration": "0"}
     assert ideals == dict.fromkeys(ideals, "") | calibrated

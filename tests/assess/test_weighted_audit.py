@@ -26,7 +26,9 @@ def test_an_audit_of_groups_or_weights_raises_no_more_false_alarms_than_stated_a
             grouped = audit(y, scores, groups=group, max_group_size=8, confidence_level=0.9)
             scores, y, weights = survey(rng, 1000)
             false["weights"] += audit(y, scores, confidence_level=0.9).is_miscalibrated
-            weighted = audit(y, scores, importance_weight=weights, weight_bound=1.0, confidence_level=0.9)
+            weighted = audit(
+                y, scores, importance_weight=weights, weight_bound=1.0, confidence_level=0.9
+            )
             yield {"groups": grouped.is_miscalibrated, "weights": weighted.is_miscalibrated}
 
     draws = assert_kept(alarms(), caught=0.2)
@@ -63,7 +65,10 @@ def test_an_audit_of_groups_or_weights_by_segment():
     scores, y, group = clusters(rng, 2000, 5)
     segments = np.where(group % 2, "right", "wrong")
     off = np.where(segments == "wrong", np.sqrt(scores), scores)
-    for given in ({"groups": group, "max_group_size": 5}, {"importance_weight": np.ones(y.size), "weight_bound": 1.0}):
+    for given in (
+        {"groups": group, "max_group_size": 5},
+        {"importance_weight": np.ones(y.size), "weight_bound": 1.0},
+    ):
         found = audit(y, off, segments=segments, **given)
         assert found.by_segment
         assert {finding.segment for finding in found.findings} == {None, "wrong"}
@@ -72,7 +77,9 @@ def test_an_audit_of_groups_or_weights_by_segment():
     read = read_rows(off, y, groups=group).collect()
     rare = np.where(group == group[~read.chosen(read.draw(0.1, 0))][0], "rare", segments)
     found = audit(y, off, segments=rare, groups=group, max_group_size=5)
-    assert "nothing is said of segments that no row set aside has, such as 'rare'" in found.assumptions
+    assert (
+        "nothing is said of segments that no row set aside has, such as 'rare'" in found.assumptions
+    )
 
 
 def test_an_audit_of_groups_has_an_upper_bound_for_few_scores():
@@ -86,7 +93,9 @@ def test_an_audit_of_groups_has_an_upper_bound_for_few_scores():
     assert found.table.counts[found.table.is_finest].size == 5
     one = values.copy()
     read = read_rows(values, y, groups=group).collect()
-    one[np.flatnonzero(~read.chosen(read.draw(0.1, 0)))[0]] = 0.3  # a value that no row set aside has
+    one[np.flatnonzero(~read.chosen(read.draw(0.1, 0)))[0]] = (
+        0.3  # a value that no row set aside has
+    )
     assert audit(y, one, groups=group, max_group_size=5).upper_bound is None
 
 
@@ -100,7 +109,11 @@ def test_upper_and_average_bounds_of_groups_hold():
             values = np.where(scores < 0.5, 0.35, 0.75)  # the rates are 1/4 and 3/4
             found = audit(y, values, groups=group, max_group_size=6, confidence_level=0.5)
             near = found.upper_bound is not None and found.upper_bound < 0.1
-            yield {"upper": near, "average": found.average_lower_bound > 0.05, "largest": found.lower_bound > 0.1}
+            yield {
+                "upper": near,
+                "average": found.average_lower_bound > 0.05,
+                "largest": found.lower_bound > 0.1,
+            }
 
     assert_kept(draws(), 0.5, caught=0.75)
 
@@ -142,13 +155,22 @@ def test_alpha_is_shared_by_rows_set_aside_and_unseen_mass_within_segments_count
     other = segments.copy()
     other[np.flatnonzero(~aside)[:9]] = "c"
     tables = [audit(y, scores, segments=names, **weighted).table for names in (segments, other)]
-    limits = [(table.lower[table.segment == None], table.upper[table.segment == None]) for table in tables]  # noqa: E711
-    np.testing.assert_array_equal(*limits)  # whether counted rows have the segment c changes no limit of all rows
-    counted = np.where(segments == "c", "a", segments)  # every segment of rows set aside has counted rows too
+    limits = [
+        (table.lower[table.segment == None], table.upper[table.segment == None])  # noqa: E711
+        for table in tables
+    ]
+    np.testing.assert_array_equal(
+        *limits
+    )  # whether counted rows have the segment c changes no limit of all rows
+    counted = np.where(
+        segments == "c", "a", segments
+    )  # every segment of rows set aside has counted rows too
     silent = np.where(~aside & (rng.uniform(size=4000) < 0.4), "rare", counted)
     within = audit(y, scores, segments=silent, **weighted).within_segments
     assert within.upper_bound < 0.5
-    assert 0.35 < within.unseen_mass < 0.5  # no row set aside is rare, and nothing bounds the error of rare rows
+    assert (
+        0.35 < within.unseen_mass < 0.5
+    )  # no row set aside is rare, and nothing bounds the error of rare rows
 
 
 def test_upper_bound_within_segments_that_only_rows_set_aside_have() -> None:
@@ -168,47 +190,78 @@ def test_upper_bound_within_segments_that_only_rows_set_aside_have() -> None:
 
 
 def test_an_audit_of_groups_within_segments_is_about_the_population_of_all_rows() -> None:
-    """Rows of a large group count less, in each of its segments too: the rate at score 1/2 in segment a is 5/6."""
+    """Rows of a large group count less, in each of its segments too: the rate at score 1/2 in
+    segment a is 5/6.
+    """
     rng = np.random.default_rng(24)
-    small = rng.uniform(size=1_500) < 0.5  # two positives in a; other groups have two negatives in a, and 8 rows in b
+    small = (
+        rng.uniform(size=1_500) < 0.5
+    )  # two positives in a; other groups have two negatives in a, and 8 rows in b
     group = np.repeat(np.arange(1_500), np.where(small, 2, 10))
     first = np.arange(group.size) - np.searchsorted(group, group) < 2
     y = np.where(first, small[group], rng.uniform(size=group.size) < 0.5).astype(int)
     segments = np.where(first, "a", "b")
-    within = audit(y, np.full(y.size, 0.5), segments=segments, groups=group, max_group_size=2).within_segments
+    within = audit(
+        y, np.full(y.size, 0.5), segments=segments, groups=group, max_group_size=2
+    ).within_segments
     assert 0.3 < within.lower_bound <= 1 / 3 <= within.upper_bound < 0.4
 
 
 def test_an_average_within_segments_whose_scores_no_row_set_aside_has() -> None:
-    """Rows set aside have one score, in one segment; counted rows have another score, in other segments."""
+    """Rows set aside have one score, in one segment.
+
+    Counted rows have another score, in other segments.
+    """
     read = read_rows(np.zeros(600), np.arange(600) % 2).collect()
     other = ~read.chosen(read.draw(0.1, 0)) & (np.arange(600) % 2 == 0)
-    scores, segments = np.where(other, 0.25, 0.5), np.where(other, np.where(np.arange(600) % 4, "b", "c"), "a")
+    scores = np.where(other, 0.25, 0.5)
+    segments = np.where(other, np.where(np.arange(600) % 4, "b", "c"), "a")
     report = audit(
-        np.ones(600), scores, segments=segments, classes=[0, 1], importance_weight=np.ones(600), weight_bound=1
+        np.ones(600),
+        scores,
+        segments=segments,
+        classes=[0, 1],
+        importance_weight=np.ones(600),
+        weight_bound=1,
     )
     assert 0.4 < report.within_segments.average_lower_bound <= (1.0 - scores).mean()
 
 
 @pytest.mark.parametrize("n_bins", [5, "auto"])
 def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins) -> None:
-    """By another computation: quantiles of the rows set aside, pairs of neighbours, and bets on label minus score."""
-    rng, n, alpha = np.random.default_rng(25), 545, 0.1  # of 512 counted rows the automatic number of bins would be 8
-    scores, weights = rng.uniform(size=n), rng.uniform(size=n)
+    """By another computation: quantiles of the rows set aside, pairs of neighbours, and bets on
+    label minus score.
+    """
+    # of 512 counted rows the automatic number of bins would be 8
+    rng = np.random.default_rng(25)
+    n = 545
+    alpha = 0.1
+    scores = rng.uniform(size=n)
+    weights = rng.uniform(size=n)
     y = (rng.uniform(size=n) < scores).astype(int)
     segments = np.where(rng.uniform(size=n) < 0.2, "few", "many")
-    options = {"importance_weight": weights, "weight_bound": 1.0, "confidence_level": 1 - alpha, "n_bins": n_bins}
+    options = {
+        "importance_weight": weights,
+        "weight_bound": 1.0,
+        "confidence_level": 1 - alpha,
+        "n_bins": n_bins,
+    }
     table = audit(y, scores, segments=segments, **options).table
     read = read_rows(scores, y).collect()
     aside = read.chosen(read.draw(0.1, 0))
     order = RandomSource.of(0, "order of bets", rows=read.fingerprint()).order(n)
     order = order[~aside[order]]  # of the bets
-    columns = [getattr(table, name) for name in ("segment", "resolution", "low", "high", "counts", "lower", "upper")]
+    columns = [
+        getattr(table, name)
+        for name in ("segment", "resolution", "low", "high", "counts", "lower", "upper")
+    ]
     found = zip(*columns, strict=True)
     for name in (None, "few", "many"):
         inside = np.ones(n, dtype=bool) if name is None else segments == name
         share = 1.0 if name is None else (inside & aside).sum() / aside.sum()
-        finest = n_bins if n_bins != "auto" else 2 ** int(np.log2(round((~aside).sum() * share)) / 3)
+        finest = (
+            n_bins if n_bins != "auto" else 2 ** int(np.log2(round((~aside).sum() * share)) / 3)
+        )
         edges = np.quantile(scores[aside & inside], np.arange(1, finest) / finest)
         levels = [np.r_[0.0, edges, 1.0]]
         while levels[0].size > 2:
@@ -216,10 +269,17 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
         for level, ends in enumerate(levels):
             delta = 0.9 * alpha / 3 / len(levels) / (ends.size - 1)
             for low, high in pairwise(ends):
-                here = order[(scores[order] >= low) & ((scores[order] < high) | (high == 1.0)) & inside[order]]
-                s, w = scores[here], weights[here]
+                here = order[
+                    (scores[order] >= low)
+                    & ((scores[order] < high) | (high == 1.0))
+                    & inside[order]
+                ]
+                s = scores[here]
+                w = weights[here]
                 span = 1 + high - low
-                limits = weighted_means(np.zeros(s.size, dtype=int), w, (y[here] - s + high) / span, 1, delta)
+                limits = weighted_means(
+                    np.zeros(s.size, dtype=int), w, (y[here] - s + high) / span, 1, delta
+                )
                 mean = np.average(s, weights=w)
                 expected = mean - high + span * np.array([limits.lower[0], limits.upper[0]])
                 one = next(found)

@@ -7,21 +7,36 @@ from matplotlib.figure import Figure
 
 from calibrant import BinningCalibrator, Partition, ReliabilityDisplay, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.metrics import brier_score, debiased_ece, ece, log_loss, reliability_table, smooth_ece
+from calibrant.metrics import (
+    brier_score,
+    debiased_ece,
+    ece,
+    log_loss,
+    reliability_table,
+    smooth_ece,
+)
 from worlds.promises import assert_kept
 from worlds.weighted import clusters, kept_too_seldom, survey
 
 VALUES = {
     "brier": lambda y, p, **options: brier_score(y, p, **options).value,
-    "refinement": lambda y, p, **options: brier_score(y, p, strategy="uniform", **options).refinement,
+    "refinement": (
+        lambda y, p, **options: brier_score(y, p, strategy="uniform", **options).refinement
+    ),
     "within": lambda y, p, **options: brier_score(y, p, strategy="uniform", **options).within_bins,
     "log loss": lambda y, p, **options: log_loss(y, p, **options).value,
     "ece": lambda y, p, **options: ece(y, p, strategy="uniform", **options).value,
-    "quantile ece": lambda y, p, **options: ece(y, p, strategy="quantile", n_bins=3, **options).value,
+    "quantile ece": (
+        lambda y, p, **options: ece(y, p, strategy="quantile", n_bins=3, **options).value
+    ),
     "swept ece": lambda y, p, **options: ece(y, p, n_bins="sweep", **options).value,
     "smooth": lambda y, p, **options: smooth_ece(y, p, **options).value,
-    "rates": lambda y, p, **options: reliability_table(y, p, partition="uniform", n_bins=4, **options).rate,
-    "mean scores": lambda y, p, **options: reliability_table(y, p, partition="uniform", n_bins=4, **options).mean_score,
+    "rates": lambda y, p, **options: (
+        reliability_table(y, p, partition="uniform", n_bins=4, **options).rate
+    ),
+    "mean scores": lambda y, p, **options: (
+        reliability_table(y, p, partition="uniform", n_bins=4, **options).mean_score
+    ),
 }
 
 
@@ -36,7 +51,9 @@ def test_whole_weights_are_repeated_rows(name):
     scores, y = rows(rng, 400)
     times = rng.integers(0, 4, size=400)
     weighted = VALUES[name](y, scores, importance_weight=times)
-    np.testing.assert_allclose(weighted, VALUES[name](np.repeat(y, times), np.repeat(scores, times)), rtol=1e-9)
+    np.testing.assert_allclose(
+        weighted, VALUES[name](np.repeat(y, times), np.repeat(scores, times)), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -44,7 +61,9 @@ def test_a_multiple_of_the_weights_changes_nothing(name):
     rng = np.random.default_rng(1)
     scores, y = rows(rng, 400)
     weights = rng.uniform(0.1, 1.0, size=400)
-    once, more = (VALUES[name](y, scores, importance_weight=factor * weights) for factor in (1.0, 7.0))
+    once, more = (
+        VALUES[name](y, scores, importance_weight=factor * weights) for factor in (1.0, 7.0)
+    )
     np.testing.assert_allclose(once, more, rtol=1e-9)
 
 
@@ -63,9 +82,12 @@ def test_weighted_scores_agree_with_scikit_learn():
 def test_equal_weights_have_nearly_the_intervals_of_rows():
     rng = np.random.default_rng(3)
     scores, y = rows(rng, 500)
-    plain, weighted = smooth_ece(y, scores), smooth_ece(y, scores, importance_weight=np.full(500, 2.0))
+    plain = smooth_ece(y, scores)
+    weighted = smooth_ece(y, scores, importance_weight=np.full(500, 2.0))
     assert weighted.lower <= plain.lower
-    assert plain.upper <= weighted.upper < 1.02 * plain.upper  # variances of labels are used without weights alone
+    assert (
+        plain.upper <= weighted.upper < 1.02 * plain.upper
+    )  # variances of labels are used without weights alone
     assert debiased_ece(y, scores, importance_weight=np.ones(500)).value == pytest.approx(
         debiased_ece(y, scores).value, rel=1e-9
     )
@@ -94,11 +116,16 @@ def test_weighted_intervals_cover_the_population():
             weights = rng.uniform(0.1, 1.0, size=500)
             rates = np.clip(scores + 0.3 * (weights - 0.5), 0.0, 1.0)
             cell = np.minimum((scores * 10).astype(int), 9)
-            total, gap = np.bincount(cell, weights), np.abs(np.bincount(cell, weights * (rates - scores)))
+            total = np.bincount(cell, weights)
+            gap = np.abs(np.bincount(cell, weights * (rates - scores)))
             truth = {"l1": gap.sum() / total.sum(), "max": (gap / total).max()}
             redrawn = rng.uniform(size=500) < rates
             for norm, true in truth.items():
-                options = {"strategy": "uniform", "importance_weight": weights, "confidence_level": 0.9}
+                options = {
+                    "strategy": "uniform",
+                    "importance_weight": weights,
+                    "confidence_level": 0.9,
+                }
                 found[norm] = ece(redrawn, scores, norm=norm, **options), true
             yield {name: not one.lower <= true <= one.upper for name, (one, true) in found.items()}
 
@@ -109,7 +136,8 @@ def test_weighted_intervals_cover_the_population():
 @pytest.mark.slow
 def test_grouped_intervals_cover_the_population_and_others_do_not():
     rng = np.random.default_rng(5)
-    plain_missed, widths = 0, []
+    plain_missed = 0
+    widths = []
 
     def misses():
         nonlocal plain_missed
@@ -141,7 +169,9 @@ def test_whiskers_of_groups_cover_the_rates_and_those_of_rows_do_not():
                 reliability_table(y, scores, partition=bins, **options)
                 for options in ({}, {"groups": group, "max_group_size": 10})
             ]
-            plain, grouped = (bool(((table.lower > truth) | (table.upper < truth)).any()) for table in tables)
+            plain, grouped = (
+                bool(((table.lower > truth) | (table.upper < truth)).any()) for table in tables
+            )
             rows_missed += plain
             yield {"groups": grouped}
 
@@ -157,7 +187,11 @@ def test_mean_scores_and_rates_count_groups_as_the_limits_do(weight):
     group = np.repeat(np.arange(2_000), size)
     scores = np.where(size[group] > 1, 0.1, 1.0) * rng.uniform(size=group.size)
     y = (rng.uniform(size=group.size) < scores).astype(int)
-    given = {} if weight is None else {"importance_weight": np.full(group.size, weight), "weight_bound": weight}
+    given = (
+        {}
+        if weight is None
+        else {"importance_weight": np.full(group.size, weight), "weight_bound": weight}
+    )
     table = reliability_table(y, scores, n_bins=1, groups=group, max_group_size=5, **given)
     assert not table.is_off.any()
     assert ((table.lower < table.rate) & (table.rate < table.upper)).all()
@@ -172,14 +206,20 @@ def test_the_display_takes_groups():
     table = reliability_table(y, scores, **options)
     np.testing.assert_array_equal(display.observed.lower, table.lower)
     assert table.method == "betting"
-    wide, narrow = (found.upper - found.lower for found in (table, reliability_table(y, scores, n_bins=3)))
+    wide, narrow = (
+        found.upper - found.lower for found in (table, reliability_table(y, scores, n_bins=3))
+    )
     assert wide.mean() > narrow.mean()
     calibrator = BinningCalibrator(3).fit(scores, y, groups=group)
     held_out = {"groups": group, "max_group_size": 5}
-    drawn = ReliabilityDisplay.from_calibrator(calibrator, y, scores, ax=Figure().add_subplot(), **held_out)
+    drawn = ReliabilityDisplay.from_calibrator(
+        calibrator, y, scores, ax=Figure().add_subplot(), **held_out
+    )
     assert drawn.observed.method == "betting"
     with pytest.raises(InvalidTypeError, match=r"^monotone must"):
-        ReliabilityDisplay.from_predictions(y, scores, ax=Figure().add_subplot(), monotone=True, **options)
+        ReliabilityDisplay.from_predictions(
+            y, scores, ax=Figure().add_subplot(), monotone=True, **options
+        )
 
 
 def test_without_a_bound_intervals_are_heuristic_and_say_what_they_are_for():
@@ -208,7 +248,9 @@ def test_scored_data_with_weights_are_weighed():
     scores, y = rows(rng, 200)
     weights = rng.uniform(size=200)
     data = scored(pa.table({"p": scores, "y": y, "w": weights}), score="p", label="y", weight="w")
-    assert brier_score(data).value == pytest.approx(brier_score(y, scores, importance_weight=weights).value)
+    assert brier_score(data).value == pytest.approx(
+        brier_score(y, scores, importance_weight=weights).value
+    )
     assert ece(data).value == pytest.approx(ece(y, scores, importance_weight=weights).value)
 
 
@@ -217,7 +259,9 @@ def test_the_display_draws_weighted_rates():
     scores, y, weights = survey(rng, 1000)
     options = {"importance_weight": weights, "weight_bound": 1.0, "n_bins": 4}
     display = ReliabilityDisplay.from_predictions(y, scores, ax=Figure().add_subplot(), **options)
-    np.testing.assert_array_equal(display.observed.rate, reliability_table(y, scores, **options).rate)
+    np.testing.assert_array_equal(
+        display.observed.rate, reliability_table(y, scores, **options).rate
+    )
     assert display.observed.method == "betting"
     assert np.abs(display.observed.gap).max() < 0.12  # the scores are calibrated for the population
     assert np.abs(reliability_table(y, scores, n_bins=4).gap).max() > 0.12
@@ -231,7 +275,9 @@ def test_bad_weights_and_sizes_are_refused():
                 metric(y, scores, importance_weight=bad)
     with pytest.raises(InvalidValueError, match="weight_bound"):
         brier_score(y, scores, importance_weight=np.ones(100), weight_bound=0.5)
-    with pytest.raises(InvalidTypeError, match=r"^weight_bound must be None without importance_weight"):
+    with pytest.raises(
+        InvalidTypeError, match=r"^weight_bound must be None without importance_weight"
+    ):
         brier_score(y, scores, weight_bound=1.0)
     with pytest.raises(InvalidTypeError, match=r"^max_group_size must be None without groups"):
         brier_score(y, scores, max_group_size=3)

@@ -1,9 +1,10 @@
 """The checks that every estimator must pass: one function, one invariant, said in one sentence.
 
-`CALIBRATORS`, in `calibrators.py`, lists those that calibrate one score per row, `OTHERS` the other estimators of the
-package, each with the data it takes. `CHECKS` lists the invariants; `test_checks.py` runs every pair that fits, and
-fails if a public estimator is in neither list. A check that is about one ability (scores, intervals, ranks, counts)
-names the ability it `needs`, so that an estimator without it has no such test, rather than a skipped one.
+`CALIBRATORS`, in `calibrators.py`, lists those that calibrate one score per row, `OTHERS` the other
+estimators of the package, each with the data it takes. `CHECKS` lists the invariants;
+`test_checks.py` runs every pair that fits, and fails if a public estimator is in neither list. A
+check that is about one ability (scores, intervals, ranks, counts) names the ability it `needs`, so
+that an estimator without it has no such test, rather than a skipped one.
 """
 
 from calibrator_checks import contract, numbers  # noqa: F401  they fill the list

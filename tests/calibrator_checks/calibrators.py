@@ -21,7 +21,11 @@ from calibrant import (
     TopLabelCalibrator,
     VennAbersCalibrator,
 )
-from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import (
+    CrossVennAbersCalibrator,
+    ScalingBinningCalibrator,
+    VennBinningCalibrator,
+)
 from calibrant.intervals import METHODS, MonotoneBand
 from calibrant.ratios import KLIEP, ULSIF, DensityRatio, LogisticRatio, RuLSIF
 from calibrant.sequences import SEQUENCES
@@ -47,7 +51,9 @@ CALIBRATORS: dict[str, Any] = {
     },
     "anchored": AnchoredCalibrator(),
     "anchored-isotonic": AnchoredCalibrator("isotonic", n_bins=4, pilot=0.2, random_state=0),
-    "anchored-temperature": AnchoredCalibrator(TemperatureCalibrator(), partition=Partition.from_edges([0.3, 0.7])),
+    "anchored-temperature": AnchoredCalibrator(
+        TemperatureCalibrator(), partition=Partition.from_edges([0.3, 0.7])
+    ),
     "platt": PlattCalibrator(),
     "platt-unsmoothed": PlattCalibrator(smoothing=False),
     "temperature": TemperatureCalibrator(),
@@ -63,20 +69,33 @@ CALIBRATORS: dict[str, Any] = {
     "venn-binning-brier": VennBinningCalibrator(n_bins=5, partition="uniform", loss="brier"),
     "venn-binning-split": VennBinningCalibrator(n_bins=4, pilot=0.2, random_state=0),
     "scaling-binning": ScalingBinningCalibrator(random_state=0),
-    "scaling-binning-isotonic": ScalingBinningCalibrator(IsotonicCalibrator(), n_bins=4, pilot=100, random_state=0),
-    "scaling-binning-beta": ScalingBinningCalibrator(BetaCalibrator(), partition="uniform", random_state=0),
-    **{f"online-{name}": OnlineCalibrator(Partition.from_edges([0.2, 0.7]), sequence=name) for name in SEQUENCES},
+    "scaling-binning-isotonic": ScalingBinningCalibrator(
+        IsotonicCalibrator(), n_bins=4, pilot=100, random_state=0
+    ),
+    "scaling-binning-beta": ScalingBinningCalibrator(
+        BetaCalibrator(), partition="uniform", random_state=0
+    ),
+    **{
+        f"online-{name}": OnlineCalibrator(Partition.from_edges([0.2, 0.7]), sequence=name)
+        for name in SEQUENCES
+    },
     "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
     "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
     "label-shift": LabelShiftCalibrator(n_bins=6, target_prior=0.4),
     "label-shift-own": LabelShiftCalibrator(n_bins=6, target_prior=0.4, pilot=None),
-    "label-shift-known": LabelShiftCalibrator(n_bins=4, partition="uniform", target_prior=0.4, source_prior=0.5),
-    "label-shift-split": LabelShiftCalibrator(n_bins=4, target_prior=0.6, pilot=0.2, random_state=0),
+    "label-shift-known": LabelShiftCalibrator(
+        n_bins=4, partition="uniform", target_prior=0.4, source_prior=0.5
+    ),
+    "label-shift-split": LabelShiftCalibrator(
+        n_bins=4, target_prior=0.6, pilot=0.2, random_state=0
+    ),
 }
 
 OTHERS: dict[str, Any] = {
     "shift": ShiftCalibrator(n_bins=4, weight_bound=2.0),
-    "shift-bernstein": ShiftCalibrator(n_bins=4, interval="empirical-bernstein", pilot=0.2, random_state=0),
+    "shift-bernstein": ShiftCalibrator(
+        n_bins=4, interval="empirical-bernstein", pilot=0.2, random_state=0
+    ),
     "shift-sums": ShiftCalibrator(n_bins=4, interval="hoeffding", weight_bound=2.0),
     "shift-uniform": ShiftCalibrator(n_bins=3, partition="uniform", value="midpoint"),
     "label-shift-estimated": LabelShiftCalibrator(n_bins=4),
@@ -88,7 +107,9 @@ OTHERS: dict[str, Any] = {
     "conformal": ConformalSets(),
     "monotone-band": MonotoneBand(),
     "classifier": CalibratedClassifier(GivenScores(), random_state=0),
-    "classifier-cross": CalibratedClassifier(GivenScores(), VennAbersCalibrator(), cv=2, random_state=0),
+    "classifier-cross": CalibratedClassifier(
+        GivenScores(), VennAbersCalibrator(), cv=2, random_state=0
+    ),
     "kliep": KLIEP(centers=10, bandwidth=1.0),
     "ulsif": ULSIF(centers=10),
     "rulsif": RuLSIF(centers=10, n_jobs=1),
@@ -113,7 +134,9 @@ INPUT_PATHS = {
         "label-shift",
     )
 }
-"""One calibrator of each class, since one reader serves every setting: the forms of input are tried on these."""
+"""One calibrator of each class, since one reader serves every setting: the forms of input are tried
+on these.
+"""
 
 
 def draws_rows(calibrator: Any) -> bool:
@@ -141,26 +164,33 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "set": lambda calibrator: hasattr(calibrator, "predict_set"),
     "json": lambda calibrator: hasattr(calibrator, "from_dict"),
     "tally": lambda calibrator: (
-        hasattr(calibrator, "from_tally") and not isinstance(calibrator, ShiftCalibrator | LabelShiftCalibrator)
+        hasattr(calibrator, "from_tally")
+        and not isinstance(calibrator, ShiftCalibrator | LabelShiftCalibrator)
     ),
     "confidence_level": lambda calibrator: "confidence_level" in calibrator.get_params(),
     "n_jobs": lambda calibrator: "n_jobs" in calibrator.get_params(),
     "classes": lambda calibrator: "classes" in signature(calibrator.fit).parameters,
     "pos_label": lambda calibrator: "pos_label" in calibrator.get_params(),
     "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
-    "ignores order": lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator),
+    "ignores order": (
+        lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator)
+    ),
     "draws rows": draws_rows,
-    "draws weighted rows": lambda calibrator: draws_rows(calibrator) and not looks_first(calibrator),
+    "draws weighted rows": (
+        lambda calibrator: draws_rows(calibrator) and not looks_first(calibrator)
+    ),
     "weighs rows": lambda calibrator: (
         (looks_first(calibrator) or not draws_rows(calibrator)) and not follows_order(calibrator)
     ),
-    # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of the positive class;
-    # a curve that never falls, and values that never fall, do not follow labels that do
+    # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of
+    # the positive class; a curve that never falls, and values that never fall, do not follow labels
+    # that do
     "mirrors": lambda calibrator: (
         not any(hasattr(calibrator, name) for name in ("base", "target_prior", "curve"))
         and getattr(calibrator, "value", None) != "monotone"
     ),
-    # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not ordered
+    # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not
+    # ordered
     "nested": lambda calibrator: getattr(calibrator, "sequence", None) != "betting",
     # one class alone says nothing about how much more frequent it is elsewhere
     "one class": lambda calibrator: (
@@ -170,6 +200,7 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "ranks only": lambda calibrator: (
         getattr(calibrator, "partition", None) == "quantile"
         and not hasattr(calibrator, "curve")
-        and getattr(calibrator, "interval", None) != "clopper-pearson-weighted"  # takes scores for probabilities
+        and getattr(calibrator, "interval", None)
+        != "clopper-pearson-weighted"  # takes scores for probabilities
     ),
 }

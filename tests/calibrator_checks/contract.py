@@ -1,4 +1,6 @@
-"""Checks of scikit-learn's contract, of what belongs to the caller, of forms of data, and of threads."""
+"""Checks of scikit-learn's contract, of what belongs to the caller, of forms of data, and of
+threads.
+"""
 
 import copy
 import json
@@ -94,7 +96,8 @@ def check_refit_equals_a_fresh_fit(calibrator: Any) -> None:
 def check_refused_refit_leaves_the_model_as_it_was(calibrator: Any) -> None:
     rows, y, options = data_for(calibrator)
     model = fitted(calibrator)
-    before, held = answers(model), dict(vars(model))
+    before = answers(model)
+    held = dict(vars(model))
     bad_rows = rows.copy()
     bad_rows[-1] = np.nan
     one_kind_more = y.copy()
@@ -218,7 +221,8 @@ def check_global_random_state_is_unchanged(calibrator: Any) -> None:
 
 @check()
 def check_numpy_error_state_and_warning_filters_are_unchanged(calibrator: Any) -> None:
-    errors, filters = np.geterr(), list(warnings.filters)
+    errors = np.geterr()
+    filters = list(warnings.filters)
     answers(fitted(calibrator))
     assert np.geterr() == errors
     assert warnings.filters == filters
@@ -254,7 +258,11 @@ def check_whole_number_and_bool_scores_equal_their_float64_values(calibrator: An
     scores, y = make_data()
     two_point = scores > 0.5
     forms = [two_point.astype(kind) for kind in (np.float64, np.int64, np.int8, np.uint64, bool)]
-    forms += [pd.Series(two_point, dtype="boolean"), pd.Series(forms[1], dtype="Int64"), two_point.tolist()]
+    forms += [
+        pd.Series(two_point, dtype="boolean"),
+        pd.Series(forms[1], dtype="Int64"),
+        two_point.tolist(),
+    ]
     assert_fits_same(calibrator, *((form, y) for form in forms))
 
 
@@ -281,9 +289,14 @@ def check_each_answer_depends_on_its_own_score_alone(calibrator: Any) -> None:
     scores = probe(model)
     together = answers(model, scores)
     order = np.random.default_rng(4).permutation(len(scores))
-    assert_same(answers(model, scores[order]), {name: array[order] for name, array in together.items()})
+    assert_same(
+        answers(model, scores[order]), {name: array[order] for name, array in together.items()}
+    )
     for row in range(0, len(scores), 40):
-        assert_same(answers(model, scores[row : row + 1]), {k: a[row : row + 1] for k, a in together.items()})
+        assert_same(
+            answers(model, scores[row : row + 1]),
+            {k: a[row : row + 1] for k, a in together.items()},
+        )
 
 
 @check("scores", "ties")
@@ -322,7 +335,9 @@ def check_another_random_state_draws_other_rows(calibrator: Any) -> None:
 def check_number_of_threads_never_changes_an_answer(calibrator: Any) -> None:
     with mock.patch.object(_chunks, "THREAD_ROWS", 50):
         for n_jobs in (2, 3, 7, -1):
-            assert_same(answers(fitted(clone(calibrator).set_params(n_jobs=n_jobs))), expected(calibrator))
+            assert_same(
+                answers(fitted(clone(calibrator).set_params(n_jobs=n_jobs))), expected(calibrator)
+            )
 
 
 @check()

@@ -24,10 +24,12 @@ N_ROWS = 300
 
 
 class GivenScores(ClassifierMixin, BaseEstimator):
-    """A classifier whose first column is its score. No solver and no matrix product has a say in its last bit.
+    """A classifier whose first column is its score.
 
-    With it, bit equality is asked of calibrant alone: the scores of a logistic regression may differ in the last bit
-    between one row and many, as the processor's kernels please.
+    No solver and no matrix product has a say in its last bit.
+
+    With it, bit equality is asked of calibrant alone: the scores of a logistic regression may
+    differ in the last bit between one row and many, as the processor's kernels please.
     """
 
     def fit(self, X: Any, y: Any) -> "GivenScores":
@@ -45,7 +47,10 @@ class GivenScores(ClassifierMixin, BaseEstimator):
 
 
 def make_data(n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Scores with some ties, and labels that follow them; many more rows than any calibrator here has bins."""
+    """Scores with some ties, and labels that follow them.
+
+    Many more rows than any calibrator here has bins.
+    """
     scores, y = _made(n_rows, seed)
     return scores.copy(), y.copy()
 
@@ -58,7 +63,9 @@ def _made(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return scores, (generator.uniform(size=n_rows) < scores).astype(np.int64)
 
 
-def data_for(estimator: Any, n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+def data_for(
+    estimator: Any, n_rows: int = N_ROWS, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """What `fit` takes: two arrays, and by name what else this estimator needs."""
     scores, y = make_data(n_rows, seed)
     generator = np.random.default_rng(seed + 100)
@@ -70,7 +77,11 @@ def data_for(estimator: Any, n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.nd
         return scores, y, {"folds": np.arange(n_rows) % 3}
     if isinstance(estimator, TopLabelCalibrator | ClassWiseCalibrator):
         columns = generator.dirichlet([1.0, 1.0, 1.0], size=n_rows)
-        return columns, (generator.uniform(size=(n_rows, 1)) > columns.cumsum(axis=1)[:, :2]).sum(axis=1), {}
+        return (
+            columns,
+            (generator.uniform(size=(n_rows, 1)) > columns.cumsum(axis=1)[:, :2]).sum(axis=1),
+            {},
+        )
     if isinstance(estimator, CalibratedClassifier):
         return np.column_stack([scores, generator.normal(size=n_rows)]), y, {}
     if isinstance(estimator, DensityRatio):
@@ -79,12 +90,16 @@ def data_for(estimator: Any, n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.nd
 
 
 def probe(calibrator: Any) -> np.ndarray:
-    """Rows to predict for: for scores calibration scores, edges if there are any, their neighbours, and others."""
+    """Rows to predict for: for scores calibration scores, edges if there are any, their neighbours,
+    and others.
+    """
     if isinstance(calibrator, CrossVennAbersCalibrator):
         return np.column_stack([make_data(seed=seed)[0] for seed in range(3)])
     if (rows := data_for(calibrator)[0]).ndim == 2:
         return rows
-    edges = np.asarray(getattr(getattr(calibrator, "partition_", None), "edges", []), dtype=np.float64)
+    edges = np.asarray(
+        getattr(getattr(calibrator, "partition_", None), "edges", []), dtype=np.float64
+    )
     around = np.concatenate([np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf)])
     return np.clip(np.concatenate([make_data()[0], np.linspace(0, 1, 101), around]), 0.0, 1.0)
 
@@ -97,11 +112,18 @@ def answers(calibrator: Any, scores: Any = None) -> dict[str, np.ndarray]:
 
 def predictions(calibrator: Any) -> list[str]:
     """The names of its methods that predict."""
-    return [name for name in dir(type(calibrator)) if name.startswith("predict") and hasattr(calibrator, name)]
+    return [
+        name
+        for name in dir(type(calibrator))
+        if name.startswith("predict") and hasattr(calibrator, name)
+    ]
 
 
 def rate_interval(calibrator: Any, scores: Any) -> np.ndarray:
-    """Limits of the rate of each score's region; `predict_interval` moves them where predictions vary in a region."""
+    """Limits of the rate of each score's region.
+
+    `predict_interval` moves them where predictions vary in a region.
+    """
     limits = calibrator.predict_interval(scores)
     if not isinstance(calibrator, RegionCalibrator):
         return limits
@@ -128,11 +150,16 @@ def fitted(calibrator: Any, scores: Any = None, y: Any = None, **options: Any) -
     if scores is None and y is None and not options:
         return fit(clone(calibrator))
     default_scores, default_y = make_data()
-    return clone(calibrator).fit(default_scores if scores is None else scores, default_y if y is None else y, **options)
+    return clone(calibrator).fit(
+        default_scores if scores is None else scores, default_y if y is None else y, **options
+    )
 
 
 def expected(calibrator: Any) -> dict[str, np.ndarray]:
-    """What it answers when fitted to the data made for it; fitted once for all checks that compare with it."""
+    """What it answers when fitted to the data made for it.
+
+    Fitted once for all checks that compare with it.
+    """
     if id(calibrator) not in _EXPECTED:
         _EXPECTED[id(calibrator)] = answers(ready(calibrator))
     return _EXPECTED[id(calibrator)]

@@ -26,9 +26,15 @@ SCORE_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "(n, 1)": lambda scores: scores[:, None],
     "(n, 1) Fortran": lambda scores: np.asfortranarray(np.column_stack([scores, scores]))[:, :1],
     "pandas": pd.Series,
-    "pandas, shuffled index": lambda scores: pd.Series(scores, index=np.random.default_rng(1).permutation(scores.size)),
-    "pandas, duplicate index": lambda scores: pd.Series(scores, index=np.zeros(scores.size, dtype=int)),
-    "pandas, text index": lambda scores: pd.Series(scores, index=[f"row {i}" for i in range(scores.size)][::-1]),
+    "pandas, shuffled index": lambda scores: pd.Series(
+        scores, index=np.random.default_rng(1).permutation(scores.size)
+    ),
+    "pandas, duplicate index": lambda scores: pd.Series(
+        scores, index=np.zeros(scores.size, dtype=int)
+    ),
+    "pandas, text index": lambda scores: pd.Series(
+        scores, index=[f"row {i}" for i in range(scores.size)][::-1]
+    ),
     "pandas Float64": lambda scores: pd.Series(scores, dtype="Float64"),
     "pandas Arrow": lambda scores: pd.Series(scores, dtype=pd.ArrowDtype(pa.float64())),
     "pandas category": lambda scores: pd.Series(scores, dtype="category"),
@@ -38,7 +44,9 @@ SCORE_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "pandas frame": lambda scores: pd.DataFrame({"score": scores}),
     "pandas frame, unnamed column": lambda scores: pd.DataFrame(scores),
     "polars": lambda scores: pl.Series("score", scores),
-    "polars, chunked": lambda scores: pl.concat([pl.Series(scores[:100]), pl.Series(scores[100:])], rechunk=False),
+    "polars, chunked": lambda scores: pl.concat(
+        [pl.Series(scores[:100]), pl.Series(scores[100:])], rechunk=False
+    ),
     "polars frame": lambda scores: pl.DataFrame({"score": scores}),
     "pyarrow": pa.array,
     "pyarrow, chunked": lambda scores: pa.chunked_array([scores[:100], scores[100:]]),
@@ -52,7 +60,9 @@ PROBABILITY_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "(n, 2) Fortran": np.asfortranarray,
     "(n, 2) lists": lambda p: p.tolist(),
     "(n, 2) tuples": lambda p: tuple(map(tuple, p.tolist())),
-    "(n, 2) pandas": lambda p: pd.DataFrame(p, columns=["no", "yes"], index=np.zeros(len(p), dtype=int)),
+    "(n, 2) pandas": lambda p: pd.DataFrame(
+        p, columns=["no", "yes"], index=np.zeros(len(p), dtype=int)
+    ),
     "(n, 2) pandas, unnamed columns": pd.DataFrame,
     "(n, 2) pandas, one name twice": lambda p: pd.DataFrame(p, columns=["p", "p"]),
     "(n, 2) pandas Float64": lambda p: pd.DataFrame(p, columns=["no", "yes"]).astype("Float64"),
@@ -77,7 +87,9 @@ LABEL_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "minus one and one, float32": lambda y: (2 * y - 1).astype(np.float32),
     "(n, 1)": lambda y: y[:, None],
     "unmasked masked array": lambda y: np.ma.masked_array(y, mask=False),
-    "pandas, shuffled index": lambda y: pd.Series(y, index=np.random.default_rng(2).permutation(y.size)),
+    "pandas, shuffled index": lambda y: pd.Series(
+        y, index=np.random.default_rng(2).permutation(y.size)
+    ),
     "pandas, duplicate index": lambda y: pd.Series(y, index=np.zeros(y.size, dtype=int)),
     "pandas Int64": lambda y: pd.Series(y, dtype="Int64"),
     "pandas boolean": lambda y: pd.Series(y == 1, dtype="boolean"),
@@ -101,13 +113,25 @@ NAMED_LABEL_FORMS: dict[str, tuple[Callable[[np.ndarray], Any], Any]] = {
     "bytes": (lambda y: np.where(y == 1, b"yes", b"no"), b"yes"),
     "object text": (lambda y: np.where(y == 1, "yes", "no").astype(object), "yes"),
     "pandas text": (lambda y: pd.Series(np.where(y == 1, "yes", "no"), index=y[::-1]), "yes"),
-    "pandas category": (lambda y: pd.Series(np.where(y == 1, "yes", "no"), dtype="category"), "yes"),
+    "pandas category": (
+        lambda y: pd.Series(np.where(y == 1, "yes", "no"), dtype="category"),
+        "yes",
+    ),
     "pandas ordered category": (lambda y: _ordered(np.where(y == 1, "low", "high")), "low"),
     "polars text": (lambda y: pl.Series(np.where(y == 1, "yes", "no")), "yes"),
-    "polars categorical": (lambda y: pl.Series(np.where(y == 1, "yes", "no"), dtype=pl.Categorical), "yes"),
-    "polars enum": (lambda y: pl.Series(np.where(y == 1, "yes", "no"), dtype=pl.Enum(["yes", "no"])), "yes"),
+    "polars categorical": (
+        lambda y: pl.Series(np.where(y == 1, "yes", "no"), dtype=pl.Categorical),
+        "yes",
+    ),
+    "polars enum": (
+        lambda y: pl.Series(np.where(y == 1, "yes", "no"), dtype=pl.Enum(["yes", "no"])),
+        "yes",
+    ),
     "pyarrow text": (lambda y: pa.array(np.where(y == 1, "yes", "no")), "yes"),
-    "pyarrow dictionary": (lambda y: pa.array(np.where(y == 1, "yes", "no")).dictionary_encode(), "yes"),
+    "pyarrow dictionary": (
+        lambda y: pa.array(np.where(y == 1, "yes", "no")).dictionary_encode(),
+        "yes",
+    ),
     "one and two": (lambda y: y + 1, 2),
     "one and two, positive is one": (lambda y: 2 - y, 1),
     "zero is positive": (lambda y: 1 - y, 0),

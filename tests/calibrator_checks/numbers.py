@@ -39,7 +39,8 @@ def check_other_class_as_positive_mirrors_the_columns(calibrator: Any) -> None:
     plain = fitted(calibrator, scores, y)
     mirrored = fitted(clone(calibrator).set_params(pos_label=0), scores, 1 - y)
     np.testing.assert_array_equal(plain.classes_, mirrored.classes_)
-    left, right = answers(plain), answers(mirrored, probe(plain))
+    left = answers(plain)
+    right = answers(mirrored, probe(plain))
     np.testing.assert_array_equal(left["predict"], right["predict"])
     for name in left.keys() & {"predict_proba", "predict_set"}:
         np.testing.assert_array_equal(left[name], right[name][:, ::-1])
@@ -51,10 +52,16 @@ def check_other_class_as_positive_mirrors_the_columns(calibrator: Any) -> None:
 def check_of_two_columns_the_positive_label_picks_its_own(calibrator: Any) -> None:
     scores, y = make_data()
     expected = fitted(calibrator, scores, y)
-    names = np.where(y == 1, "bad", "good")  # "bad" sorts first, so its probabilities stand in the first column
-    model = fitted(clone(calibrator).set_params(pos_label="bad"), np.column_stack([scores, 1 - scores]), names)
+    names = np.where(
+        y == 1, "bad", "good"
+    )  # "bad" sorts first, so its probabilities stand in the first column
+    model = fitted(
+        clone(calibrator).set_params(pos_label="bad"), np.column_stack([scores, 1 - scores]), names
+    )
     points = make_data(seed=6)[0]
-    np.testing.assert_array_equal(model.predict(np.column_stack([points, 1 - points])), expected.predict(points))
+    np.testing.assert_array_equal(
+        model.predict(np.column_stack([points, 1 - points])), expected.predict(points)
+    )
 
 
 @check("scores", "classes")
@@ -73,7 +80,8 @@ def check_classes_in_any_order_are_sorted(calibrator: Any) -> None:
 def check_probabilities_have_one_row_per_score_and_add_up_to_one(calibrator: Any) -> None:
     model = ready(calibrator)
     scores = probe(model)
-    values, columns = model.predict(scores), model.predict_proba(scores)
+    values = model.predict(scores)
+    columns = model.predict_proba(scores)
     assert values.shape == scores.shape
     assert columns.shape == (scores.size, 2)
     assert values.dtype == columns.dtype == np.float64
@@ -85,7 +93,14 @@ def check_probabilities_have_one_row_per_score_and_add_up_to_one(calibrator: Any
 @check("scores")
 def check_empty_batch_gives_an_empty_answer(calibrator: Any) -> None:
     model = ready(calibrator)
-    for empty in ([], np.empty(0), np.empty((0, 1)), np.empty((0, 2)), pd.Series([], dtype=float), pl.Series([])):
+    for empty in (
+        [],
+        np.empty(0),
+        np.empty((0, 1)),
+        np.empty((0, 2)),
+        pd.Series([], dtype=float),
+        pl.Series([]),
+    ):
         assert {name: array.shape for name, array in answers(model, empty).items()} == {
             name: (0,) if name == "predict" else (0, 2) for name in answers(model)
         }
@@ -115,11 +130,16 @@ def check_higher_confidence_contains_lower(calibrator: Any) -> None:
 @check("scores", "interval", "mirrors")
 def check_flipped_labels_mirror_values_and_intervals(calibrator: Any) -> None:
     scores, y = make_data()
-    model, flipped = fitted(calibrator, scores, y), fitted(calibrator, scores, 1 - y)
+    model = fitted(calibrator, scores, y)
+    flipped = fitted(calibrator, scores, 1 - y)
     points = probe(model)
-    np.testing.assert_allclose(flipped.predict(points), 1 - model.predict(points), rtol=0, atol=LIMIT_ACCURACY)
+    np.testing.assert_allclose(
+        flipped.predict(points), 1 - model.predict(points), rtol=0, atol=LIMIT_ACCURACY
+    )
     mirrored = 1 - model.predict_interval(points)[:, ::-1]
-    np.testing.assert_allclose(flipped.predict_interval(points), mirrored, rtol=0, atol=LIMIT_ACCURACY)
+    np.testing.assert_allclose(
+        flipped.predict_interval(points), mirrored, rtol=0, atol=LIMIT_ACCURACY
+    )
 
 
 @check("scores", "interval", "classes", "one class")
@@ -138,7 +158,9 @@ def check_one_class_gives_one_sided_intervals(calibrator: Any) -> None:
 def check_sets_are_never_empty_and_grow_with_coverage(calibrator: Any) -> None:
     scores, y = make_data()
     sure = np.concatenate([np.zeros(2000), np.ones(2000)])
-    model = fitted(calibrator, np.concatenate([scores, sure]), np.concatenate([y, sure.astype(int)]))
+    model = fitted(
+        calibrator, np.concatenate([scores, sure]), np.concatenate([y, sure.astype(int)])
+    )
     points = np.concatenate([scores, [0.0, 1.0]])
     sets = [model.predict_set(points, coverage=coverage) for coverage in (0.5, 0.9, 0.99)]
     assert all(found.shape == (points.size, 2) and found.dtype == np.bool_ for found in sets)
@@ -150,7 +172,9 @@ def check_sets_are_never_empty_and_grow_with_coverage(calibrator: Any) -> None:
 def check_sets_follow_from_the_intervals(calibrator: Any) -> None:
     scores, y = make_data()
     sure = np.concatenate([np.zeros(2000), np.ones(2000)])
-    model = fitted(calibrator, np.concatenate([scores, sure]), np.concatenate([y, sure.astype(int)]))
+    model = fitted(
+        calibrator, np.concatenate([scores, sure]), np.concatenate([y, sure.astype(int)])
+    )
     points = probe(model)
     lower, upper = rate_interval(model, points).T
     sets = model.predict_set(points, coverage=0.75)  # 0.75 and 0.25 are doubles
@@ -216,9 +240,14 @@ def check_monotone_rescale_of_scores_changes_nothing(calibrator: Any) -> None:
 @check("scores", "ranks only")
 def check_scores_beyond_those_seen_get_the_end_bins(calibrator: Any) -> None:
     model = ready(calibrator)
-    low, high = make_data()[0].min(), make_data()[0].max()
+    low = make_data()[0].min()
+    high = make_data()[0].max()
     largest = np.finfo(np.float64).max
-    warns = nullcontext() if model.score_range_seen_ is None else pytest.warns(CalibrantWarning, match="of one scale")
+    warns = (
+        nullcontext()
+        if model.score_range_seen_ is None
+        else pytest.warns(CalibrantWarning, match="of one scale")
+    )
     with warns:
         assert_same(answers(model, [-largest, -5.0]), answers(model, [low, low]))
         assert_same(answers(model, [5.0, largest]), answers(model, [high, high]))
@@ -234,7 +263,9 @@ def check_fit_and_predict_agree_on_the_side_of_every_edge(calibrator: Any) -> No
     model = fitted(calibrator, scores, y)
     if draws_rows(calibrator):
         model = type(calibrator).from_tally(
-            model.partition_, Tally.from_data(model.partition_, scores, y), interval=calibrator.interval
+            model.partition_,
+            Tally.from_data(model.partition_, scores, y),
+            interval=calibrator.interval,
         )
     regions = model.partition_.assign(scores)
     partition = model.partition_
@@ -264,7 +295,10 @@ def check_from_tally_equals_fit(calibrator: Any) -> None:
     model = ready(calibrator)
     names = ("interval", "value", "confidence_level")
     params = {name: getattr(calibrator, name) for name in names}
-    assert_same(answers(type(calibrator).from_tally(model.partition_, model.tally_, **params)), answers(model))
+    assert_same(
+        answers(type(calibrator).from_tally(model.partition_, model.tally_, **params)),
+        answers(model),
+    )
 
 
 @check("scores", "tally")
@@ -273,7 +307,8 @@ def check_merged_tallies_equal_one_fit(calibrator: Any) -> None:
     partition = ready(calibrator).partition_
     whole = Tally.from_data(partition, scores, y)
     parts = [
-        Tally.from_data(partition, scores[rows], y[rows]) for rows in (slice(0, 7), slice(7, 200), slice(200, None))
+        Tally.from_data(partition, scores[rows], y[rows])
+        for rows in (slice(0, 7), slice(7, 200), slice(200, None))
     ]
     assert parts[2] + parts[0] + parts[1] == whole
     assert sum(parts) == whole
@@ -284,7 +319,9 @@ def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator:
     partition = Partition.fixed_width(3)
     tally = Tally.from_counts([50, 0, 50], [5, 0, 45], partition=partition)
     names = ("interval", "value", "confidence_level")
-    model = type(calibrator).from_tally(partition, tally, **{name: getattr(calibrator, name) for name in names})
+    model = type(calibrator).from_tally(
+        partition, tally, **{name: getattr(calibrator, name) for name in names}
+    )
     np.testing.assert_array_equal(model.predict([0.5]), [0.5])
     np.testing.assert_array_equal(model.predict_interval([0.5]), [[0.0, 1.0]])
     np.testing.assert_array_equal(model.predict_set([0.5]), [[True, True]])

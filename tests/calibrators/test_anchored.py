@@ -9,7 +9,14 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, PlattCalibrator, ScoreCalibrator, scored
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    Partition,
+    PlattCalibrator,
+    ScoreCalibrator,
+    scored,
+)
 from calibrant.calibrators import VennBinningCalibrator
 from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
 from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
@@ -49,11 +56,16 @@ def test_ranking_is_kept(curve, n):
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("scale", [lambda s: s, lambda s: 300 + 550 * s], ids=["probabilities", "points"])
+@pytest.mark.parametrize(
+    "scale", [lambda s: s, lambda s: 300 + 550 * s], ids=["probabilities", "points"]
+)
 def test_ranking_is_kept_where_the_best_curve_is_constant_and_turned_where_it_is_refuted(scale):
     rng = np.random.default_rng(4)
-    scores, y = rng.uniform(size=400) ** 8, (rng.uniform(size=400) < 0.2).astype(int)
-    model = AnchoredCalibrator().fit(scale(scores), y)  # in these rows the score ranks a little worse than chance
+    scores = rng.uniform(size=400) ** 8
+    y = (rng.uniform(size=400) < 0.2).astype(int)
+    model = AnchoredCalibrator().fit(
+        scale(scores), y
+    )  # in these rows the score ranks a little worse than chance
     assert roc_auc_score(y, scores) < 0.49
     ranks = stats.rankdata(model.predict(scale(scores)))
     assert stats.spearmanr(ranks, scores).statistic > 0.9999
@@ -83,11 +95,17 @@ def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
     where = model.partition_.membership(scores)
     predicted = model.predict(scores)
     averages = np.array([predicted[where == region].mean() for region in range(7)])
-    # rows are counted at one of the two nearest knots, at random: each moves by at most the step between these
+    # rows are counted at one of the two nearest knots, at random: each moves by at most the step
+    # between these
     pieces = model.pieces_
     step = np.zeros(7)
-    np.maximum.at(step, pieces.regions(model.partition_.as_bins()), np.abs(pieces.right - pieces.left))
-    assert (np.abs(averages - model.guarantee_.value) < 4 * step / 2 / np.sqrt(model.tally_.counts) + 1e-12).all()
+    np.maximum.at(
+        step, pieces.regions(model.partition_.as_bins()), np.abs(pieces.right - pieces.left)
+    )
+    assert (
+        np.abs(averages - model.guarantee_.value)
+        < 4 * step / 2 / np.sqrt(model.tally_.counts) + 1e-12
+    ).all()
     assert (step < 0.1).all()
     assert (np.abs(averages - model.guarantee_.value) <= model.guarantee_.margin).all()
 
@@ -101,15 +119,21 @@ def test_interval_moves_with_the_prediction_and_the_rate_interval_does_not():
     lower, upper = model.predict_interval(points).T
     rates = model.predict_rate_interval(points)
     assert (np.diff(lower) > 0.0).all()
-    np.testing.assert_array_equal(rates, np.broadcast_to([guarantee.lower[2], guarantee.upper[2]], (9, 2)))
+    np.testing.assert_array_equal(
+        rates, np.broadcast_to([guarantee.lower[2], guarantee.upper[2]], (9, 2))
+    )
     np.testing.assert_allclose(lower, model.predict(points) + guarantee.errors.lower[2])
     np.testing.assert_allclose(upper, model.predict(points) + guarantee.errors.upper[2])
 
 
 def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it():
-    """Scores of 1, right after scores that differ from 1 by a few doubles, as saturated models give them."""
+    """Scores of 1, right after scores that differ from 1 by a few doubles, as saturated models give
+    them.
+    """
     rng = np.random.default_rng(4)
-    scores = np.concatenate([rng.uniform(size=1000) ** 4, 1.0 - 2.0**-53 * rng.integers(1, 9, 50), np.ones(950)])
+    scores = np.concatenate(
+        [rng.uniform(size=1000) ** 4, 1.0 - 2.0**-53 * rng.integers(1, 9, 50), np.ones(950)]
+    )
     y = (rng.uniform(size=2000) < np.where(scores == 1.0, 0.8, 0.1)).astype(int)
     model = AnchoredCalibrator("isotonic", n_bins=2).fit(scores, y)
     assert model.n_anchored_ == 0
@@ -160,7 +184,9 @@ def test_auto_takes_the_curve_that_predicts_best():
     step = AnchoredCalibrator().fit(*draw(20_000, rate=lambda s: np.where(s < 0.5, 0.1, 0.8)))
     assert "venn-abers" in step.curve_
     assert AnchoredCalibrator().fit(*draw(300, rate=lambda s: s)).curve_ == "score"
-    steep = AnchoredCalibrator().fit(*draw(2000, seed=1, rate=lambda s: s**2 / (s**2 + 4 * (1 - s) ** 2)))
+    steep = AnchoredCalibrator().fit(
+        *draw(2000, seed=1, rate=lambda s: s**2 / (s**2 + 4 * (1 - s) ** 2))
+    )
     assert steep.curve_ == "beta"
     scores, y = draw(1000)
     assert "beta" not in AnchoredCalibrator().fit(4 * scores - 2, y).curve_
@@ -197,7 +223,9 @@ def test_segments_have_regions_and_curves_of_their_own():
     assert few.shape == (2,)
     assert abs(flat[1] - flat[0]) > 0.3  # anchored to the rates of its regions
     again = AnchoredCalibrator.from_dict(model.to_dict())
-    np.testing.assert_array_equal(again.predict(scores, segments=segments), model.predict(scores, segments=segments))
+    np.testing.assert_array_equal(
+        again.predict(scores, segments=segments), model.predict(scores, segments=segments)
+    )
 
 
 def test_saved_curve_must_belong_to_its_counts():
@@ -266,7 +294,9 @@ def test_files_and_frames_give_what_arrays_give(segmented, tmp_path):
         other = AnchoredCalibrator(n_bins=4).fit(source)
         assert other.to_dict() == model.to_dict()
         found = other.apply(source).read_all()
-        np.testing.assert_array_equal(found["calibrated"].to_numpy(), model.predict(scores, **by_array))
+        np.testing.assert_array_equal(
+            found["calibrated"].to_numpy(), model.predict(scores, **by_array)
+        )
         limits = model.predict_interval(scores, **by_array)
         np.testing.assert_array_equal(found["lower"].to_numpy(), limits[:, 0])
         np.testing.assert_array_equal(found["upper"].to_numpy(), limits[:, 1])
@@ -280,16 +310,21 @@ def test_value_is_the_average_prediction_for_tiny_and_huge_scores(curve, scale):
     shares, y = draw(1500, rate=lambda s: s)
     scores = shares * scale
     if curve == "beta" and scale > 1.0:
-        with pytest.raises(InvalidValueError, match=r"scores must be probabilities in \[0, 1\] for the beta curve"):
+        with pytest.raises(
+            InvalidValueError, match=r"scores must be probabilities in \[0, 1\] for the beta curve"
+        ):
             AnchoredCalibrator(curve).fit(scores, y)
         return
     model = AnchoredCalibrator(curve, n_bins=3, pilot=None).fit(scores, y)
-    where, guarantee = model.partition_.membership(scores), model.guarantee_
+    where = model.partition_.membership(scores)
+    guarantee = model.guarantee_
     values = model.predict(scores)
     assert np.isfinite(values).all()
     for region in range(3):
         average = values[where == region].mean()
-        assert average == pytest.approx(guarantee.value[region], abs=guarantee.margin[region] + 1e-9)
+        assert average == pytest.approx(
+            guarantee.value[region], abs=guarantee.margin[region] + 1e-9
+        )
         assert guarantee.value[region] == pytest.approx(average, abs=0.02)
 
 
@@ -307,7 +342,9 @@ class NoCurve(ScoreCalibrator):
 
 
 def test_a_curve_of_missing_values_is_refused():
-    with pytest.raises(InvalidValueError, match="curve must predict probabilities; got missing values"):
+    with pytest.raises(
+        InvalidValueError, match="curve must predict probabilities; got missing values"
+    ):
         AnchoredCalibrator(NoCurve()).fit(*draw(300))
 
 
@@ -320,7 +357,10 @@ def test_the_fit_of_a_subclass_is_used():
             return super().predict(np.asarray(scores) / 2)
 
     scores, y = draw(1000)
-    halved, plain = (AnchoredCalibrator(curve, n_bins=1).fit(scores, y) for curve in (Halved(), PlattCalibrator()))
+    halved, plain = (
+        AnchoredCalibrator(curve, n_bins=1).fit(scores, y)
+        for curve in (Halved(), PlattCalibrator())
+    )
     np.testing.assert_allclose(halved.predict(scores), plain.predict(scores), atol=0.02)
 
 
@@ -339,14 +379,19 @@ def test_the_sentence_states_the_average_only_where_it_says_more():
     stated = "On average over the population"
     for labels, says_more in ((y, False), (np.zeros(200), False)):
         guarantee = AnchoredCalibrator().fit(scores, labels, classes=(0, 1)).guarantee_
-        assert (stated in guarantee.details) is (guarantee.average_epsilon < guarantee.stated.epsilon) is says_more
+        assert (
+            (stated in guarantee.details)
+            is (guarantee.average_epsilon < guarantee.stated.epsilon)
+            is says_more
+        )
     assert stated in AnchoredCalibrator().fit(*draw(10_000, rate=lambda s: s**3)).guarantee_.details
 
 
 def test_the_largest_score_of_a_range_is_a_cell_of_its_own() -> None:
     regions = Partition.fixed_width(2, (0.0, 1.0)).as_bins()
     grid = Grid.count(read_rows([0.2, 0.9, 1.0, 1.0], [0, 1, 1, 1]), regions, {None: 4})
-    low, high = grid.begin, grid.end
+    low = grid.begin
+    high = grid.end
     assert (low[-1], high[-1], grid.rows[-1]) == (1.0, 1.0, 2)
 
 
@@ -355,7 +400,9 @@ def test_the_curve_does_not_depend_on_the_confidence_level():
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=4_000)
     y = rng.uniform(size=4_000) < scores**2
-    models = [AnchoredCalibrator(confidence_level=level).fit(scores, y) for level in (0.5, 0.9, 0.99)]
+    models = [
+        AnchoredCalibrator(confidence_level=level).fit(scores, y) for level in (0.5, 0.9, 0.99)
+    ]
     assert [model.n_anchored_ for model in models] == [0, 0, 0]
     np.testing.assert_array_equal(models[0].predict(scores), models[2].predict(scores))
     np.testing.assert_array_equal(models[1].predict(scores), models[2].predict(scores))
@@ -370,15 +417,21 @@ def test_ranks_of_the_grid_are_eight_for_each_doubling_in_the_tails():
 
 @pytest.mark.parametrize(("wrong", "refuted"), [(58, False), (59, True)])
 def test_a_ranking_is_refuted_by_two_standard_errors(wrong, refuted):
-    """Of 100 rows of each class, so many have the score of the other: 1.95 and 2.2 standard errors, nearly."""
-    rows = DistinctScores(np.array([0.0, 1.0]), np.array([100, 100]), np.array([wrong, 100 - wrong]))
+    """Of 100 rows of each class, so many have the score of the other: 1.95 and 2.2 standard errors,
+    nearly.
+    """
+    rows = DistinctScores(
+        np.array([0.0, 1.0]), np.array([100, 100]), np.array([wrong, 100 - wrong])
+    )
     found = _rising(lambda scores: np.full(len(scores), 0.5), rows)(np.array([0.0, 1.0]))
     assert (found[0] == found[1]) == refuted
 
 
 @pytest.mark.parametrize("has_segments", [False, True])
 @pytest.mark.parametrize(("method", "most"), [("predict", 4), ("predict_interval", 6)])
-def test_predictions_take_few_copies_of_the_scores(method: str, most: int, has_segments: bool) -> None:
+def test_predictions_take_few_copies_of_the_scores(
+    method: str, most: int, has_segments: bool
+) -> None:
     """The curve is followed in blocks of rows, so that no table of all rows is made."""
     scores, y = draw(20_000)
     segments = np.arange(scores.size) % 3

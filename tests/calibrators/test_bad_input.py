@@ -1,6 +1,7 @@
 """Bad scores and labels: each is refused with one clear error.
 
-An error names the parameter, says the rule ("must") and what was "got", and is one of ours, never numpy's or pandas'.
+An error names the parameter, says the rule ("must") and what was "got", and is one of ours, never
+numpy's or pandas'.
 """
 
 from collections import deque
@@ -137,13 +138,32 @@ for method in ("predict_proba", "predict_interval", "predict_set"):
     refuse("scores", f"{method}: NaN", lambda call=call: call([0.1, np.nan]))
     refuse("scores", f"{method}: text", lambda call=call: call(["a"]))
     refuse("scores", f"{method}: None", lambda call=call: call(None))
-refuse("scores", "fit: 1000 scores, 100 labels", lambda: fit(np.linspace(0, 1, 1000), np.arange(100) % 2))
-refuse("scores", "fit: 100 scores, 1000 labels", lambda: fit(np.linspace(0, 1, 100), np.arange(1000) % 2))
+refuse(
+    "scores",
+    "fit: 1000 scores, 100 labels",
+    lambda: fit(np.linspace(0, 1, 1000), np.arange(100) % 2),
+)
+refuse(
+    "scores",
+    "fit: 100 scores, 1000 labels",
+    lambda: fit(np.linspace(0, 1, 100), np.arange(1000) % 2),
+)
 refuse("scores", "fit: no scores", lambda: fit([], Y))
 refuse("scores", "fit given partition: lengths differ", lambda: fit(S[:-1], Y, partition=HALVES))
-for name, off in {"above": 1.0000001, "just above": np.nextafter(1, 2), "below": -5e-324, "far": 7.0}.items():
-    refuse("score_range", f"fit uniform: score {name}", lambda off=off: fit([*S[1:], off], partition="uniform"))
-    refuse("score_range", f"predict uniform: score {name}", lambda off=off: UNIFORM.predict([0.5, off]))
+for name, off in {
+    "above": 1.0000001,
+    "just above": np.nextafter(1, 2),
+    "below": -5e-324,
+    "far": 7.0,
+}.items():
+    refuse(
+        "score_range",
+        f"fit uniform: score {name}",
+        lambda off=off: fit([*S[1:], off], partition="uniform"),
+    )
+    refuse(
+        "score_range", f"predict uniform: score {name}", lambda off=off: UNIFORM.predict([0.5, off])
+    )
 refuse("score_range", "predict_interval uniform: outside", lambda: UNIFORM.predict_interval([1.5]))
 refuse("score_range", "predict_set uniform: outside", lambda: UNIFORM.predict_set([-1.5]))
 refuse(
@@ -218,7 +238,12 @@ refuse("y", "fit y: too short, text", lambda: fit(S, NAMES[:-1], pos_label="yes"
 
 # Which label is positive
 
-for name, labels in {"text": NAMES, "1 and 2": Y + 1, "0 and 2": Y * 2, "0.3 and 0.7": np.where(Y, 0.7, 0.3)}.items():
+for name, labels in {
+    "text": NAMES,
+    "1 and 2": Y + 1,
+    "0 and 2": Y * 2,
+    "0.3 and 0.7": np.where(Y, 0.7, 0.3),
+}.items():
     refuse("pos_label", f"pos_label missing for {name}", lambda labels=labels: fit(S, labels))
 BAD_POS_LABELS = {
     "2": 2,
@@ -268,7 +293,11 @@ refuse(
     "from_tally pos_label missing",
     lambda: BinningCalibrator.from_tally(HALVES, COUNTS, classes=("a", "b")),
 )
-refuse("pos_label", "from_tally pos_label strange", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, pos_label=7))
+refuse(
+    "pos_label",
+    "from_tally pos_label strange",
+    lambda: BinningCalibrator.from_tally(HALVES, COUNTS, pos_label=7),
+)
 
 
 @pytest.mark.parametrize("kind", refuse.kinds)

@@ -1,6 +1,8 @@
-"""Bad parameters, weights, segments, tallies, partitions and plans: each is refused with one clear error.
+"""Bad parameters, weights, segments, tallies, partitions and plans: each is refused with one clear
+error.
 
-An error names the parameter, says the rule ("must") and what was "got", and is one of ours, never numpy's or pandas'.
+An error names the parameter, says the rule ("must") and what was "got", and is one of ours, never
+numpy's or pandas'.
 """
 
 import numpy as np
@@ -35,15 +37,69 @@ refuse = Refusals()
 # Parameters
 
 BAD_PARAMETERS = {
-    "confidence_level": [0, 1, 0.0, 1.0, -1, 2, np.nan, np.inf, "0.9", True, None, [0.9], np.array([0.9, 0.8]), 90, 1j],
-    "n_bins": [0, -1, 1.5, 10.0, "ten", "AUTO", True, None, 10**9, [10], np.array([1, 2]), np.nan, np.float64(3)],
-    "partition": ["quantiles", "Uniform", "kmeans", "", None, 1, ["uniform"], b"uniform", [0.1, 0.5], Partition, 0],
+    "confidence_level": [
+        0,
+        1,
+        0.0,
+        1.0,
+        -1,
+        2,
+        np.nan,
+        np.inf,
+        "0.9",
+        True,
+        None,
+        [0.9],
+        np.array([0.9, 0.8]),
+        90,
+        1j,
+    ],
+    "n_bins": [
+        0,
+        -1,
+        1.5,
+        10.0,
+        "ten",
+        "AUTO",
+        True,
+        None,
+        10**9,
+        [10],
+        np.array([1, 2]),
+        np.nan,
+        np.float64(3),
+    ],
+    "partition": [
+        "quantiles",
+        "Uniform",
+        "kmeans",
+        "",
+        None,
+        1,
+        ["uniform"],
+        b"uniform",
+        [0.1, 0.5],
+        Partition,
+        0,
+    ],
     "interval": ["clopper_pearson", "wilson", "", None, 3, ["kl"], len],
     "value": ["median", "Mean", "", None, 0.5, ["mean"]],
     "pilot": [0, 0.0, 1.0, -0.1, 2.0, -3, np.nan, N, N + 1, 0.999, 1e-9, True, "0.2", [0.2], 1j],
     "random_state": [-1, 1.5, "seed", True, [1, 2], np.random, np.array([1])],
     "n_jobs": [0, -2, 1.5, "all", True, [1], np.array([1, 2])],
-    "score_range": [1, "01", (0,), (0, 1, 2), (1, 0), (0, 0), (0, np.nan), (0, np.inf), ("0", "1"), (None, 1), {0, 1}],
+    "score_range": [
+        1,
+        "01",
+        (0,),
+        (0, 1, 2),
+        (1, 0),
+        (0, 0),
+        (0, np.nan),
+        (0, np.inf),
+        ("0", "1"),
+        (None, 1),
+        {0, 1},
+    ],
 }
 for parameter, values in BAD_PARAMETERS.items():
     for place, value in enumerate(values):
@@ -51,15 +107,25 @@ for parameter, values in BAD_PARAMETERS.items():
         refuse(
             parameter,
             f"{parameter}={value!r} ({place})",
-            lambda parameter=parameter, value=value, other=other: fit(**{parameter: value}, **other),
+            lambda parameter=parameter, value=value, other=other: fit(
+                **{parameter: value}, **other
+            ),
         )
-refuse("score_range", "score_range: wider than doubles", lambda: fit(partition="uniform", score_range=(-1e308, 1e308)))
+refuse(
+    "score_range",
+    "score_range: wider than doubles",
+    lambda: fit(partition="uniform", score_range=(-1e308, 1e308)),
+)
 refuse("score_range", "score_range: for quantile bins", lambda: fit(score_range=(0, 1)))
 refuse("n_bins", "uniform: more bins than rows", lambda: fit(partition="uniform", n_bins=N + 1))
 refuse("n_bins", "uniform: a billion bins", lambda: fit(partition="uniform", n_bins=10**9))
 refuse("n_bins", "quantile: more bins than rows", lambda: fit(n_bins=N + 1))
 refuse("n_bins", "split: more bins than cutting rows", lambda: fit(pilot=5, n_bins=6))
-refuse("n_bins", "segments: more bins than rows of a segment", lambda: fit(segments=["a", *["b"] * (N - 1)], n_bins=2))
+refuse(
+    "n_bins",
+    "segments: more bins than rows of a segment",
+    lambda: fit(segments=["a", *["b"] * (N - 1)], n_bins=2),
+)
 refuse("pilot", "split for uniform bins", lambda: fit(partition="uniform", pilot=0.2))
 refuse("pilot", "split for a given partition", lambda: fit(partition=HALVES, pilot=0.2))
 
@@ -86,8 +152,14 @@ BAD_WEIGHTS = {
     "dict": {},
 }
 for name, weights in BAD_WEIGHTS.items():
-    refuse("sample_weight", f"sample_weight: {name}", lambda weights=weights: fit(sample_weight=weights))
-refuse("sample_weight", "sample_weight with split", lambda: fit(pilot=0.5, sample_weight=np.ones(N)))
+    refuse(
+        "sample_weight",
+        f"sample_weight: {name}",
+        lambda weights=weights: fit(sample_weight=weights),
+    )
+refuse(
+    "sample_weight", "sample_weight with split", lambda: fit(pilot=0.5, sample_weight=np.ones(N))
+)
 BAD_SEGMENTS = {
     "too short": GROUPS[:-1],
     "too long": np.append(GROUPS, "a"),
@@ -109,24 +181,50 @@ BAD_SEGMENTS = {
     "generator": (group for group in GROUPS),
 }
 for name, segments in BAD_SEGMENTS.items():
-    refuse("segments", f"fit segments: {name}", lambda segments=segments: fit(segments=segments, n_bins=2))
-    refuse("segments", f"predict segments: {name}", lambda segments=segments: GROUPED.predict(S, segments=segments))
+    refuse(
+        "segments",
+        f"fit segments: {name}",
+        lambda segments=segments: fit(segments=segments, n_bins=2),
+    )
+    refuse(
+        "segments",
+        f"predict segments: {name}",
+        lambda segments=segments: GROUPED.predict(S, segments=segments),
+    )
 refuse("segments", "predict segments: unknown", lambda: GROUPED.predict([0.5], segments=["c"]))
 refuse("segments", "predict segments: other kind", lambda: GROUPED.predict([0.5], segments=[1]))
 refuse("segments", "predict segments: not given", lambda: GROUPED.predict([0.5]))
 refuse("segments", "predict_interval segments: not given", lambda: GROUPED.predict_interval([0.5]))
 refuse("segments", "predict_set segments: not given", lambda: GROUPED.predict_set([0.5]))
 refuse("segments", "predict segments: none expected", lambda: MODEL.predict([0.5], segments=["a"]))
-refuse("segments", "fit segments: partition without", lambda: fit(partition=HALVES, segments=GROUPS))
-refuse("segments", "fit segments: partition with", lambda: fit(partition=Partition.by_segment({"a": HALVES})))
+refuse(
+    "segments", "fit segments: partition without", lambda: fit(partition=HALVES, segments=GROUPS)
+)
+refuse(
+    "segments",
+    "fit segments: partition with",
+    lambda: fit(partition=Partition.by_segment({"a": HALVES})),
+)
 
 # Levels asked for later
 
 for value in (0, 1, 0.0, 1.0, -0.5, 2, np.nan, "x", "0.95", None, True, [0.9]):
-    refuse("coverage", f"coverage={value!r}", lambda value=value: MODEL.predict_set([0.5], coverage=value))
+    refuse(
+        "coverage",
+        f"coverage={value!r}",
+        lambda value=value: MODEL.predict_set([0.5], coverage=value),
+    )
 for value in (0, 0.0, -1, 1.5, np.nan, np.inf, "0.9", None, True, [0.9]):
-    refuse("mass", f"epsilon_for mass={value!r}", lambda value=value: MODEL.guarantee_.epsilon_for(mass=value))
-    refuse("mass", f"restricted_to mass={value!r}", lambda value=value: MODEL.guarantee_.restricted_to(value))
+    refuse(
+        "mass",
+        f"epsilon_for mass={value!r}",
+        lambda value=value: MODEL.guarantee_.epsilon_for(mass=value),
+    )
+    refuse(
+        "mass",
+        f"restricted_to mass={value!r}",
+        lambda value=value: MODEL.guarantee_.restricted_to(value),
+    )
 
 # Tallies
 
@@ -142,14 +240,28 @@ refuse(
 )
 refuse("tally", "from_tally: tally None", lambda: BinningCalibrator.from_tally(HALVES, None))
 refuse("tally", "from_tally: tally a list", lambda: BinningCalibrator.from_tally(HALVES, [10, 10]))
-refuse("partition", "from_tally: partition None", lambda: BinningCalibrator.from_tally(None, COUNTS))
-refuse("partition", "from_tally: partition edges", lambda: BinningCalibrator.from_tally([0.5], COUNTS))
 refuse(
-    "confidence_level", "from_tally: level", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, confidence_level=2)
+    "partition", "from_tally: partition None", lambda: BinningCalibrator.from_tally(None, COUNTS)
 )
-refuse("interval", "from_tally: interval", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, interval="x"))
-refuse("pilot", "from_tally: split", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, pilot=0.2))
-refuse("value", "Guarantee.from_tally: value", lambda: Guarantee.from_tally(HALVES, COUNTS, value="x"))
+refuse(
+    "partition", "from_tally: partition edges", lambda: BinningCalibrator.from_tally([0.5], COUNTS)
+)
+refuse(
+    "confidence_level",
+    "from_tally: level",
+    lambda: BinningCalibrator.from_tally(HALVES, COUNTS, confidence_level=2),
+)
+refuse(
+    "interval",
+    "from_tally: interval",
+    lambda: BinningCalibrator.from_tally(HALVES, COUNTS, interval="x"),
+)
+refuse(
+    "pilot", "from_tally: split", lambda: BinningCalibrator.from_tally(HALVES, COUNTS, pilot=0.2)
+)
+refuse(
+    "value", "Guarantee.from_tally: value", lambda: Guarantee.from_tally(HALVES, COUNTS, value="x")
+)
 refuse("tally", "Guarantee.from_tally: tally", lambda: Guarantee.from_tally(HALVES, {}))
 BAD_COUNTS = {
     "negative": ([-1, 5], [0, 0]),
@@ -171,12 +283,18 @@ BAD_COUNTS = {
 for name, (counts, positives) in BAD_COUNTS.items():
     refuse("counts", f"from_counts: {name}", lambda c=counts, p=positives: Tally.from_counts(c, p))
     refuse("counts", f"Tally: {name}", lambda c=counts, p=positives: Tally(c, p))
-refuse("positives", "from_counts: more positives than rows", lambda: Tally.from_counts([1, 2], [0, 3]))
+refuse(
+    "positives", "from_counts: more positives than rows", lambda: Tally.from_counts([1, 2], [0, 3])
+)
 refuse("positives", "from_counts: negative positives", lambda: Tally.from_counts([1, 2], [0, -1]))
 refuse("positives", "Tally: more positives than rows", lambda: Tally([1, 2], [0, 3]))
 refuse("uncounted", "Tally: negative uncounted", lambda: Tally([1, 2], [0, 1], -1))
 refuse("uncounted", "Tally: text uncounted", lambda: Tally([1, 2], [0, 1], "1"))
-refuse("counts", "from_counts: other number of regions", lambda: Tally.from_counts([1], [0], partition=HALVES))
+refuse(
+    "counts",
+    "from_counts: other number of regions",
+    lambda: Tally.from_counts([1], [0], partition=HALVES),
+)
 refuse("partition", "from_counts: partition", lambda: Tally.from_counts([1], [0], partition="x"))
 refuse("partition", "from_data: partition", lambda: Tally.from_data([0.5], S, Y))
 refuse("scores", "from_data: NaN", lambda: Tally.from_data(HALVES, with_entry(S, 3, np.nan), Y))
@@ -204,14 +322,22 @@ refuse(
 )
 refuse("tallies", "add: partition unknown", lambda: COUNTS + Tally.from_counts([1, 1], [0, 0]))
 refuse(
-    "tallies", "add: other number of regions", lambda: Tally.from_counts([1], [0]) + Tally.from_counts([1, 1], [0, 0])
+    "tallies",
+    "add: other number of regions",
+    lambda: Tally.from_counts([1], [0]) + Tally.from_counts([1, 1], [0, 0]),
 )
 refuse(
     "tallies",
     "add: weights on one side only",
-    lambda: Tally.from_data(HALVES, S, Y, importance_weight=np.ones(N)) + Tally.from_data(HALVES, S, Y),
+    lambda: (
+        Tally.from_data(HALVES, S, Y, importance_weight=np.ones(N)) + Tally.from_data(HALVES, S, Y)
+    ),
 )
-refuse("counts", "add: beyond 2**53 rows", lambda: Tally.from_counts([2**53], [0]) + Tally.from_counts([2**53], [0]))
+refuse(
+    "counts",
+    "add: beyond 2**53 rows",
+    lambda: Tally.from_counts([2**53], [0]) + Tally.from_counts([2**53], [0]),
+)
 refuse(
     "tallies",
     "add: of two trees",
@@ -222,28 +348,46 @@ refuse(
     "from_tally: of another function",
     lambda: BinningCalibrator.from_tally(
         Partition.from_function(lambda X: np.asarray(X)[:, 0] > 0.7, [False, True]),
-        Tally.from_data(Partition.from_function(lambda X: np.asarray(X)[:, 0] > 0.2, [False, True]), X, Y),
+        Tally.from_data(
+            Partition.from_function(lambda X: np.asarray(X)[:, 0] > 0.2, [False, True]), X, Y
+        ),
     ),
 )
 refuse("schema", "Tally.from_dict: empty", lambda: Tally.from_dict({}))
-refuse("schema", "Tally.from_dict: other schema", lambda: Tally.from_dict({"schema": "calibrant.tally/99"}))
+refuse(
+    "schema",
+    "Tally.from_dict: other schema",
+    lambda: Tally.from_dict({"schema": "calibrant.tally/99"}),
+)
 refuse("state", "Tally.from_dict: None", lambda: Tally.from_dict(None))
 refuse(
     "positives",
     "Tally.from_dict: no positives",
     lambda: Tally.from_dict({"schema": "calibrant.tally/1", "counts": [1]}),
 )
-refuse("positives", "Tally.from_dict: tampered", lambda: Tally.from_dict({**COUNTS.to_dict(), "positives": [99, 0]}))
+refuse(
+    "positives",
+    "Tally.from_dict: tampered",
+    lambda: Tally.from_dict({**COUNTS.to_dict(), "positives": [99, 0]}),
+)
 
 refuse("schema", "calibrator from_dict: empty", lambda: BinningCalibrator.from_dict({}))
 refuse("state", "calibrator from_dict: None", lambda: BinningCalibrator.from_dict(None))
-refuse("schema", "calibrator from_dict: a tally", lambda: BinningCalibrator.from_dict(COUNTS.to_dict()))
-refuse("type", "calibrator from_dict: unknown", lambda: BinningCalibrator.from_dict({**MODEL.to_dict(), "type": "X"}))
+refuse(
+    "schema", "calibrator from_dict: a tally", lambda: BinningCalibrator.from_dict(COUNTS.to_dict())
+)
+refuse(
+    "type",
+    "calibrator from_dict: unknown",
+    lambda: BinningCalibrator.from_dict({**MODEL.to_dict(), "type": "X"}),
+)
 for key in ("type", "parameters", "classes", "positive_index", "state"):
     refuse(
         key,
         f"calibrator from_dict: no {key}",
-        lambda key=key: BinningCalibrator.from_dict({k: v for k, v in MODEL.to_dict().items() if k != key}),
+        lambda key=key: BinningCalibrator.from_dict(
+            {k: v for k, v in MODEL.to_dict().items() if k != key}
+        ),
     )
 
 # Partitions
@@ -258,18 +402,34 @@ refuse(
     "from_dict: edges out of order",
     lambda: Partition.from_dict({**Partition.fixed_width(3).to_dict(), "edges": [2, 1]}),
 )
-refuse("low", "from_dict: low is text", lambda: Partition.from_dict({**HALVES.to_dict(), "low": "x"}))
+refuse(
+    "low", "from_dict: low is text", lambda: Partition.from_dict({**HALVES.to_dict(), "low": "x"})
+)
 refuse(
     "first_rank",
     "from_dict: ranks of other edges",
     lambda: Partition.from_dict({**MODEL.partition_.to_dict(), "first_rank": [1]}),
 )
 for value in (0, -1, 2.5, "x", None, True, 10**9):
-    refuse("n_bins", f"fixed_width n_bins={value!r}", lambda value=value: Partition.fixed_width(value))
-    refuse("n_bins", f"uniform_mass n_bins={value!r}", lambda value=value: Partition.uniform_mass(S, value))
+    refuse(
+        "n_bins", f"fixed_width n_bins={value!r}", lambda value=value: Partition.fixed_width(value)
+    )
+    refuse(
+        "n_bins",
+        f"uniform_mass n_bins={value!r}",
+        lambda value=value: Partition.uniform_mass(S, value),
+    )
 for value in [(1, 0), (0, np.nan), "ab", None, (0, 1, 2), 3]:
-    refuse("score_range", f"fixed_width score_range={value!r}", lambda value=value: Partition.fixed_width(2, value))
-refuse("n_bins", "fixed_width: more bins than doubles", lambda: Partition.fixed_width(100, (1.0, 1.0 + 1e-15)))
+    refuse(
+        "score_range",
+        f"fixed_width score_range={value!r}",
+        lambda value=value: Partition.fixed_width(2, value),
+    )
+refuse(
+    "n_bins",
+    "fixed_width: more bins than doubles",
+    lambda: Partition.fixed_width(100, (1.0, 1.0 + 1e-15)),
+)
 refuse("scores", "uniform_mass: NaN", lambda: Partition.uniform_mass([0.1, np.nan], 1))
 refuse("at least one row", "uniform_mass: no scores", lambda: Partition.uniform_mass([], 1))
 BAD_EDGES = {
@@ -291,7 +451,12 @@ for name, edges in BAD_EDGES.items():
 refuse("edges", "from_edges: outside the range", lambda: Partition.from_edges([0.5, 1.5], (0, 1)))
 refuse("edges", "from_edges: at the lower end", lambda: Partition.from_edges([0.0, 0.5], (0, 1)))
 refuse("score_range", "from_edges: score_range", lambda: Partition.from_edges([0.5], (1, 0)))
-for name, values in {"NaN": [np.nan], "None": None, "text": ["a"], "two columns": [[0.2, 0.8], [0.3, 0.7]]}.items():
+for name, values in {
+    "NaN": [np.nan],
+    "None": None,
+    "text": ["a"],
+    "two columns": [[0.2, 0.8], [0.3, 0.7]],
+}.items():
     refuse("values", f"atoms: {name}", lambda values=values: Partition.atoms(values))
 for name, regions in {
     "0": 0,
@@ -305,7 +470,11 @@ for name, regions in {
     "one twice": [1, 1],
     "lists": [[1], [2]],
 }.items():
-    refuse("regions", f"from_function regions: {name}", lambda regions=regions: Partition.from_function(len, regions))
+    refuse(
+        "regions",
+        f"from_function regions: {name}",
+        lambda regions=regions: Partition.from_function(len, regions),
+    )
 refuse("function", "from_function: not callable", lambda: Partition.from_function(3, 2))
 BAD_FUNCTIONS = {
     "unknown region": lambda X: np.full(len(X), 5),
@@ -323,7 +492,11 @@ BAD_FUNCTIONS = {
 for name, function in BAD_FUNCTIONS.items():
     bins = Partition.from_function(function, 2)
     refuse("function", f"from_function returns {name}: assign", lambda bins=bins: bins.assign(X))
-    refuse("function", f"from_function returns {name}: fit", lambda bins=bins: fit(X, Y, partition=bins))
+    refuse(
+        "function",
+        f"from_function returns {name}: fit",
+        lambda bins=bins: fit(X, Y, partition=bins),
+    )
 refuse(
     "pos_label",
     "from_function: columns are no probabilities",
@@ -355,7 +528,11 @@ BAD_PLANS = {
 for parameter, values in BAD_PLANS.items():
     for value in values:
         options = {"n": 1000} if parameter != "epsilon" else {}
-        refuse(parameter, f"plan {parameter}={value!r}", lambda o={**options, parameter: value}: plan(**o))
+        refuse(
+            parameter,
+            f"plan {parameter}={value!r}",
+            lambda o={**options, parameter: value}: plan(**o),
+        )
 refuse("epsilon", "plan: nothing asked", lambda: plan())
 refuse("epsilon", "plan: both asked", lambda: plan(epsilon=0.1, n=100))
 

@@ -6,8 +6,8 @@ import pytest
 from calibrant import BetaCalibrator
 
 POINTS = [0.07, 0.3, 0.5, 0.62, 0.9]
-# betacal 1.1.0 at POINTS. As shipped it stops its solver at a tolerance of 1e-4, which leaves errors of 1e-5 to 1e-4;
-# these are its numbers with the tolerance set to 1e-12.
+# betacal 1.1.0 at POINTS. As shipped it stops its solver at a tolerance of 1e-4, which leaves
+# errors of 1e-5 to 1e-4; these are its numbers with the tolerance set to 1e-12.
 BETACAL = {
     ("plain", "abm"): [
         0.008674308616268745,
@@ -16,7 +16,13 @@ BETACAL = {
         0.451752797628883,
         0.8127066520902647,
     ],
-    ("plain", "ab"): [0.006029344803112883, 0.20934753966956218, 0.5, 0.6367941622076569, 0.8243976661321661],
+    ("plain", "ab"): [
+        0.006029344803112883,
+        0.20934753966956218,
+        0.5,
+        0.6367941622076569,
+        0.8243976661321661,
+    ],
     ("plain", "am"): [
         0.020621828478152422,
         0.13487418176166135,
@@ -31,7 +37,13 @@ BETACAL = {
         0.49845038945053227,
         0.7416038665921499,
     ],
-    ("ties", "ab"): [0.00688043285020753, 0.21504512490527872, 0.5, 0.63354624846727, 0.8191078812764844],
+    ("ties", "ab"): [
+        0.00688043285020753,
+        0.21504512490527872,
+        0.5,
+        0.63354624846727,
+        0.8191078812764844,
+    ],
     ("ties", "am"): [
         0.11420696221984605,
         0.242859469569226,
@@ -58,8 +70,9 @@ def test_numbers_of_betacal(kind, parameters):
 
 @pytest.mark.parametrize("parameters", ["abm", "ab", "am"])
 def test_scores_that_point_the_wrong_way_do_not_turn_the_curve_around(parameters):
-    # betacal refits without the first negative coefficient only, and not at all for "ab" and "am": on such data its
-    # curves fall (a = 0, b = -2.0; a = -0.74, b = -1.22; a = b = -0.97), against a, b >= 0 in Kull et al., section 3
+    # betacal refits without the first negative coefficient only, and not at all for "ab" and "am":
+    # on such data its curves fall (a = 0, b = -2.0; a = -0.74, b = -1.22; a = b = -0.97), against
+    # a, b >= 0 in Kull et al., section 3
     scores, _ = data()
     down = (np.random.default_rng(21).uniform(size=500) < 1 - scores).astype(int)
     calibrator = BetaCalibrator(parameters=parameters).fit(scores, down)
@@ -105,7 +118,9 @@ def test_hard_data_give_finite_increasing_curves_without_warnings(scores, y, par
 
 
 def test_ab_keeps_one_half():
-    assert BetaCalibrator(parameters="ab").fit(*data()).predict([0.5]) == pytest.approx([0.5], abs=1e-12)
+    assert BetaCalibrator(parameters="ab").fit(*data()).predict([0.5]) == pytest.approx(
+        [0.5], abs=1e-12
+    )
 
 
 def test_scores_that_are_no_probabilities_are_refused():

@@ -40,14 +40,22 @@ LATER = {
     "top-label",
     "venn-binning",
 }
-"""Calibrators much like another one, or slow to fit beside another of their class: their checks run in `make test`."""
+"""Calibrators much like another one, or slow to fit beside another of their class: their checks run
+in `make test`.
+"""
 
-FIRST = {type(one): one for name, one in reversed([*CALIBRATORS.items(), *OTHERS.items()]) if name not in LATER}
+FIRST = {
+    type(one): one
+    for name, one in reversed([*CALIBRATORS.items(), *OTHERS.items()])
+    if name not in LATER
+}
 """The first calibrator of each other class, which has all checks in `make quick` too."""
 
 
 READERS = ("default", "anchored-isotonic", "online-centred-beta-binomial", "platt")
-"""Those on which `make quick` tries the checks that give scores in other forms: one reader serves all calibrators."""
+"""Those on which `make quick` tries the checks that give scores in other forms: one reader serves
+all calibrators.
+"""
 
 
 def broad_unless(is_first):
@@ -55,11 +63,18 @@ def broad_unless(is_first):
 
 
 def runs_first(check, name, calibrator):
-    return calibrator is FIRST.get(type(calibrator)) and ("scores" not in check.needs or name in READERS)
+    return calibrator is FIRST.get(type(calibrator)) and (
+        "scores" not in check.needs or name in READERS
+    )
 
 
 PAIRS = [
-    pytest.param(check, calibrator, id=f"{check.name}-{name}", marks=broad_unless(runs_first(check, name, calibrator)))
+    pytest.param(
+        check,
+        calibrator,
+        id=f"{check.name}-{name}",
+        marks=broad_unless(runs_first(check, name, calibrator)),
+    )
     for check in CHECKS
     for name, calibrator in {**CALIBRATORS, **OTHERS}.items()
     if check.applies_to(calibrator)
@@ -88,16 +103,30 @@ def test_check(check, calibrator):
 def test_every_check_is_run_and_every_ability_is_had():
     assert {id(pair.values[0]) for pair in PAIRS} == {id(check) for check in CHECKS}
     assert set(ABILITIES) == {need for check in CHECKS for need in check.needs}
-    assert {type(calibrator) for calibrator in CALIBRATORS.values()} == {type(one) for one in INPUT_PATHS.values()}
+    assert {type(calibrator) for calibrator in CALIBRATORS.values()} == {
+        type(one) for one in INPUT_PATHS.values()
+    }
 
 
 def public_estimators() -> set[type]:
-    """Every class with a `fit` that a public name of the package, or of a public module of it, leads to."""
-    inside = [found.name for found in iter_modules(calibrant.__path__) if not found.name.startswith("_")]
+    """Every class with a `fit` that a public name of the package, or of a public module of it,
+    leads to.
+    """
+    inside = [
+        found.name for found in iter_modules(calibrant.__path__) if not found.name.startswith("_")
+    ]
     modules = [calibrant, *(import_module(f"calibrant.{name}") for name in inside)]
-    named = [getattr(module, name) for module in modules for name in getattr(module, "__all__", dir(module))]
-    classes = {one for one in named if inspect.isclass(one) and one.__module__.startswith("calibrant.")}
-    return {one for one in classes if issubclass(one, BaseEstimator) and hasattr(one, "fit")} - {DensityRatio}
+    named = [
+        getattr(module, name)
+        for module in modules
+        for name in getattr(module, "__all__", dir(module))
+    ]
+    classes = {
+        one for one in named if inspect.isclass(one) and one.__module__.startswith("calibrant.")
+    }
+    return {one for one in classes if issubclass(one, BaseEstimator) and hasattr(one, "fit")} - {
+        DensityRatio
+    }
 
 
 def test_every_public_estimator_is_checked():
@@ -108,9 +137,13 @@ def test_every_public_estimator_is_checked():
 
 def test_a_calibrator_outside_the_suite_is_found(monkeypatch):
     known = public_estimators()
-    stray = type("StrayCalibrator", (PlattCalibrator,), {"__module__": "calibrant.calibrators.stray"})
+    stray = type(
+        "StrayCalibrator", (PlattCalibrator,), {"__module__": "calibrant.calibrators.stray"}
+    )
     monkeypatch.setattr(calibrant.calibrators, "StrayCalibrator", stray, raising=False)
-    monkeypatch.setattr(calibrant.calibrators, "__all__", [*calibrant.calibrators.__all__, "StrayCalibrator"])
+    monkeypatch.setattr(
+        calibrant.calibrators, "__all__", [*calibrant.calibrators.__all__, "StrayCalibrator"]
+    )
     assert public_estimators() - known == {stray}
 
 
@@ -139,7 +172,9 @@ def test_probabilities_of_both_classes_in_any_container_name_the_positive_class(
 
     def check(form):
         columns = form(np.column_stack([1 - scores, scores]))
-        labels = np.where(y == 1, "yes", "no")  # without pos_label: the second column speaks for the second class
+        labels = np.where(
+            y == 1, "yes", "no"
+        )  # without pos_label: the second column speaks for the second class
         model = fitted(INPUT_PATHS[name], columns, labels)
         assert_same(answers(model, columns), expected_answers(name, on_own_scores=True))
 
@@ -151,7 +186,9 @@ def test_labels_in_any_container_are_taken_by_position(name):
     scores, y = make_data()
     with_each(
         LABEL_FORMS,
-        lambda form: assert_same(answers(fitted(INPUT_PATHS[name], scores, form(y))), expected_answers(name)),
+        lambda form: assert_same(
+            answers(fitted(INPUT_PATHS[name], scores, form(y))), expected_answers(name)
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""Bets on a first curve and on the curves of both halves: the budget, each part against the truth, and the whole."""
+"""Bets on a first curve and on the curves of both halves: the budget, each part against the truth,
+and the whole.
+"""
 
 from dataclasses import replace
 
@@ -82,8 +84,11 @@ def truth(values, share):
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("name", RATES)
 def test_every_curve_has_its_true_error_within_limits(name, exact):
-    """Three curves at once: the mean of both, one that was moved to the observed rates, and a rough one."""
-    draws, alpha = 60, 0.3
+    """Three curves at once: the mean of both, one that was moved to the observed rates, and a rough
+    one.
+    """
+    draws = 60
+    alpha = 0.3
     rng = np.random.default_rng(7)
     missed = 0
     for _ in range(draws):
@@ -97,7 +102,9 @@ def test_every_curve_has_its_true_error_within_limits(name, exact):
             rates = bounds.rates(curve, errors)
             error = truth(rate - curve, share)
             broken |= bool(((error < errors.lower) | (error > errors.upper)).any())
-            broken |= bool(((truth(rate, share) < rates.lower) | (truth(rate, share) > rates.upper)).any())
+            broken |= bool(
+                ((truth(rate, share) < rates.lower) | (truth(rate, share) > rates.upper)).any()
+            )
         missed += broken
     assert stats.binomtest(missed, draws, alpha, alternative="greater").pvalue > LEVEL
 
@@ -122,7 +129,10 @@ def test_a_region_without_rows_has_the_range_of_the_curve():
     low, high = found.ends(curve)
     errors = bounds.errors(curve)
     assert (errors.lower[0], errors.upper[0]) == (-high[0], 1.0 - low[0])
-    assert (bounds.rates(curve, errors).lower[0], bounds.rates(curve, errors).upper[0]) == (0.0, 1.0)
+    assert (bounds.rates(curve, errors).lower[0], bounds.rates(curve, errors).upper[0]) == (
+        0.0,
+        1.0,
+    )
 
 
 def fitted(n_rows=3_000, seed=0, **options):
@@ -152,7 +162,9 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
 
 def test_the_curve_does_not_depend_on_the_confidence_level():
     scores, y, _ = fitted()
-    first, second = (AnchoredCalibrator(confidence_level=level).fit(scores, y) for level in (0.9, 0.6))
+    first, second = (
+        AnchoredCalibrator(confidence_level=level).fit(scores, y) for level in (0.9, 0.6)
+    )
     np.testing.assert_array_equal(first.predict(scores), second.predict(scores))
     assert second.guarantee_.epsilon < first.guarantee_.epsilon
 

@@ -35,7 +35,8 @@ def test_it_is_as_good_as_the_same_score_with_the_other_sign():
     new, _, rate = _credit_points(rng, 20_000)
     falling = AnchoredCalibrator().fit(points, y)
     rising = AnchoredCalibrator().fit(-points, y)
-    one, other = _log_loss(rate, falling.predict(new)), _log_loss(rate, rising.predict(-new))
+    one = _log_loss(rate, falling.predict(new))
+    other = _log_loss(rate, rising.predict(-new))
     assert one < 1.01 * other
     assert falling.guarantee_.epsilon < 1.2 * rising.guarantee_.epsilon
 
@@ -57,7 +58,9 @@ def test_a_score_that_says_nothing_keeps_its_ranking():
 
 
 def test_each_segment_has_its_own_direction():
-    """One segment of three rises: its curve does, too, and it is not said that all predictions fall."""
+    """One segment of three rises: its curve does, too, and it is not said that all predictions
+    fall.
+    """
     rng = np.random.default_rng(5)
     points, y, _ = _credit_points(rng, 3_000)
     segments = np.arange(3_000) % 3
@@ -75,13 +78,16 @@ def test_each_segment_has_its_own_direction():
 def test_the_guarantee_holds_for_falling_scores():
     rng = np.random.default_rng(4)
     truth, _, rate = _credit_points(rng, 100_000)
-    draws, broken = 60, 0
+    draws = 60
+    broken = 0
     for _ in range(draws):
         points, y, _ = _credit_points(rng, 400)
         found = AnchoredCalibrator(confidence_level=0.5).fit(points, y)
         region = found.partition_.regions_of(found.partition_.prepare(truth))
         rows = np.bincount(region, minlength=found.partition_.n_regions)
-        error = np.bincount(region, rate - found.predict(truth), found.partition_.n_regions) / np.maximum(rows, 1)
+        error = np.bincount(
+            region, rate - found.predict(truth), found.partition_.n_regions
+        ) / np.maximum(rows, 1)
         limits = found.guarantee_.errors
         broken += bool(((error < limits.lower) | (error > limits.upper))[rows > 100].any())
     assert broken <= draws * 0.5 + 3 * np.sqrt(draws * 0.25)

@@ -37,7 +37,9 @@ ONE_OF_EACH = [
 
 
 def mixed_groups(rng, n_groups):
-    """Groups of two kinds, one of them ten times as large: the rate of a random row of a random group is its score."""
+    """Groups of two kinds, one of them ten times as large: the rate of a random row of a random
+    group is its score.
+    """
     mood = rng.choice([-1.0, 1.0], size=n_groups)
     groups = np.repeat(np.arange(n_groups), np.where(mood > 0, 10, 1))
     scores = rng.uniform(size=groups.size)
@@ -59,16 +61,25 @@ def test_promises_about_independent_rows_draw_one_row_of_each_group(rows, calibr
     read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert unmarked(read.guarantee_) == said
     for other in (alone, scored_too, read):
-        for method in ("predict", "predict_interval", "predict_multiprobability", "predict_p_value"):
+        for method in (
+            "predict",
+            "predict_interval",
+            "predict_multiprobability",
+            "predict_p_value",
+        ):
             if hasattr(fitted, method):
-                found, wanted = (getattr(one, method)(scores[:50]).tolist() for one in (other, fitted))
+                found, wanted = (
+                    getattr(one, method)(scores[:50]).tolist() for one in (other, fitted)
+                )
                 assert found == wanted
 
 
 @pytest.mark.parametrize("number", [0, 3, 4, 5])
 @pytest.mark.broad
 def test_promises_hold_for_a_random_row_of_a_new_group(number):
-    missed, missed_without, n_draws = 0, 0, 25
+    missed = 0
+    missed_without = 0
+    n_draws = 25
     for seed in range(n_draws):
         scores, y, groups = mixed_groups(np.random.default_rng(seed), 300)
         missed += _is_broken(clone(ONE_OF_EACH[number]).fit(scores, y, groups=groups))
@@ -84,7 +95,8 @@ def _is_broken(fitted):
         limits = fitted.predict_interval(rates)
     else:
         edges = np.concatenate([[0.0], fitted.partition_.edges, [1.0]])
-        rates, limits = (edges[1:] + edges[:-1]) / 2, fitted.guarantee_.interval
+        rates = (edges[1:] + edges[:-1]) / 2
+        limits = fitted.guarantee_.interval
         limits = np.column_stack([limits.lower, limits.upper])
     if isinstance(fitted, LabelShiftCalibrator):
         odds = rates / (1 - rates) * (0.4 / 0.6)
@@ -112,9 +124,15 @@ def test_a_stream_says_that_groups_must_come_whole(rows):
     ]
     assert halves[0].tally_.n_rows == 200
     plain = OnlineCalibrator(Partition.fixed_width(2)).fit(scores[:10], y[:10])
-    assert "no group has rows in two batches, or in two streams that are merged" not in plain.guarantee_.assumptions
+    assert (
+        "no group has rows in two batches, or in two streams that are merged"
+        not in plain.guarantee_.assumptions
+    )
     merged = plain.merge(halves[0]).merge(halves[1])
-    assert "no group has rows in two batches, or in two streams that are merged" in merged.guarantee_.assumptions
+    assert (
+        "no group has rows in two batches, or in two streams that are merged"
+        in merged.guarantee_.assumptions
+    )
 
 
 def test_one_row_of_each_group_is_drawn_uniformly_and_alone():
@@ -134,8 +152,12 @@ def test_shifted_rows_have_one_row_of_each_group(rows):
     scores, y, groups = rows
     drawn = one_of_each(read_rows(scores, y, groups=groups))
     weights = 0.5 + scores
-    with_groups = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(scores, y, importance_weight=weights, groups=groups)
-    alone = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(scores[drawn], y[drawn], importance_weight=weights[drawn])
+    with_groups = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(
+        scores, y, importance_weight=weights, groups=groups
+    )
+    alone = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(
+        scores[drawn], y[drawn], importance_weight=weights[drawn]
+    )
     assert with_groups.guarantee_.lower.tolist() == alone.guarantee_.lower.tolist()
     target = np.random.default_rng(3).uniform(size=500)
     moved = LabelShiftCalibrator(n_bins=2).fit(scores, y, groups=groups, target_scores=target)
@@ -144,26 +166,40 @@ def test_shifted_rows_have_one_row_of_each_group(rows):
 
 
 def surveyed(rng, n_groups):
-    """Groups of two kinds and sizes, whose rows have weights that depend on the label, the score and the kind."""
+    """Groups of two kinds and sizes, whose rows have weights that depend on the label, the score
+    and the kind.
+    """
     scores, y, groups = mixed_groups(rng, n_groups)
     large = np.bincount(groups)[groups] > 1
-    return scores, y, groups, np.where(y, 0.25, 1.0) * np.where(large, 0.5, 1.0) * (0.5 + scores / 2)
+    return (
+        scores,
+        y,
+        groups,
+        np.where(y, 0.25, 1.0) * np.where(large, 0.5, 1.0) * (0.5 + scores / 2),
+    )
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("target", ["rows", "groups"])
 def test_promises_of_weighted_groups_hold(target):
-    n_draws, missed = 20, 0
+    n_draws = 20
+    missed = 0
     scores, y, groups, weights = surveyed(np.random.default_rng(1), 60_000)
     if target == "groups":
         weights = weights / np.bincount(groups, weights)[groups]
-    everyone, halves = (scores, y, weights), (scores < 0.5, scores >= 0.5)
+    everyone = (scores, y, weights)
+    halves = (scores < 0.5, scores >= 0.5)
     truth = [np.average(y[here], weights=weights[here]) for here in halves]
-    bins, off_limits = Partition.fixed_width(2), 0
+    bins = Partition.fixed_width(2)
+    off_limits = 0
     for seed in range(n_draws):
         scores, y, groups, weights = surveyed(np.random.default_rng(seed), 200)
         beside = {"importance_weight": weights, "groups": groups}
-        found = BinningCalibrator(partition=bins).fit(scores, y, **beside, group_target=target).guarantee_
+        found = (
+            BinningCalibrator(partition=bins)
+            .fit(scores, y, **beside, group_target=target)
+            .guarantee_
+        )
         missed += bool(((found.lower > truth) | (found.upper < truth)).any())
         assert found.epsilon < 0.25
         curve = AnchoredCalibrator(partition=bins).fit(scores, y, **beside, group_target=target)
@@ -193,22 +229,37 @@ def test_weighted_groups_in_other_calibrators(rows):
     scores, y, groups = rows
     beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}
     scaled = ScalingBinningCalibrator(n_bins=2).fit(scores, y, **beside, weight_bound=1.0)
-    assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.details
+    assert (
+        "Each row counts by its importance weight; a group counts by at most"
+        in scaled.guarantee_.details
+    )
     curve = AnchoredCalibrator(n_bins=2).fit(scores, y, **beside, weight_bound=1.0)
-    assert "Each row counts by its importance weight; a group counts by at most" in curve.guarantee_.details
+    assert (
+        "Each row counts by its importance weight; a group counts by at most"
+        in curve.guarantee_.details
+    )
     read = AnchoredCalibrator.from_dict(json.loads(json.dumps(curve.to_dict())))
     assert unmarked(read.guarantee_) == str(curve.guarantee_)
     assert read.predict_interval(scores).tolist() == curve.predict_interval(scores).tolist()
     alone = AnchoredCalibrator(n_bins=2).fit(scores, y, groups=groups, max_group_size=5).guarantee_
-    weighted = {"groups": groups, "importance_weight": np.ones(len(y)), "max_group_size": 5, "weight_bound": 1.0}
+    weighted = {
+        "groups": groups,
+        "importance_weight": np.ones(len(y)),
+        "max_group_size": 5,
+        "weight_bound": 1.0,
+    }
     same = AnchoredCalibrator(n_bins=2).fit(scores, y, **weighted).guarantee_
     np.testing.assert_allclose([same.lower, same.margin], [alone.lower, alone.margin], atol=1e-6)
-    with pytest.raises(InvalidValueError, match="weight_bound must be given with importance weights and max_group"):
+    with pytest.raises(
+        InvalidValueError, match="weight_bound must be given with importance weights and max_group"
+    ):
         BinningCalibrator().fit(scores, y, **beside, max_group_size=5)
     with pytest.raises(InvalidValueError, match="importance_weight must be at most weight_bound"):
         BinningCalibrator().fit(scores, y, **beside, weight_bound=0.6)
     state = BinningCalibrator(2).fit(scores, y, **beside, weight_bound=1.0).to_dict()
     for damaged in (None, 5, [[1.0, 1.0]], [[1.0, 1.0]] * 3):
         state["state"]["weighted"]["rows"] = damaged
-        with pytest.raises(InvalidValueError, match="rows must be the rows and the positives of each region"):
+        with pytest.raises(
+            InvalidValueError, match="rows must be the rows and the positives of each region"
+        ):
             BinningCalibrator.from_dict(state)

@@ -25,7 +25,11 @@ from calibrant.intervals import MonotoneBand
 from calibrant.sample.reader import read_rows
 from read_marks import unmarked
 
-CALIBRATORS = [BinningCalibrator(3), AnchoredCalibrator(n_bins=3), ScalingBinningCalibrator(n_bins=3)]
+CALIBRATORS = [
+    BinningCalibrator(3),
+    AnchoredCalibrator(n_bins=3),
+    ScalingBinningCalibrator(n_bins=3),
+]
 
 
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=lambda found: type(found).__name__)
@@ -36,7 +40,9 @@ def test_a_model_file_keeps_the_promise(rows, calibrator):
     assert unmarked(read.guarantee_) == str(fitted.guarantee_)
     assert "rows of new groups" in fitted.guarantee_.details
     assert read.guarantee_.design_effect == fitted.guarantee_.design_effect
-    assert read.predict_interval(scores[:50]).tolist() == fitted.predict_interval(scores[:50]).tolist()
+    assert (
+        read.predict_interval(scores[:50]).tolist() == fitted.predict_interval(scores[:50]).tolist()
+    )
 
 
 @pytest.mark.parametrize("calibrator", CALIBRATORS[:2], ids=lambda found: type(found).__name__)
@@ -59,7 +65,9 @@ def test_every_row_its_own_group_is_the_fit_without_groups(rows):
         # the choice of the interval by a look at the sizes is sound only under this assumption
         assumed = "no group has more than one row, among these rows and in the future"
         assert alone.guarantee_.assumptions == (*plain.guarantee_.assumptions, assumed)
-        assert kind.from_dict(alone.to_dict()).guarantee_.assumptions == alone.guarantee_.assumptions
+        assert (
+            kind.from_dict(alone.to_dict()).guarantee_.assumptions == alone.guarantee_.assumptions
+        )
         twice = kind().fit(scores, y, groups=np.arange(len(y)) // 2, max_group_size=1).guarantee_
         assert twice.statement.groups is not None
         assert assumed not in twice.assumptions
@@ -73,48 +81,68 @@ def test_merged_tallies_give_the_same_limits(rows):
     whole = BinningCalibrator(partition=bins).fit(scores, y, groups=groups, max_group_size=5)
     parts = [groups % 2 == k for k in (0, 1)]
     blocks = read_rows(scores, y, groups=groups).block_source()
-    tallies = [read_rows(scores[part], y[part], groups=groups[part]).tally(bins, blocks=blocks)[0] for part in parts]
+    tallies = [
+        read_rows(scores[part], y[part], groups=groups[part]).tally(bins, blocks=blocks)[0]
+        for part in parts
+    ]
     merged = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], max_group_size=5)
     assert merged.guarantee_.lower.tolist() == whole.guarantee_.lower.tolist()
-    with pytest.raises(InvalidValueError, match="max_group_size must be given with a tally of groups"):
+    with pytest.raises(
+        InvalidValueError, match="max_group_size must be given with a tally of groups"
+    ):
         BinningCalibrator.from_tally(bins, tallies[0])
     alike = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], group_target="groups")
-    assert alike.guarantee_.statement.groups.max_size == 1  # a group counts by the share of its rows in a region
-    fitted = BinningCalibrator(partition=bins).fit(scores, y, groups=groups, max_group_size=1, group_target="groups")
+    assert (
+        alike.guarantee_.statement.groups.max_size == 1
+    )  # a group counts by the share of its rows in a region
+    fitted = BinningCalibrator(partition=bins).fit(
+        scores, y, groups=groups, max_group_size=1, group_target="groups"
+    )
     assert alike.guarantee_.lower.tolist() == fitted.guarantee_.lower.tolist()
 
 
 @pytest.mark.parametrize("name", ["groups", "segments", "importance_weight", "sample_weight"])
 @pytest.mark.parametrize("calibrator", [MonotoneBand(), CrossVennAbersCalibrator()])
 def test_what_fit_cannot_use_is_refused_with_advice(calibrator, name):
-    scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    scores = np.linspace(0, 1, 50)
+    y = np.arange(50) % 2
     if name in inspect.signature(calibrator.fit).parameters:
         assert type(calibrator) is MonotoneBand
         assert name in ("groups", "importance_weight")
         return
-    with pytest.raises(InvalidTypeError, match=f"{name} must be left out for {type(calibrator).__name__}: ") as refused:
+    with pytest.raises(
+        InvalidTypeError, match=f"{name} must be left out for {type(calibrator).__name__}: "
+    ) as refused:
         calibrator.fit(scores, y, **{name: np.ones(50)})
     assert refused.value.advice
 
 
 def test_none_is_no_group_for_a_calibrator_that_takes_none():
-    scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    scores = np.linspace(0, 1, 50)
+    y = np.arange(50) % 2
     assert "groups" not in inspect.signature(PlattCalibrator.fit).parameters
     fitted = PlattCalibrator().fit(scores, y, groups=None, segments=None)
-    np.testing.assert_array_equal(fitted.predict(scores), PlattCalibrator().fit(scores, y).predict(scores))
+    np.testing.assert_array_equal(
+        fitted.predict(scores), PlattCalibrator().fit(scores, y).predict(scores)
+    )
     with pytest.raises(TypeError, match="unexpected keyword argument 'group'"):
         PlattCalibrator().fit(scores, y, group=y)
 
 
 def test_counts_and_groups_together_are_refused_with_advice_that_can_be_followed():
-    scores, y, groups = np.linspace(0, 1, 50), np.arange(50) % 2, np.arange(50) // 2
+    scores = np.linspace(0, 1, 50)
+    y = np.arange(50) % 2
+    groups = np.arange(50) // 2
     with pytest.raises(InvalidTypeError, match="repeat the rows instead"):
         BinningCalibrator().fit(scores, y, groups=groups, sample_weight=np.full(50, 3))
 
 
-@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::calibrant.errors.WeakGuaranteeWarning")
+@pytest.mark.filterwarnings(
+    "error::RuntimeWarning", "ignore::calibrant.errors.WeakGuaranteeWarning"
+)
 def test_many_segments_with_groups_are_told_to_be_fewer():
-    scores, y = np.linspace(0, 1, 400), np.arange(400) % 2
+    scores = np.linspace(0, 1, 400)
+    y = np.arange(400) % 2
     found = BinningCalibrator(1).fit(
         scores, y, groups=np.arange(400) // 2, segments=np.arange(400) % 20, max_group_size=2
     )
@@ -122,11 +150,14 @@ def test_many_segments_with_groups_are_told_to_be_fewer():
 
 
 def test_one_group_is_refused_or_says_nothing():
-    scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    scores = np.linspace(0, 1, 50)
+    y = np.arange(50) % 2
     with pytest.raises(InvalidValueError, match=r"groups must be at least two.* got 1 group"):
         BinningCalibrator().fit(scores, y, groups=np.zeros(50, int))
     with pytest.warns(calibrant.errors.WeakGuaranteeWarning, match="Use more groups"):
-        found = BinningCalibrator(1, partition="uniform").fit(scores, y, groups=np.zeros(50, int), max_group_size=50)
+        found = BinningCalibrator(1, partition="uniform").fit(
+            scores, y, groups=np.zeros(50, int), max_group_size=50
+        )
     assert found.guarantee_.epsilon > 0.45
     assert found.guarantee_.lower[0] < 0.1
 
@@ -135,7 +166,8 @@ def test_one_group_is_refused_or_says_nothing():
 def test_a_group_of_a_million_rows_does_no_harm():
     rng = np.random.default_rng(2)
     groups = np.concatenate([np.zeros(10**6, int), np.repeat(np.arange(1, 201), 5)])
-    scores, y = rng.uniform(size=groups.size), np.concatenate([np.ones(10**6, int), rng.integers(0, 2, size=1000)])
+    scores = rng.uniform(size=groups.size)
+    y = np.concatenate([np.ones(10**6, int), rng.integers(0, 2, size=1000)])
     start = time.process_time()
     found = BinningCalibrator(2).fit(scores, y, groups=groups, max_group_size=5).guarantee_
     assert time.process_time() - start < 20
@@ -146,7 +178,11 @@ def test_a_group_of_a_million_rows_does_no_harm():
 
 @pytest.mark.parametrize(
     ("groups", "said"),
-    [([1, 2], "one entry per score"), ([None] * 2000, "missing values"), (["a", 1] * 1000, "of one kind")],
+    [
+        ([1, 2], "one entry per score"),
+        ([None] * 2000, "missing values"),
+        (["a", 1] * 1000, "of one kind"),
+    ],
 )
 def test_bad_groups(rows, groups, said):
     for calibrator in CALIBRATORS:
@@ -166,8 +202,12 @@ def test_bad_groups(rows, groups, said):
 )
 def test_parameters_that_do_not_go_with_groups(rows, parameters, said):
     scores, y, groups = rows
-    stated = {name: parameters[name] for name in ("max_group_size", "group_target") if name in parameters}
-    calibrator = BinningCalibrator(**{name: value for name, value in parameters.items() if name not in stated})
+    stated = {
+        name: parameters[name] for name in ("max_group_size", "group_target") if name in parameters
+    }
+    calibrator = BinningCalibrator(
+        **{name: value for name, value in parameters.items() if name not in stated}
+    )
     with pytest.raises(CalibrantError, match=said):
         calibrator.fit(scores, y, groups=groups, **stated)
 
@@ -180,7 +220,9 @@ def test_a_restored_model_of_given_bins_assumes_what_it_assumed(rows):
         for beside in ({}, {"importance_weight": np.ones(len(y))}):
             bound = 1.0 if beside else None
             found = kind(partition=bins).fit(scores, y, groups=groups, weight_bound=bound, **beside)
-            assert not any("cut from a random part" in text for text in found.guarantee_.assumptions)
+            assert not any(
+                "cut from a random part" in text for text in found.guarantee_.assumptions
+            )
             read = kind.from_dict(json.loads(json.dumps(found.to_dict())))
             assert read.guarantee_.assumptions == found.guarantee_.assumptions
 
@@ -224,20 +266,33 @@ def test_classes_of_new_groups(rows):
             given = {"groups": groups, "max_group_size": 5, "group_target": "groups"}
             found = kind(2, method=method).fit(columns, label, **given)
             assert "groups" in str(found.guarantee_)
-            weighted = kind(2, method=method).fit(columns, label, importance_weight=weight, weight_bound=1.0)
+            weighted = kind(2, method=method).fit(
+                columns, label, importance_weight=weight, weight_bound=1.0
+            )
             for one in (found, weighted):
                 again = kind.from_dict(json.loads(json.dumps(one.to_dict())))
                 assert unmarked(again.guarantee_) == str(one.guarantee_)
-                assert again.predict_interval(columns[:9]).tolist() == one.predict_interval(columns[:9]).tolist()
+                assert (
+                    again.predict_interval(columns[:9]).tolist()
+                    == one.predict_interval(columns[:9]).tolist()
+                )
             assert weighted.guarantee_.is_proved
-            assert not kind(2, method=method).fit(columns, label, importance_weight=weight).guarantee_.is_proved
+            assert (
+                not kind(2, method=method)
+                .fit(columns, label, importance_weight=weight)
+                .guarantee_.is_proved
+            )
             with pytest.raises(InvalidValueError, match="importance_weight must be at most"):
-                kind(2, method=method).fit(columns, label, importance_weight=weight, weight_bound=0.6)
+                kind(2, method=method).fit(
+                    columns, label, importance_weight=weight, weight_bound=0.6
+                )
 
 
 def test_the_size_of_groups_reaches_scaling_binning(rows):
     scores, y, groups = rows
-    found = ScalingBinningCalibrator(n_bins=2).fit(scores, y, groups=groups, max_group_size=3, group_target="groups")
+    found = ScalingBinningCalibrator(n_bins=2).fit(
+        scores, y, groups=groups, max_group_size=3, group_target="groups"
+    )
     assert found.guarantee_.statement.groups.target == "groups"
     rate = ScalingBinningCalibrator(n_bins=2).fit(scores, y, groups=groups, max_group_size=3)
     assert rate.guarantee_.statement.groups.max_size == 3
@@ -249,17 +304,35 @@ def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
     scores, y, groups = rows
     data = scored({"p": scores, "y": y, "customer": groups}, score="p", label="y", group="customer")
     for kind in (BinningCalibrator, AnchoredCalibrator):
-        assert str(kind().fit(data).guarantee_) == str(kind().fit(scores, y, groups=groups).guarantee_)
+        assert str(kind().fit(data).guarantee_) == str(
+            kind().fit(scores, y, groups=groups).guarantee_
+        )
 
 
 def test_how_many_groups_are_set_aside():
     def aside(n_groups, fixed=False, **settings):
-        stated = Stated(**{name: settings.pop(name) for name in ("max_group_size", "group_target") if name in settings})
+        stated = Stated(
+            **{
+                name: settings.pop(name)
+                for name in ("max_group_size", "group_target")
+                if name in settings
+            }
+        )
         return _aside(BinningCalibrator(10, **settings), stated, n_groups, fixed)
 
-    assert [aside(n, pilot=7) for n in (70, 8, 7, 2)] == [7, 7, 6, 1]  # one group is left to be counted
+    assert [aside(n, pilot=7) for n in (70, 8, 7, 2)] == [
+        7,
+        7,
+        6,
+        1,
+    ]  # one group is left to be counted
     assert aside(100, pilot=0.3) == 0.3
-    assert [aside(n, fixed=True) for n in (1000, 25, 4, 2)] == [100, 3, 1, 1]  # a tenth, to fix the cap on sizes
+    assert [aside(n, fixed=True) for n in (1000, 25, 4, 2)] == [
+        100,
+        3,
+        1,
+        1,
+    ]  # a tenth, to fix the cap on sizes
     assert aside(1, fixed=True, max_group_size=5) == 0
     assert aside(1000, max_group_size=5) == aside(1000) == groups_that_cut(1000, 10)
     assert groups_that_cut(2, 10) == 1
@@ -270,7 +343,13 @@ def test_how_many_groups_are_set_aside():
 
 def test_a_tenth_of_the_groups_fixes_the_cap_whatever_is_asked_for():
     def aside(n_groups, n_bins=10, **settings):
-        stated = Stated(**{name: settings.pop(name) for name in ("max_group_size", "group_target") if name in settings})
+        stated = Stated(
+            **{
+                name: settings.pop(name)
+                for name in ("max_group_size", "group_target")
+                if name in settings
+            }
+        )
         return _aside(BinningCalibrator(n_bins, **settings), stated, n_groups, fixed=False)
 
     assert [aside(n, n_bins=1) for n in (2000, 15, 2)] == [200, 2, 1]
@@ -285,13 +364,24 @@ def test_a_tenth_of_the_groups_fixes_the_cap_whatever_is_asked_for():
 
 def test_bins_within_segments_that_are_given_need_no_size_of_groups():
     rng = np.random.default_rng(12)
-    scores, groups, segments = rng.uniform(size=400), np.repeat(np.arange(100), 4), np.tile(["a", "b"], 200)
-    y, weight = (rng.uniform(size=400) < scores).astype(int), rng.uniform(size=400)
+    scores = rng.uniform(size=400)
+    groups = np.repeat(np.arange(100), 4)
+    segments = np.tile(["a", "b"], 200)
+    y = (rng.uniform(size=400) < scores).astype(int)
+    weight = rng.uniform(size=400)
     bins = Partition.by_segment({"a": Partition.fixed_width(2), "b": Partition.fixed_width(3)})
-    given = BinningCalibrator(partition=bins, confidence_level=0.875)  # five regions share what four share below
+    given = BinningCalibrator(
+        partition=bins, confidence_level=0.875
+    )  # five regions share what four share below
     cut = BinningCalibrator(partition="uniform", n_bins=2, segment_rule=["a"], confidence_level=0.9)
     for beside in ({}, {"importance_weight": weight}):
-        one, other = (kind.fit(scores, y, segments=segments, groups=groups, **beside) for kind in (given, cut))
+        one, other = (
+            kind.fit(scores, y, segments=segments, groups=groups, **beside) for kind in (given, cut)
+        )
         assert one.tally_.counts[:2].tolist() == other.tally_.counts[:2].tolist()
-        assert one.guarantee_.statement.groups.max_size == other.guarantee_.statement.groups.max_size == 2
+        assert (
+            one.guarantee_.statement.groups.max_size
+            == other.guarantee_.statement.groups.max_size
+            == 2
+        )
         np.testing.assert_allclose(one.guarantee_.lower[:2], other.guarantee_.lower[:2], rtol=1e-12)

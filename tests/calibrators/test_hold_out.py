@@ -1,4 +1,6 @@
-"""Probabilities fixed beforehand: kept nearly as they are, in order, with limits on their average error."""
+"""Probabilities fixed beforehand: kept nearly as they are, in order, with limits on their average
+error.
+"""
 
 import json
 
@@ -51,7 +53,9 @@ def test_a_region_that_no_row_falls_into_has_no_limits():
     pilot = np.linspace(0.05, 0.95, 1000)
     p = np.full(200, 0.9)
     y = np.arange(200) % 10 < 9
-    found = HoldOutCalibrator(2).fit(p, y, pilot_scores=pilot, pilot_y=pilot > 0.5, classes=(False, True))
+    found = HoldOutCalibrator(2).fit(
+        p, y, pilot_scores=pilot, pilot_y=pilot > 0.5, classes=(False, True)
+    )
     assert found.guarantee_.counts.tolist() == [0, 200]
     assert found.guarantee_.epsilon > 0.4
     assert (found.guarantee_.lower[0], found.guarantee_.upper[0]) == (0.0, 1.0)
@@ -60,7 +64,9 @@ def test_a_region_that_no_row_falls_into_has_no_limits():
 def test_one_probability_for_all_rows_is_one_region():
     y = np.arange(400) % 4 == 0
     pilot = np.full(100, 0.25)
-    found = HoldOutCalibrator().fit(np.full(400, 0.25), y, pilot_scores=pilot, pilot_y=y[:100], classes=(False, True))
+    found = HoldOutCalibrator().fit(
+        np.full(400, 0.25), y, pilot_scores=pilot, pilot_y=y[:100], classes=(False, True)
+    )
     assert len(found.guarantee_.counts) == 1
     assert found.guarantee_.epsilon < 0.06
 
@@ -76,7 +82,9 @@ def test_predict_interval_is_the_prediction_and_the_limits_on_its_error():
     p = np.linspace(0.01, 0.99, 50)
     region = found.partition_.regions_of(p)
     errors = found.guarantee_.errors
-    expected = np.column_stack([errors.lower[region], errors.upper[region]]) + found.predict(p)[:, None]
+    expected = (
+        np.column_stack([errors.lower[region], errors.upper[region]]) + found.predict(p)[:, None]
+    )
     np.testing.assert_allclose(found.predict_interval(p), np.clip(expected, 0.0, 1.0), atol=1e-12)
 
 
@@ -107,12 +115,17 @@ def _is_broken(found, truth_p, truth_rate):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [0.9, 0.5])
-@pytest.mark.parametrize(("n", "off", "centre"), [(60, 0.0, 0.0), (150, 0.8, -1.0), (150, 0.0, -4.0), (400, -0.5, 3.0)])
+@pytest.mark.parametrize(
+    ("n", "off", "centre"), [(60, 0.0, 0.0), (150, 0.8, -1.0), (150, 0.0, -4.0), (400, -0.5, 3.0)]
+)
 def test_the_guarantee_is_broken_at_most_as_often_as_stated(n, off, centre, level):
     rng = np.random.default_rng(n)
     truth_p, _, truth_rate = _world(rng, 50_000, off=off, centre=centre)
     draws = 60
-    broken = sum(_is_broken(_fitted(rng, n, level, off=off, centre=centre), truth_p, truth_rate) for _ in range(draws))
+    broken = sum(
+        _is_broken(_fitted(rng, n, level, off=off, centre=centre), truth_p, truth_rate)
+        for _ in range(draws)
+    )
     assert binomtest(broken, draws, 1.0 - level, alternative="greater").pvalue > 1e-3
 
 
@@ -123,7 +136,11 @@ def test_whole_groups_keep_the_guarantee_where_rows_depend_on_each_other():
 
     def draw(n_groups):
         groups = np.repeat(np.arange(n_groups), 10)
-        p = np.clip(np.repeat(rng.uniform(0.1, 0.9, n_groups), 10) + rng.uniform(-0.1, 0.1, 10 * n_groups), 0.0, 1.0)
+        p = np.clip(
+            np.repeat(rng.uniform(0.1, 0.9, n_groups), 10) + rng.uniform(-0.1, 0.1, 10 * n_groups),
+            0.0,
+            1.0,
+        )
         shared = np.repeat(rng.uniform(size=n_groups), 10)
         return groups, p, shared < p
 
@@ -134,7 +151,9 @@ def test_whole_groups_keep_the_guarantee_where_rows_depend_on_each_other():
         groups, p, y = draw(80)
         beside = {"pilot_scores": pilot, "pilot_y": pilot_y}
         plain = HoldOutCalibrator().fit(p, y, **beside, classes=(False, True))
-        whole = HoldOutCalibrator().fit(p, y, groups=groups, pilot_groups=pilot_groups, **beside, classes=(False, True))
+        whole = HoldOutCalibrator().fit(
+            p, y, groups=groups, pilot_groups=pilot_groups, **beside, classes=(False, True)
+        )
         truth_p = np.clip(rng.uniform(0.1, 0.9, 40_000) + rng.uniform(-0.1, 0.1, 40_000), 0.0, 1.0)
         broken["groups"] += _is_broken(whole, truth_p, truth_p)
         broken["rows"] += _is_broken(plain, truth_p, truth_p)
@@ -156,7 +175,12 @@ def test_groups_above_the_cap_are_told_and_kept_in_a_saved_file():
     pilot_groups, pilot, pilot_y = _giants(rng, 400, 2)
     groups, p, y = _giants(rng, 200, 1_000)
     found = HoldOutCalibrator()
-    given = {"pilot_scores": pilot, "pilot_y": pilot_y, "pilot_groups": pilot_groups, "classes": (False, True)}
+    given = {
+        "pilot_scores": pilot,
+        "pilot_y": pilot_y,
+        "pilot_groups": pilot_groups,
+        "classes": (False, True),
+    }
     with pytest.warns(GroupCapWarning):
         found.fit(p, y, groups=groups, **given)
     facts = found.guarantee_.statement.groups
@@ -173,7 +197,10 @@ def test_the_number_of_regions_depends_on_no_label_that_proves() -> None:
     pilot = rng.uniform(size=2_000)
     for rate, expected in ((0.5, 4), (0.05, 3), (0.01, 2)):
         beside = {"pilot_scores": pilot, "pilot_y": np.arange(2_000) < rate * 2_000}
-        fits = [HoldOutCalibrator().fit(p, y, **beside, classes=(False, True)) for y in (p > 2.0, p > 0.5)]
+        fits = [
+            HoldOutCalibrator().fit(p, y, **beside, classes=(False, True))
+            for y in (p > 2.0, p > 0.5)
+        ]
         assert [fitted.partition_.n_regions for fitted in fits] == [expected, expected]
         np.testing.assert_array_equal(fits[0].partition_.edges, fits[1].partition_.edges)
     few = HoldOutCalibrator().fit(p[:280], p[:280] > 0.5, **beside, classes=(False, True))

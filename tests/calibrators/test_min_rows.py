@@ -8,7 +8,14 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, load_model, save_model, scored
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    Partition,
+    load_model,
+    save_model,
+    scored,
+)
 from calibrant.calibrators.regions.own_segments import kept_segments, segment_draw
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -34,7 +41,9 @@ def test_small_segments_are_pooled_by_default_and_the_promise_is_not_vacuous(kin
     assert not pooled.guarantee_.is_weak
     assert each.partition_.segments == tuple(np.unique(SEGMENTS))
     (remark,) = pooled.guarantee_.notes
-    assert remark.startswith('37 segments share the regions of "other", as do segments not seen: s03, s04, ')
+    assert remark.startswith(
+        '37 segments share the regions of "other", as do segments not seen: s03, s04, '
+    )
 
 
 @pytest.mark.broad
@@ -43,7 +52,9 @@ def test_a_segment_not_seen_gets_what_the_pooled_ones_get(kind):
     fitted = kind().fit(SCORES, Y, segments=SEGMENTS)
     scores = np.linspace(0, 1, 21)
     for answer in (fitted.predict, fitted.predict_interval, fitted.predict_set):
-        small, unseen, named = (answer(scores, segments=[name] * 21) for name in ("s17", "nowhere", "other"))
+        small, unseen, named = (
+            answer(scores, segments=[name] * 21) for name in ("s17", "nowhere", "other")
+        )
         assert np.array_equal(small, unseen)
         assert np.array_equal(small, named)
     with pytest.raises(InvalidTypeError, match="segments must be text, as in fit; got 3"):
@@ -63,14 +74,18 @@ def test_without_small_segments_nothing_is_pooled_and_a_segment_not_seen_is_refu
 def test_min_rows_is_about_the_number_of_rows_from_which_a_segment_is_kept(options):
     segments = np.repeat(["big", "small"], [N - 200, 200])
     for min_rows, kept in ((800, ("big", OTHER)), (20, ("big", "small"))):
-        fitted = BinningCalibrator(3, segment_rule=min_rows, **options).fit(SCORES, Y, segments=segments)
+        fitted = BinningCalibrator(3, segment_rule=min_rows, **options).fit(
+            SCORES, Y, segments=segments
+        )
         assert fitted.partition_.segments == kept
         assert fitted.tally_.n_rows < N  # rows that choose are not counted
 
 
 @pytest.mark.broad
 @BOTH
-@pytest.mark.parametrize("options", [{}, {"segment_rule": 1000}, {"segment_rule": ["s01", "s30"]}, {"pilot": 0.2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"segment_rule": 1000}, {"segment_rule": ["s01", "s30"]}, {"pilot": 0.2}]
+)
 def test_a_table_gives_the_bins_and_counts_of_arrays(kind, options):
     table = pa.table({"p": SCORES, "y": Y, "g": SEGMENTS})
     near = kind(**options).fit(SCORES, Y, segments=SEGMENTS)
@@ -78,16 +93,21 @@ def test_a_table_gives_the_bins_and_counts_of_arrays(kind, options):
     assert far.partition_ == near.partition_
     assert far.tally_ == near.tally_
     assert far.guarantee_.notes == near.guarantee_.notes
-    applied = far.apply(scored(table.slice(0, 50), score="p", segment="g", progress=False)).read_all()
+    applied = far.apply(
+        scored(table.slice(0, 50), score="p", segment="g", progress=False)
+    ).read_all()
     assert np.array_equal(applied["calibrated"], near.predict(SCORES[:50], segments=SEGMENTS[:50]))
 
 
 def test_segments_that_the_user_names_are_kept_and_every_row_is_counted():
-    fitted = BinningCalibrator(4, pilot=None, segment_rule=["s39", "s01"]).fit(SCORES, Y, segments=SEGMENTS)
+    fitted = BinningCalibrator(4, pilot=None, segment_rule=["s39", "s01"]).fit(
+        SCORES, Y, segments=SEGMENTS
+    )
     assert fitted.partition_.segments == ("s01", "s39", OTHER)
     assert fitted.tally_.n_rows == N
     with pytest.raises(
-        InvalidValueError, match="segment_rule must name segments of the data, none of them 'other'; got 'north'"
+        InvalidValueError,
+        match="segment_rule must name segments of the data, none of them 'other'; got 'north'",
     ):
         BinningCalibrator(segment_rule=["north"]).fit(SCORES, Y, segments=SEGMENTS)
 
@@ -101,7 +121,11 @@ def test_where_every_row_counts_none_can_choose_segments():
 
 def test_a_segment_with_the_name_of_the_rest_is_never_kept():
     named = np.where(SEGMENTS == "s00", "other", SEGMENTS)
-    assert BinningCalibrator().fit(SCORES, Y, segments=named).partition_.segments == ("s01", "s02", OTHER)
+    assert BinningCalibrator().fit(SCORES, Y, segments=named).partition_.segments == (
+        "s01",
+        "s02",
+        OTHER,
+    )
     with pytest.raises(InvalidValueError, match="segment_rule must"):
         BinningCalibrator(segment_rule=["other"]).fit(SCORES, Y, segments=named)
 
@@ -120,14 +144,18 @@ def test_saved_and_loaded_the_rest_stays(tmp_path):
     assert loaded.calibrator.partition_ == fitted.partition_
     assert loaded.calibrator.guarantee_.notes == fitted.guarantee_.notes
     unseen = np.array(["new"] * 50)
-    assert np.array_equal(loaded.predict(SCORES[:50], segments=unseen), fitted.predict(SCORES[:50], segments=unseen))
+    assert np.array_equal(
+        loaded.predict(SCORES[:50], segments=unseen), fitted.predict(SCORES[:50], segments=unseen)
+    )
 
 
 def test_sql_gives_other_segments_the_rest_and_a_missing_one_null():
     parts = Partition.by_segment({"a": Partition.fixed_width(2)}, other=Partition.fixed_width(1))
     segments = np.where(SEGMENTS == "s00", "a", SEGMENTS)
     fitted = BinningCalibrator(partition=parts).fit(SCORES, Y, segments=segments)
-    sql = to_sql(fitted, dialect="sqlite", score="p", segment="g", table="t", outputs=["calibrated"])
+    sql = to_sql(
+        fitted, dialect="sqlite", score="p", segment="g", table="t", outputs=["calibrated"]
+    )
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE t (p REAL, g TEXT)")
         database.executemany("INSERT INTO t VALUES (?, ?)", [(0.2, "a"), (0.2, "zz"), (0.2, None)])
@@ -143,13 +171,17 @@ def test_segments_to_keep_are_a_list_of_names(wrong):
 
 def test_about_sixteen_rows_are_drawn_of_a_segment_that_is_just_large_enough():
     rng = np.random.default_rng(0)
-    rows = read_rows(rng.uniform(size=4000), rng.integers(2, size=4000), segments=rng.integers(4, size=4000))
+    rows = read_rows(
+        rng.uniform(size=4000), rng.integers(2, size=4000), segments=rng.integers(4, size=4000)
+    )
     settings = BinningCalibrator(2, segment_rule=400)
     drawn = rows.collect().chosen(segment_draw(rows, settings, 0))
     assert stats.binomtest(int(drawn.sum()), 4000, 16 / 400).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("kind", [pytest.param(AnchoredCalibrator, marks=pytest.mark.broad), BinningCalibrator])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(AnchoredCalibrator, marks=pytest.mark.broad), BinningCalibrator]
+)
 @pytest.mark.parametrize("options", [{}, {"partition": "uniform"}, {"n_bins": 3}, {"pilot": 0.2}])
 @pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
 def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):
@@ -162,17 +194,23 @@ def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):
     near = settings.fit(SCORES[:500], Y[:500], segments=segments)
     assert "odd" in near.partition_.segments
     assert near.predict_rate_interval([0.5], segments=["odd"]).tolist() == [[0.0, 1.0]]
-    far = kind(segment_rule=20, **options).fit(scored(table, score="p", label="y", segment="g", progress=False))
+    far = kind(segment_rule=20, **options).fit(
+        scored(table, score="p", label="y", segment="g", progress=False)
+    )
     assert far.partition_ == near.partition_
     assert far.tally_ == near.tally_
 
 
 @BOTH
-@pytest.mark.parametrize("options", [{}, {"partition": "uniform"}, {"pilot": 0.2}, {"segment_rule": ["a", "b"]}])
+@pytest.mark.parametrize(
+    "options", [{}, {"partition": "uniform"}, {"pilot": 0.2}, {"segment_rule": ["a", "b"]}]
+)
 @pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
 def test_a_segment_with_fewer_rows_than_bins_has_as_many_bins_as_rows(kind, options):
     segments = np.repeat(["a", "b", "c"], [490, 8, 2])
-    fitted = kind(n_bins=10, **{"segment_rule": 2, **options}).fit(SCORES[:500], Y[:500], segments=segments)
+    fitted = kind(n_bins=10, **{"segment_rule": 2, **options}).fit(
+        SCORES[:500], Y[:500], segments=segments
+    )
     bins = {name: part.n_regions for name, part in fitted.partition_.bins_by_segment.items()}
     assert bins["a"] == 10
     assert all(number <= 8 for name, number in bins.items() if name != "a")

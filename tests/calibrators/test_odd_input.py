@@ -14,7 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Partition, Tally
-from worlds.input_rows import GROUPED, GROUPS, HALVES, MODEL, TREES, N, S, X, Y, classify, fit, with_entry
+from worlds.input_rows import (
+    GROUPED,
+    GROUPS,
+    HALVES,
+    MODEL,
+    TREES,
+    N,
+    S,
+    X,
+    Y,
+    classify,
+    fit,
+    with_entry,
+)
 
 TINY = 5e-324  # the smallest double above 0
 ONE_UP = np.nextafter(1.0, 2.0)
@@ -55,8 +68,14 @@ ODD = {
         np.repeat([np.nextafter(1.0, 0.0), 1.0, ONE_UP], 20),
         {"partition": Partition.atoms([1.0, ONE_UP])},
     ),
-    "ends of the range": (np.tile([0.0, 0.25, 0.5, 0.75, 1.0, 1.0], 10), {"n_bins": 4, "partition": "uniform"}),
-    "tiny range": (np.linspace(0, 1e-300, N), {"n_bins": 4, "partition": "uniform", "score_range": (0.0, 1e-300)}),
+    "ends of the range": (
+        np.tile([0.0, 0.25, 0.5, 0.75, 1.0, 1.0], 10),
+        {"n_bins": 4, "partition": "uniform"},
+    ),
+    "tiny range": (
+        np.linspace(0, 1e-300, N),
+        {"n_bins": 4, "partition": "uniform", "score_range": (0.0, 1e-300)},
+    ),
     "wide range": (
         np.linspace(-8e307, 8e307, N),
         {"n_bins": 4, "partition": "uniform", "score_range": (-8e307, 8e307)},
@@ -93,15 +112,19 @@ def test_odd_scores_work_by_default(scores, parameters):
 
 
 def assert_counted_where_predicted(model, plain, y):
-    partition, tally = model.partition_, model.tally_
+    partition = model.partition_
+    tally = model.tally_
     # each row counts in the region it is predicted by, except edge values seen once
     regions = partition.assign(plain)
     values, seen = np.unique(plain, return_counts=True)
     edges = partition.edges if partition.cuts_own_sample else np.empty(0)
     counted = ~np.isin(plain, np.intersect1d(edges, values[seen == 1]))
-    np.testing.assert_array_equal(tally.counts, np.bincount(regions[counted], minlength=partition.n_regions))
     np.testing.assert_array_equal(
-        tally.positives, np.bincount(regions[counted], weights=y[counted], minlength=partition.n_regions)
+        tally.counts, np.bincount(regions[counted], minlength=partition.n_regions)
+    )
+    np.testing.assert_array_equal(
+        tally.positives,
+        np.bincount(regions[counted], weights=y[counted], minlength=partition.n_regions),
     )
     assert tally.n_rows == plain.size
     # regions follow the order of scores
@@ -170,10 +193,13 @@ def test_segments_of_any_kind_and_container_agree():
         GROUPS[:, None],
     ):
         model = fit(segments=segments, n_bins=4)
-        np.testing.assert_array_equal(model.predict(S, segments=segments), GROUPED.predict(S, segments=GROUPS))
+        np.testing.assert_array_equal(
+            model.predict(S, segments=segments), GROUPED.predict(S, segments=GROUPS)
+        )
     numbered = fit(segments=GROUPS == "b", n_bins=4)
     np.testing.assert_array_equal(
-        numbered.predict(S, segments=(GROUPS == "b").astype(float)), GROUPED.predict(S, segments=GROUPS)
+        numbered.predict(S, segments=(GROUPS == "b").astype(float)),
+        GROUPED.predict(S, segments=GROUPS),
     )
 
 
@@ -181,7 +207,9 @@ def test_each_segment_is_calibrated_by_its_own_rows():
     for group in ("a", "b"):
         rows = group == GROUPS
         alone = fit(S[rows], Y[rows], n_bins=4)
-        np.testing.assert_array_equal(GROUPED.predict(S[rows], segments=GROUPS[rows]), alone.predict(S[rows]))
+        np.testing.assert_array_equal(
+            GROUPED.predict(S[rows], segments=GROUPS[rows]), alone.predict(S[rows])
+        )
 
 
 def test_segment_of_weight_zero_is_no_segment():
@@ -189,7 +217,8 @@ def test_segment_of_weight_zero_is_no_segment():
     model = fit(segments=GROUPS, sample_weight=weights, n_bins=4)
     rows = GROUPS == "a"
     np.testing.assert_array_equal(
-        model.predict(S[rows], segments=GROUPS[rows]), GROUPED.predict(S[rows], segments=GROUPS[rows])
+        model.predict(S[rows], segments=GROUPS[rows]),
+        GROUPED.predict(S[rows], segments=GROUPS[rows]),
     )
     with pytest.raises(ValueError, match="segments must be among those seen"):
         model.predict([0.5], segments=["b"])
@@ -197,16 +226,18 @@ def test_segment_of_weight_zero_is_no_segment():
 
 def test_large_importance_weights_are_summed_exactly():
     tally = Tally.from_data(HALVES, [0.1, 0.2], [0, 1], importance_weight=[1e140, 1e140])
-    assert tally == Tally.from_data(HALVES, [0.1], [0], importance_weight=[1e140]) + Tally.from_data(
-        HALVES, [0.2], [1], importance_weight=[1e140]
-    )
+    assert tally == Tally.from_data(
+        HALVES, [0.1], [0], importance_weight=[1e140]
+    ) + Tally.from_data(HALVES, [0.2], [1], importance_weight=[1e140])
 
 
 @pytest.mark.parametrize("level", [TINY, 1e-17, 0.01, 0.5, 1 - 1e-16])
 def test_any_confidence_level_strictly_between_0_and_1_works(level):
     model = fit(confidence_level=level, n_bins=4)
     lower, upper = model.predict_interval(S).T
-    assert ((lower >= 0) & (lower <= model.predict(S)) & (model.predict(S) <= upper) & (upper <= 1)).all()
+    assert (
+        (lower >= 0) & (lower <= model.predict(S)) & (model.predict(S) <= upper) & (upper <= 1)
+    ).all()
 
 
 @pytest.mark.parametrize("kind", [np.uint8, bool, np.int8, np.float16])
@@ -226,8 +257,13 @@ def test_tree_partition_equals_its_copy():
 
 def test_refused_refit_leaves_the_classifier_as_it_was():
     model = classify()
-    before, held = model.predict_proba(X), dict(vars(model))
-    for bad in [(X[:, :2], np.arange(N) % 3), (X[:, :2], Y[:-1]), (with_entry(X, 3, np.nan)[:, :2], Y)]:
+    before = model.predict_proba(X)
+    held = dict(vars(model))
+    for bad in [
+        (X[:, :2], np.arange(N) % 3),
+        (X[:, :2], Y[:-1]),
+        (with_entry(X, 3, np.nan)[:, :2], Y),
+    ]:
         with pytest.raises(ValueError):
             model.fit(*bad)
     with pytest.raises(ValueError):
@@ -246,7 +282,19 @@ def test_ranks_do_not_overflow_on_huge_weights():
 
 def awkward_doubles():
     """Scores with ties, neighbours, zeros of both signs, denormals and huge values among them."""
-    special = [0.0, -0.0, TINY, -TINY, 1.0, ONE_UP, np.nextafter(1.0, 0.0), 1e300, -1e300, LARGEST, -LARGEST]
+    special = [
+        0.0,
+        -0.0,
+        TINY,
+        -TINY,
+        1.0,
+        ONE_UP,
+        np.nextafter(1.0, 0.0),
+        1e300,
+        -1e300,
+        LARGEST,
+        -LARGEST,
+    ]
     entries = st.one_of(st.sampled_from(special), st.floats(allow_nan=False, allow_infinity=False))
     return st.lists(entries, min_size=2, max_size=40)
 

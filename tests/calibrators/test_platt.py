@@ -42,9 +42,13 @@ def data(n=2000, seed=1):
 def test_agrees_with_scikit_learn(scale, digits):
     scores, y = data()
     scores = scale * np.round(scores, digits)
-    theirs = CalibratedClassifierCV(FrozenEstimator(Identity()), method="sigmoid").fit(scores[:, None], y)
+    theirs = CalibratedClassifierCV(FrozenEstimator(Identity()), method="sigmoid").fit(
+        scores[:, None], y
+    )
     ours = PlattCalibrator().fit(scores, y)
-    np.testing.assert_allclose(ours.predict_proba(scores), theirs.predict_proba(scores[:, None]), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        ours.predict_proba(scores), theirs.predict_proba(scores[:, None]), rtol=0, atol=1e-6
+    )
 
 
 def test_without_smoothing_is_logistic_regression():
@@ -55,7 +59,9 @@ def test_without_smoothing_is_logistic_regression():
     assert ours.intercept_ == pytest.approx(theirs.intercept_[0], abs=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 @pytest.mark.parametrize("smoothing", [True, False])
 @pytest.mark.parametrize(
     ("scores", "y"),

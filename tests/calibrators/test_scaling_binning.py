@@ -16,7 +16,13 @@ from calibrant.errors import CalibrantError
 from calibrant.sample.reader import read_rows
 from worlds.one_draw import one_draw
 
-BASES = [PlattCalibrator(), TemperatureCalibrator(), BetaCalibrator(), IsotonicCalibrator(), VennAbersCalibrator()]
+BASES = [
+    PlattCalibrator(),
+    TemperatureCalibrator(),
+    BetaCalibrator(),
+    IsotonicCalibrator(),
+    VennAbersCalibrator(),
+]
 
 
 def data(n=3000):
@@ -34,7 +40,9 @@ def drawn(split, seed):
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 def test_bins_of_any_base_carry_a_proved_promise(base, strategy):
     scores, y = data()
-    calibrator = ScalingBinningCalibrator(base, n_bins=5, partition=strategy, random_state=3).fit(scores, y)
+    calibrator = ScalingBinningCalibrator(base, n_bins=5, partition=strategy, random_state=3).fit(
+        scores, y
+    )
     promise = calibrator.guarantee_
     assert promise.is_proved
     assert "the base map was fitted on a random part of the rows" in promise.assumptions[-1]
@@ -48,11 +56,14 @@ def test_bins_of_any_base_carry_a_proved_promise(base, strategy):
 @pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 def test_bins_of_any_base_say_something_where_rows_are(base, strategy):
-    # five scores with 600 rows each: whatever the seed, about 300 rows of each are counted, so no region holds few
+    # five scores with 600 rows each: whatever the seed, about 300 rows of each are counted, so no
+    # region holds few
     scores = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 600)
     for seed in range(3):
         y = np.random.default_rng(seed).uniform(size=3000) < scores
-        calibrator = ScalingBinningCalibrator(base, n_bins=5, partition=strategy, random_state=seed).fit(scores, y)
+        calibrator = ScalingBinningCalibrator(
+            base, n_bins=5, partition=strategy, random_state=seed
+        ).fit(scores, y)
         promise = calibrator.guarantee_
         assert promise.is_proved
         assert promise.counts.sum() == calibrator.tally_.n_rows
@@ -69,7 +80,9 @@ def test_counted_rows_are_those_the_base_never_saw():
     assert calibrator.base_.slope_ == base.slope_
     expected = BinningCalibrator(n_bins=6).fit(base.predict(scores[~fits]), y[~fits])
     np.testing.assert_array_equal(calibrator.tally_.counts, expected.tally_.counts)
-    np.testing.assert_array_equal(calibrator.predict_interval(scores), expected.predict_interval(base.predict(scores)))
+    np.testing.assert_array_equal(
+        calibrator.predict_interval(scores), expected.predict_interval(base.predict(scores))
+    )
 
 
 def test_increasing_base_with_quantile_bins_is_binning_of_the_score():
@@ -86,9 +99,21 @@ def test_increasing_base_with_quantile_bins_is_binning_of_the_score():
     [
         ({"base": "platt"}, TypeError, "base must be a calibrator of scores"),
         ({"base": PlattCalibrator}, TypeError, "base must be a calibrator of scores"),
-        ({"pilot": 0.0}, ValueError, "pilot must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
-        ({"pilot": 3000}, ValueError, "pilot must leave rows both to fit the base map and to count"),
-        ({"pilot": None}, TypeError, "pilot must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
+        (
+            {"pilot": 0.0},
+            ValueError,
+            "pilot must be a fraction strictly between 0 and 1 or a number of rows >= 1",
+        ),
+        (
+            {"pilot": 3000},
+            ValueError,
+            "pilot must leave rows both to fit the base map and to count",
+        ),
+        (
+            {"pilot": None},
+            TypeError,
+            "pilot must be a fraction strictly between 0 and 1 or a number of rows >= 1",
+        ),
         ({"n_bins": 0}, ValueError, "n_bins must be an int >= 1"),
         ({"random_state": "x"}, TypeError, "random_state must be"),
     ],

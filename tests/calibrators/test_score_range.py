@@ -35,7 +35,9 @@ def fits():
         "scaling-binning": ScalingBinningCalibrator().fit(SCORES, LABELS),
         "platt": PlattCalibrator().fit(SCORES, LABELS),
         "venn-abers": VennAbersCalibrator().fit(SCORES, LABELS),
-        "shift": ShiftCalibrator(weight_bound=1.0).fit(SCORES, LABELS, importance_weight=np.ones(2000)),
+        "shift": (
+            ShiftCalibrator(weight_bound=1.0).fit(SCORES, LABELS, importance_weight=np.ones(2000))
+        ),
         "label-shift": LabelShiftCalibrator(target_prior=0.5).fit(SCORES, LABELS),
     }
 
@@ -45,7 +47,13 @@ FITTED = fits()
 
 def answers(calibrator, scores):
     given = {"segments": np.zeros(len(scores), int)} if calibrator is FITTED["segments"] else {}
-    for name in ("predict", "predict_proba", "predict_interval", "predict_set", "predict_multiprobability"):
+    for name in (
+        "predict",
+        "predict_proba",
+        "predict_interval",
+        "predict_set",
+        "predict_multiprobability",
+    ):
         if hasattr(calibrator, name):
             yield name, lambda name=name: getattr(calibrator, name)(np.array(scores), **given)
 
@@ -53,7 +61,9 @@ def answers(calibrator, scores):
 @pytest.mark.parametrize("name", FITTED)
 def test_scores_of_another_scale_are_warned_of_once(name):
     for _, answer in answers(FITTED[name], [0.2, 39.0]):
-        with pytest.warns(CalibrantWarning, match=r"from 0\.2 to 39, but .* fitted on scores from") as caught:
+        with pytest.warns(
+            CalibrantWarning, match=r"from 0\.2 to 39, but .* fitted on scores from"
+        ) as caught:
             answer()
         assert len(caught) == 1
         assert caught[0].filename == __file__
@@ -101,10 +111,15 @@ def test_range_is_the_same_wherever_the_rows_are(split, tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"p": SCORES, "y": LABELS}), tmp_path / "rows.parquet", row_group_size=300)
+    pq.write_table(
+        pa.table({"p": SCORES, "y": LABELS}), tmp_path / "rows.parquet", row_group_size=300
+    )
     data = scored(tmp_path / "rows.parquet", score="p", label="y")
     ours = BinningCalibrator(pilot=split).fit(data)
-    assert ours.score_range_seen_ == BinningCalibrator(pilot=split).fit(SCORES, LABELS).score_range_seen_
+    assert (
+        ours.score_range_seen_
+        == BinningCalibrator(pilot=split).fit(SCORES, LABELS).score_range_seen_
+    )
 
 
 def test_adding_columns_does_not_warn():

@@ -10,7 +10,15 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from calibrant import CalibratedClassifier, PlattCalibrator, Report, SubgroupCalibrator, audit, load_model, save_model
+from calibrant import (
+    CalibratedClassifier,
+    PlattCalibrator,
+    Report,
+    SubgroupCalibrator,
+    audit,
+    load_model,
+    save_model,
+)
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit, expit
 from calibrant.calibrators.subgroups.features import Feature, score_column
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -20,7 +28,9 @@ from calibrant.params.attributes import read_attributes
 from worlds.promises import assert_kept
 
 
-def world(rng: np.random.Generator, n: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
+def world(
+    rng: np.random.Generator, n: int
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
     """Attributes, scores, true rates and labels: scores are off for old women, and for one region."""
     frame = pd.DataFrame(
         {
@@ -43,7 +53,13 @@ def log_loss(rates: np.ndarray, predicted: np.ndarray) -> float:
 @pytest.fixture(scope="module")
 def fitted():
     frame, scores, rates, y = world(np.random.default_rng(0), 6_000)
-    return SubgroupCalibrator(["sex", "age", "region"]).fit(scores, y, attributes=frame), frame, scores, rates, y
+    return (
+        SubgroupCalibrator(["sex", "age", "region"]).fit(scores, y, attributes=frame),
+        frame,
+        scores,
+        rates,
+        y,
+    )
 
 
 def test_predictions_come_near_the_true_rates_and_no_subgroup_of_new_rows_is_proved_off(fitted):
@@ -58,7 +74,15 @@ def test_predictions_come_near_the_true_rates_and_no_subgroup_of_new_rows_is_pro
 def test_the_guarantee_is_a_table_of_subgroups(fitted):
     guarantee = fitted[0].guarantee_
     table = guarantee.subgroups
-    assert list(table.columns) == ["subgroup", "n_rows", "average_prediction", "rate", "lower", "upper", "epsilon"]
+    assert list(table.columns) == [
+        "subgroup",
+        "n_rows",
+        "average_prediction",
+        "rate",
+        "lower",
+        "upper",
+        "epsilon",
+    ]
     assert table.columns["subgroup"][0] == "all rows"
     assert table.columns["n_rows"][0] == guarantee.n_rows == 3_000
     assert guarantee.epsilon == max(table.columns["epsilon"])
@@ -85,8 +109,11 @@ def test_the_guarantee_holds_for_new_rows_in_all_subgroups_at_once():
             off = np.array([0.0, 0.15, -0.1, 0.0, 0.05, -0.2])
             y = rng.random(n) < np.clip(scores + off[kind], 0, 1)
             frame = {"a": values[kind, 0] == 1, "b": values[kind, 1].astype(float)}
-            calibrator = SubgroupCalibrator(min_share=0.08, confidence_level=0.8).fit(scores, y, attributes=frame)
-            every_kind, every_score = np.repeat(np.arange(6), 40), np.tile(grid, 6)
+            calibrator = SubgroupCalibrator(min_share=0.08, confidence_level=0.8).fit(
+                scores, y, attributes=frame
+            )
+            every_kind = np.repeat(np.arange(6), 40)
+            every_score = np.tile(grid, 6)
             everyone = {"a": values[every_kind, 0] == 1, "b": values[every_kind, 1].astype(float)}
             predicted = calibrator.predict(every_score, attributes=everyone)
             error = np.clip(every_score + off[every_kind], 0, 1) - predicted
@@ -98,7 +125,12 @@ def test_the_guarantee_holds_for_new_rows_in_all_subgroups_at_once():
                 if words != "all rows":
                     for condition in words.split(", "):
                         name, value = condition.split(" = ")
-                        inside &= np.array([str(int(one) if name == "b" else one) == value for one in everyone[name]])
+                        inside &= np.array(
+                            [
+                                str(int(one) if name == "b" else one) == value
+                                for one in everyone[name]
+                            ]
+                        )
                 true = float((mass * error)[inside].sum() / mass[inside].sum())
                 missed |= not said.errors.lower[number] <= true <= said.errors.upper[number]
             yield {"subgroups": missed}
@@ -111,7 +143,10 @@ def test_a_saved_model_predicts_and_says_the_same(fitted):
     file = io.StringIO()
     save_model(calibrator, file)
     model = load_model(io.StringIO(file.getvalue()))
-    assert model.predict(scores, attributes=frame).tolist() == calibrator.predict(scores, attributes=frame).tolist()
+    assert (
+        model.predict(scores, attributes=frame).tolist()
+        == calibrator.predict(scores, attributes=frame).tolist()
+    )
     assert model.guarantee_.regions == calibrator.guarantee_.regions
     assert model.guarantee_.epsilon == calibrator.guarantee_.epsilon
     assert "Read from a file" in model.guarantee_.details
@@ -152,7 +187,10 @@ def test_python_source_predicts_the_same(base):
     exec(to_python(calibrator), namespace)
     predicted = calibrator.predict(scores[:200], attributes=frame[:200])
     rows = frame[:200].to_dict("records")
-    alone = [namespace["calibrate"](score, row)["calibrated"] for score, row in zip(scores[:200], rows, strict=True)]
+    alone = [
+        namespace["calibrate"](score, row)["calibrated"]
+        for score, row in zip(scores[:200], rows, strict=True)
+    ]
     np.testing.assert_allclose(alone, predicted, rtol=1e-12)
     odd = {"sex": "x", "age": None, "region": None}
     expected = calibrator.predict([0.5], attributes={"sex": ["x"], "age": [None], "region": [None]})
@@ -190,7 +228,9 @@ def test_attributes_are_needed_where_they_were_given(fitted):
 
 def test_a_classifier_takes_attributes_from_its_features():
     frame, scores, rates, y = world(np.random.default_rng(3), 4_000)
-    X = pd.DataFrame({"score": scores, "age": frame["age"], "old": (frame["age"] > 60).astype(float)})
+    X = pd.DataFrame(
+        {"score": scores, "age": frame["age"], "old": (frame["age"] > 60).astype(float)}
+    )
     model = CalibratedClassifier(LogisticRegression(), SubgroupCalibrator(["age", "old"]))
     model.fit(X, y)
     assert model.guarantee_.attributes == ("age", "old")
@@ -220,7 +260,10 @@ def test_the_correction_finds_what_is_there_and_nothing_where_nothing_is():
     assert moved[~np.isin(kind, ["a", "c"])].mean() == pytest.approx(0.0, abs=0.2)
     right = (rng.random(n) < expit(logits)).astype(float)
     assert (
-        np.abs(BoostedLogit.fit(features, bins, logits, right, held_out).corrected(bins, logits) - expit(logits)).mean()
+        np.abs(
+            BoostedLogit.fit(features, bins, logits, right, held_out).corrected(bins, logits)
+            - expit(logits)
+        ).mean()
         < 0.02
     )
     assert BoostedLogit.from_dict(found.to_dict()) == found

@@ -15,7 +15,9 @@ def data(n=2000, seed=1):
     return logits, (rng.uniform(size=n) < 1 / (1 + np.exp(0.3 - 0.7 * logits))).astype(int)
 
 
-@pytest.mark.skipif(sklearn_version < (1, 8), reason="scikit-learn has temperature scaling since 1.8")
+@pytest.mark.skipif(
+    sklearn_version < (1, 8), reason="scikit-learn has temperature scaling since 1.8"
+)
 @pytest.mark.parametrize("digits", [12, 1])
 def test_agrees_with_scikit_learn(digits):
     # its (-x, x) for a decision x is our logit 2x, so compare probabilities
@@ -26,7 +28,9 @@ def test_agrees_with_scikit_learn(digits):
     columns = np.column_stack([1 - p, p])
     theirs = calibration._TemperatureScaling().fit(columns, y)
     ours = TemperatureCalibrator().fit(columns, y)
-    np.testing.assert_allclose(ours.predict(columns), theirs.predict(columns)[:, 1], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        ours.predict(columns), theirs.predict(columns)[:, 1], rtol=0, atol=1e-6
+    )
     assert ours.temperature_ == pytest.approx(1 / theirs.beta_, rel=1e-6)
 
 
@@ -37,7 +41,9 @@ def test_logits_and_probabilities_give_one_answer():
     assert by_logit.temperature_ == pytest.approx(by_probability.temperature_, rel=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 @pytest.mark.parametrize(
     ("logits", "y", "at"),
     [
@@ -62,7 +68,9 @@ def test_certain_probabilities_are_clipped_not_refused():
 
 @pytest.mark.parametrize("bad", [-0.1, 1.5])
 def test_scores_that_are_no_probabilities_are_refused(bad):
-    message = rf"scores must be probabilities in \[0, 1\]; got {bad} at row index 1, and in no other row"
+    message = (
+        rf"scores must be probabilities in \[0, 1\]; got {bad} at row index 1, and in no other row"
+    )
     with pytest.raises(ValueError, match=f"{message}: for logits use scale="):
         TemperatureCalibrator().fit([0.2, bad, 0.7], [0, 1, 1])
     with pytest.raises(ValueError, match="must be probabilities"):

@@ -70,7 +70,9 @@ def test_numbers_of_the_package(kind):
 
 
 @pytest.mark.broad
-@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-6, 6), st.integers(0, 1)), min_size=1, max_size=40),
@@ -98,16 +100,21 @@ def test_numba_and_python_agree_to_the_last_bit(kind):
         y = ((scores > 0.4) == (kind == "separable")).astype(np.uint8)
     rows = DistinctScores.of(scores, y)
     plain, compiled = (
-        venn_abers.multiprobabilities(rows.counts, rows.positives, implementation=name) for name in ("numpy", "numba")
+        venn_abers.multiprobabilities(rows.counts, rows.positives, implementation=name)
+        for name in ("numpy", "numba")
     )
     for left, right in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 def test_p0_and_p1_never_fall_and_p0_lies_under_p1():
     scores, y = reference_data("plain")
-    p0, p1 = VennAbersCalibrator().fit(scores, y).predict_multiprobability(np.linspace(-1, 2, 3001)).T
+    p0, p1 = (
+        VennAbersCalibrator().fit(scores, y).predict_multiprobability(np.linspace(-1, 2, 3001)).T
+    )
     assert (np.diff(p0) >= 0).all()
     assert (np.diff(p1) >= 0).all()
     assert (p0 < p1).all()
@@ -115,9 +122,14 @@ def test_p0_and_p1_never_fall_and_p0_lies_under_p1():
 
 def test_huge_weights_are_exact():
     # products of such counts do not fit 64 bits: Python's integers do the work
-    scores, y = [0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1]
+    scores = [0.1, 0.2, 0.3, 0.4]
+    y = [0, 1, 0, 1]
     weight = 2**50
-    found = VennAbersCalibrator().fit(scores, y, sample_weight=[weight] * 4).predict_multiprobability([0.25])
+    found = (
+        VennAbersCalibrator()
+        .fit(scores, y, sample_weight=[weight] * 4)
+        .predict_multiprobability([0.25])
+    )
     np.testing.assert_allclose(found, [[0.5, 0.5]], rtol=0, atol=1e-12)
 
 
@@ -133,7 +145,10 @@ def test_state_keeps_the_steps_and_not_the_rows():
 
 @pytest.mark.parametrize(
     ("loss", "merge"),
-    [("log", lambda p0, p1: p1 / (1 - p0 + p1)), ("brier", lambda p0, p1: p1 + (p0**2 - p1**2) / 2)],
+    [
+        ("log", lambda p0, p1: p1 / (1 - p0 + p1)),
+        ("brier", lambda p0, p1: p1 + (p0**2 - p1**2) / 2),
+    ],
 )
 def test_one_probability_is_the_one_of_least_regret(loss, merge):
     scores, y = reference_data("plain")
@@ -151,18 +166,26 @@ def test_the_pair_is_never_shown_as_an_interval():
     assert "perfectly calibrated" in calibrator.guarantee_.known
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 def test_one_class():
     calibrator = VennAbersCalibrator().fit([0.1, 0.2, 0.3], [0, 0, 0], classes=(0, 1))
-    np.testing.assert_array_equal(calibrator.predict_multiprobability([0.2, 0.9]), [[0, 1 / 3], [0, 1]])
+    np.testing.assert_array_equal(
+        calibrator.predict_multiprobability([0.2, 0.9]), [[0, 1 / 3], [0, 1]]
+    )
 
 
 @pytest.mark.broad
-@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 def test_oracle_selector_is_calibrated():
-    # E[Y | p_Y] = p_Y: over many draws the mean of Y - p_Y given p_Y is 0; here within four standard errors
+    # E[Y | p_Y] = p_Y: over many draws the mean of Y - p_Y given p_Y is 0; here within four
+    # standard errors
     rng = np.random.default_rng(6)
-    chosen, outcome = [], []
+    chosen = []
+    outcome = []
     for _ in range(4000):
         scores = rng.uniform(size=9).round(1)
         y = rng.uniform(size=9) < scores
@@ -173,7 +196,8 @@ def test_oracle_selector_is_calibrated():
         )
         chosen.append(pair[0, int(y[8])])
         outcome.append(int(y[8]))
-    chosen, outcome = np.array(chosen), np.array(outcome)
+    chosen = np.array(chosen)
+    outcome = np.array(outcome)
     for value in (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0):
         at = np.isclose(chosen, value)
         assert at.sum() > 50

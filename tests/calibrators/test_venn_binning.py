@@ -35,7 +35,9 @@ def test_log_loss_gives_laplaces_rule():
     np.testing.assert_allclose(calibrator.guarantee_.value, expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("options", [{}, {"partition": "uniform"}, {"pilot": 0.3, "random_state": 1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"partition": "uniform"}, {"pilot": 0.3, "random_state": 1}]
+)
 @pytest.mark.parametrize("loss", ["log", "brier"])
 def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(loss, options):
     scores, y = data()
@@ -56,14 +58,19 @@ def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(
 def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(partition):
     made = VennBinningCalibrator(2, partition=partition)
     given = {"classes": (0, 1), "score_range": (0, 2) if partition == "uniform" else None}
-    # every sample of three rows with three score values; with an edge value seen once in the bin to its right,
-    # E[Y | p_Y] was off by up to .06
-    mass, rate = {0.0: 0.2, 1.0: 0.5, 2.0: 0.3}, {0.0: 0.9, 1.0: 0.2, 2.0: 0.6}
-    total, hits = defaultdict(float), defaultdict(float)
+    # every sample of three rows with three score values; with an edge value seen once in the bin to
+    # its right, E[Y | p_Y] was off by up to .06
+    mass = {0.0: 0.2, 1.0: 0.5, 2.0: 0.3}
+    rate = {0.0: 0.9, 1.0: 0.2, 2.0: 0.6}
+    total = defaultdict(float)
+    hits = defaultdict(float)
     for scores in product(mass, repeat=3):
         for y in product((0, 1), repeat=3):
             chance = np.prod(
-                [mass[s] * (rate[s] if label else 1 - rate[s]) for s, label in zip(scores, y, strict=True)]
+                [
+                    mass[s] * (rate[s] if label else 1 - rate[s])
+                    for s, label in zip(scores, y, strict=True)
+                ]
             )
             pairs = made.fit(scores, y, **given).predict_multiprobability([*mass])
             for s, pair in zip(mass, pairs, strict=True):
@@ -83,9 +90,13 @@ def test_an_edge_seen_once_says_nothing_of_its_own_rate():
     np.testing.assert_allclose(pairs, [[0, 1], [0, 1 / 5], [0, 1 / 5]])
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.errors.CalibrantWarning"
+)  # scores far beyond those seen
 def test_empty_bin_predicts_one_half():
-    calibrator = VennBinningCalibrator(n_bins=2, partition="uniform").fit([0.1, 0.2, 0.3], [0, 1, 0])
+    calibrator = VennBinningCalibrator(n_bins=2, partition="uniform").fit(
+        [0.1, 0.2, 0.3], [0, 1, 0]
+    )
     assert calibrator.predict([0.9]) == 0.5
     np.testing.assert_array_equal(calibrator.predict_multiprobability([0.9]), [[0.0, 1.0]])
 
@@ -107,7 +118,13 @@ def test_a_tied_edge_and_the_rest_of_its_bin_have_numbers_of_their_own():
     assert model.tally_.absorbed is not None
     assert edges.size == 3
     for edge, after in zip(edges, [*edges[1:], np.inf], strict=True):
-        for rows, score in ((scores == edge, edge), ((scores > edge) & (scores < after), np.nextafter(edge, 1))):
-            n, k = np.count_nonzero(rows), y[rows].sum()
+        for rows, score in (
+            (scores == edge, edge),
+            ((scores > edge) & (scores < after), np.nextafter(edge, 1)),
+        ):
+            n = np.count_nonzero(rows)
+            k = y[rows].sum()
             expected = [k / (n + 1), (k + 1) / (n + 1)]
-            np.testing.assert_allclose(model.predict_multiprobability([score])[0], expected, rtol=1e-12)
+            np.testing.assert_allclose(
+                model.predict_multiprobability([score])[0], expected, rtol=1e-12
+            )

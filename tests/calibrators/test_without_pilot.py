@@ -1,4 +1,6 @@
-"""Limits with shares of a budget that were fixed beforehand, and limits of curves without pilot rows."""
+"""Limits with shares of a budget that were fixed beforehand, and limits of curves without pilot
+rows.
+"""
 
 import numpy as np
 import pytest
@@ -23,28 +25,39 @@ def draw(n, seed=0):
 @pytest.mark.broad
 def test_few_drawn_rows_or_none_decide_nothing():
     for options in ({"pilot": None}, {"pilot": 5}, {"partition": Partition.fixed_width(4)}):
-        model = AnchoredCalibrator(**({"n_bins": 4} if "partition" not in options else {}), **options).fit(*draw(300))
+        model = AnchoredCalibrator(
+            **({"n_bins": 4} if "partition" not in options else {}), **options
+        ).fit(*draw(300))
         assert model._fitted_curve.parts.shares is None
         np.testing.assert_array_equal(model._fitted_curve.parts.upper, 1.0)
 
 
 def test_limits_with_shares_are_exact_limits_at_their_own_levels():
     tally = Tally.from_counts([50, 80, 20], [5, 40, 20])
-    shares, method = np.array([0.1, 0.6, 0.3]), get_method("clopper-pearson")
+    shares = np.array([0.1, 0.6, 0.3])
+    method = get_method("clopper-pearson")
     found = region_limits(Partition.fixed_width(3), tally, method, 0.08, shares)
     for region, share in enumerate(shares):
         level = 1 - 0.92**share
-        k, n = tally.positives[region], tally.counts[region]
-        assert found.lower[region] == pytest.approx(stats.beta.ppf(level / 2, k, n - k + 1), rel=1e-9)
-        assert found.upper[region] == pytest.approx(stats.beta.isf(level / 2, k + 1, n - k) if k < n else 1.0, rel=1e-9)
+        k = tally.positives[region]
+        n = tally.counts[region]
+        assert found.lower[region] == pytest.approx(
+            stats.beta.ppf(level / 2, k, n - k + 1), rel=1e-9
+        )
+        assert found.upper[region] == pytest.approx(
+            stats.beta.isf(level / 2, k + 1, n - k) if k < n else 1.0, rel=1e-9
+        )
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("tied", [False, True])
 def test_limits_at_ranks_hold_at_once_and_are_narrow_at_the_ends(tied):
     rng = np.random.default_rng(6)
-    draws, n, level = 200, 50, 0.1
-    missed, grid = 0, np.linspace(0.0, 1.0, 41)
+    draws = 200
+    n = 50
+    level = 0.1
+    missed = 0
+    grid = np.linspace(0.0, 1.0, 41)
     for _ in range(draws):
         x = rng.uniform(size=n) ** 2
         x = np.ceil(x * 10) / 10 if tied else x
@@ -54,7 +67,9 @@ def test_limits_at_ranks_hold_at_once_and_are_narrow_at_the_ends(tied):
         shares = np.array([(x <= end + 1e-9).mean() for end in grid[1:]])
         missed += bool((np.abs(shares - truth) > near).any())
     assert stats.binomtest(missed, draws, level, alternative="greater").pvalue > LEVEL
-    ends = rank_distance(np.ones(n, dtype=int), np.zeros(n, dtype=int), np.ones(1), np.array([level]))
+    ends = rank_distance(
+        np.ones(n, dtype=int), np.zeros(n, dtype=int), np.ones(1), np.array([level])
+    )
     tail = level / (2 * n)
     assert ends[0] == pytest.approx(stats.beta.isf(tail, 2, n - 1), rel=1e-9)
     assert ends[0] < 0.75 * ends[n // 2]
@@ -71,9 +86,12 @@ def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
     scores, y = draw(n, seed=3)
     scores = scores**3
     model = AnchoredCalibrator("beta", n_bins=2, pilot=None).fit(scores, y)
-    guarantee, regions = model.guarantee_, model.partition_.as_bins()
+    guarantee = model.guarantee_
+    regions = model.partition_.as_bins()
     budget = CurveProof(regions, model.tally_, model.interval, model.confidence_level).for_curve
-    plain = model.pieces_.variation(regions) * kolmogorov_distance(model.tally_.counts, budget, np.full(2, 0.5))
+    plain = model.pieces_.variation(regions) * kolmogorov_distance(
+        model.tally_.counts, budget, np.full(2, 0.5)
+    )
     assert (guarantee.margin <= 1.12 * plain + 1e-3).all()
     assert guarantee.margin[1] < plain[1]
     again = AnchoredCalibrator.from_dict(model.to_dict())

@@ -1,4 +1,6 @@
-"""Exact sums: equal to rational arithmetic, whatever the order, the split or the size of the numbers."""
+"""Exact sums: equal to rational arithmetic, whatever the order, the split or the size of the
+numbers.
+"""
 
 from fractions import Fraction
 
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.errors import InvalidValueError
 
-finite = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-1e300, max_value=1e300)
+finite = st.floats(
+    allow_nan=False, allow_infinity=False, width=64, min_value=-1e300, max_value=1e300
+)
 rows = st.lists(st.tuples(finite, st.integers(0, 2)), max_size=30)
 
 
@@ -55,7 +59,8 @@ def test_no_sum_is_read_from_more_numbers_than_one_can_have() -> None:
 def test_groups_that_become_one_are_added_up_and_others_left_out(pairs, places) -> None:
     found = sums(pairs).regrouped(np.array(places), 2)
     kept = [(value, places[group]) for value, group in pairs if places[group] >= 0]
-    values, groups = np.array([value for value, _ in kept]), np.array([place for _, place in kept], dtype=np.intp)
+    values = np.array([value for value, _ in kept])
+    groups = np.array([place for _, place in kept], dtype=np.intp)
     assert found == ExactSums.of(values, groups, 2)
     with pytest.raises(ValueError, match="argument 2 is"):
         sums(pairs).regrouped(np.array(places[:2]), 2)
@@ -63,11 +68,16 @@ def test_groups_that_become_one_are_added_up_and_others_left_out(pairs, places) 
 
 @given(rows, rows)
 def test_parts_and_comparisons_are_exact(pairs, others) -> None:
-    one, other, nothing = sums(pairs), sums(others), ExactSums([0] * 3)
+    one = sums(pairs)
+    other = sums(others)
+    nothing = ExactSums([0] * 3)
     assert len(one) == len(nothing) == 3
     assert one + nothing == one
     assert one.part(slice(1, 3)).to_list() == one.to_list()[1:]
-    totals = [[sum(map(Fraction, parts), Fraction(0)) for parts in each.to_list()] for each in (one, other)]
+    totals = [
+        [sum(map(Fraction, parts), Fraction(0)) for parts in each.to_list()]
+        for each in (one, other)
+    ]
     assert one.at_most(other) == all(a <= b for a, b in zip(*totals, strict=True))
     assert one.at_most(one)
     for use in (ExactSums.__add__, ExactSums.at_most):

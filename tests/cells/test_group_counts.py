@@ -1,4 +1,6 @@
-"""Counts of groups: they add up the same in any order, save and load, and labels of groups of any kind are read."""
+"""Counts of groups: they add up the same in any order, save and load, and labels of groups of any
+kind are read.
+"""
 
 import datetime
 import json
@@ -34,7 +36,10 @@ def rows():
 def test_whole_groups_merged_in_any_order_give_the_identical_tally(rows):
     scores, codes, groups = rows
     whole = _tally(scores, codes, groups)
-    parts = [_tally(scores[groups % 3 == k], codes[groups % 3 == k], groups[groups % 3 == k]) for k in (2, 0, 1)]
+    parts = [
+        _tally(scores[groups % 3 == k], codes[groups % 3 == k], groups[groups % 3 == k])
+        for k in (2, 0, 1)
+    ]
     assert sum(parts) == whole
     assert sum(parts[::-1]).to_dict() == whole.to_dict()
     assert whole.groups.n_groups == np.unique(groups).size
@@ -43,7 +48,9 @@ def test_whole_groups_merged_in_any_order_give_the_identical_tally(rows):
 
 
 def test_blocks_grow_with_their_number():
-    share = np.bincount(block_of(np.arange(10**6, dtype=np.uint64), BLOCKS), minlength=N_BLOCKS) / 10**6
+    share = (
+        np.bincount(block_of(np.arange(10**6, dtype=np.uint64), BLOCKS), minlength=N_BLOCKS) / 10**6
+    )
     assert share == pytest.approx((2 * np.arange(N_BLOCKS) + 1) / N_BLOCKS**2, abs=1e-3)
 
 
@@ -60,7 +67,9 @@ def test_the_table_is_what_a_loop_counts(rows):
                 entry = region, int(there.sum()), int(codes[there].sum()), block, int(here.sum())
                 seen[entry] = seen.get(entry, 0) + 1
     columns = table.region, table.rows, table.positives, table.block, table.size, table.number
-    found = {entry[:5]: entry[5] for entry in zip(*(column.tolist() for column in columns), strict=True)}
+    found = {
+        entry[:5]: entry[5] for entry in zip(*(column.tolist() for column in columns), strict=True)
+    }
     assert found == seen
     assert list(found) == sorted(found)
 
@@ -99,10 +108,26 @@ def test_regions_with_groups_never_become_one(rows):
 
 
 @pytest.mark.parametrize(
-    "change", [{"rows": [0]}, {"number": [-1]}, {"positives": [9]}, {"n_groups": 0}, {"size": [1]}, {"block": [48]}]
+    "change",
+    [
+        {"rows": [0]},
+        {"number": [-1]},
+        {"positives": [9]},
+        {"n_groups": 0},
+        {"size": [1]},
+        {"block": [48]},
+    ],
 )
 def test_a_table_that_cannot_be_is_refused(change):
-    good = {"region": [0], "rows": [3], "positives": [1], "size": [4], "block": [47], "number": [1], "n_groups": 1}
+    good = {
+        "region": [0],
+        "rows": [3],
+        "positives": [1],
+        "size": [4],
+        "block": [47],
+        "number": [1],
+        "n_groups": 1,
+    }
     GroupCounts.from_dict(good)
     with pytest.raises((InvalidValueError, InvalidTypeError)):
         GroupCounts.from_dict({**good, **change})
@@ -134,8 +159,12 @@ def test_labels_of_any_one_kind(labels):
 
 
 def test_categories_of_frames():
-    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    for labels in (pd.Series(["x", "y", "x"], dtype="category"), pl.Series(["x", "y", "x"], dtype=pl.Categorical)):
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    for labels in (
+        pd.Series(["x", "y", "x"], dtype="category"),
+        pl.Series(["x", "y", "x"], dtype=pl.Categorical),
+    ):
         assert Groups.of(labels, 3).codes.tolist() == Groups.of(["x", "y", "x"], 3).codes.tolist()
 
 
@@ -145,7 +174,10 @@ def test_categories_of_frames():
         ([1, "a", 1], "int and str, first at row index 1"),
         (["a", None, "a"], "missing values; got None at row index 1"),
         ([1.0, np.nan, 1.0], "missing values; got .*row index 1"),
-        (np.array(["2024-01-01", "NaT", "NaT"], dtype="datetime64[D]"), "row index 1, and 2 such rows"),
+        (
+            np.array(["2024-01-01", "NaT", "NaT"], dtype="datetime64[D]"),
+            "row index 1, and 2 such rows",
+        ),
         ([1.5, 2.0, 3.0], "whole numbers, dates or text"),
         ([1, 2], "one entry per score, 3; got 2 entries"),
         ([(1, 2), (2, 2), (1, 2)], "groups must"),
@@ -168,7 +200,13 @@ def test_keys_are_those_of_the_engines():
     pa = pytest.importorskip("pyarrow")
     days = np.array(["2024-01-01", "1969-12-31"], dtype="datetime64[D]")
     moments = np.array(["2024-01-01T00:00:00.5", "1969-12-31T00:00:01"], dtype="datetime64[us]")
-    for values in (np.array([3, -1]), np.array([3], dtype=np.uint8), days, moments, np.array(["é", ""], dtype=object)):
+    for values in (
+        np.array([3, -1]),
+        np.array([3], dtype=np.uint8),
+        days,
+        moments,
+        np.array(["é", ""], dtype=object),
+    ):
         assert value_keys(values).tolist() == id_keys(pa.array(values), "id").tolist()
 
 
@@ -182,7 +220,9 @@ def test_a_draw_takes_whole_groups_whatever_the_order(rows):
         assert not drawn & set(groups[~chosen].tolist())
         assert split != 17 or len(drawn) == 17
         order = np.random.default_rng(3).permutation(500)
-        moved = read_rows(scores[order], codes[order], groups=groups[order].astype(float), classes=(0, 1))
+        moved = read_rows(
+            scores[order], codes[order], groups=groups[order].astype(float), classes=(0, 1)
+        )
         assert set(groups[order][moved.chosen(moved.draw(split, 5))].tolist()) == drawn
 
 
@@ -197,11 +237,18 @@ def test_rows_of_groups_that_count_in_no_region_are_told(rows):
     assert _tally(*rows).uncounted == 0
     cut = Partition.uniform_mass(scores, 5)
     tally = read_rows(scores, codes, groups=groups, classes=(0, 1)).tally(cut)[0]
-    assert tally.uncounted == np.count_nonzero(cut.membership(scores) < 0) == 500 - tally.counts.sum() > 0
+    assert (
+        tally.uncounted
+        == np.count_nonzero(cut.membership(scores) < 0)
+        == 500 - tally.counts.sum()
+        > 0
+    )
 
 
 def test_columns_of_unlike_length_are_refused(rows):
     state = _tally(*rows).groups.to_dict()
     assert GroupCounts.from_dict(state).to_dict() == state
-    with pytest.raises(InvalidValueError, match="one entry per combination in every column; got different lengths"):
+    with pytest.raises(
+        InvalidValueError, match="one entry per combination in every column; got different lengths"
+    ):
         GroupCounts.from_dict({**state, "number": state["number"][:-1]})

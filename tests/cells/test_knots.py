@@ -35,7 +35,8 @@ def test_the_mean_over_knots_is_the_value_of_the_curve(score):
     cell = int(knots.cells.regions_of(np.array([score]))[0])
     begin, end = (ends[cell] for ends in knots.cells.layout.ends)
     share = (score - begin) / (end - begin) if np.isfinite(end - begin) else 0.0
-    low, high = values[knots.first[cell]], values[knots.last[cell]]
+    low = values[knots.first[cell]]
+    high = values[knots.last[cell]]
     assert found == pytest.approx(low + share * (high - low), abs=2.0 / n_rows)
 
 
@@ -47,11 +48,14 @@ def test_counts_add_and_depend_on_keys_alone():
     keys = np.arange(3_000, dtype=np.uint64)
     whole = knots.count(scores, y, RowHashes(source))
     parts = [
-        knots.count(scores[rows], y[rows], RowHashes(source, keys[rows])) for rows in (slice(0, 900), slice(900, None))
+        knots.count(scores[rows], y[rows], RowHashes(source, keys[rows]))
+        for rows in (slice(0, 900), slice(900, None))
     ]
     np.testing.assert_array_equal(parts[0] + parts[1], whole)
     order = RNG.permutation(3_000)
-    np.testing.assert_array_equal(knots.count(scores[order], y[order], RowHashes(source, keys[order])), whole)
+    np.testing.assert_array_equal(
+        knots.count(scores[order], y[order], RowHashes(source, keys[order])), whole
+    )
     assert whole.sum() == 3_000
     halves = whole.sum(axis=(0, 2))
     assert abs(halves[0] - 1_500) < 150
@@ -64,12 +68,18 @@ def test_edges_are_doubled_and_rows_stay_in_their_region():
     knots = Knots.between(regions, [np.linspace(0.01, 0.99, 30)])
     counts = knots.count(scores, y, RowHashes(RandomSource(3)))
     tally = Tally.from_data(regions, scores, y)
-    np.testing.assert_array_equal(np.add.reduceat(counts.sum(axis=(1, 2)), knots.starts[:-1]), tally.counts)
-    np.testing.assert_array_equal(np.add.reduceat(counts[:, :, 1].sum(axis=1), knots.starts[:-1]), tally.positives)
+    np.testing.assert_array_equal(
+        np.add.reduceat(counts.sum(axis=(1, 2)), knots.starts[:-1]), tally.counts
+    )
+    np.testing.assert_array_equal(
+        np.add.reduceat(counts[:, :, 1].sum(axis=1), knots.starts[:-1]), tally.positives
+    )
     at_edge = np.flatnonzero(np.abs(knots.score - 0.25) < 1e-12)
     assert knots.region[at_edge].tolist() == [0, 1]
     for score, knot in ((0.25, at_edge[1]), (np.nextafter(0.25, 0.0), at_edge[0])):
-        found = knots.count(np.full(50, score), np.zeros(50, dtype=np.uint8), RowHashes(RandomSource(1)))
+        found = knots.count(
+            np.full(50, score), np.zeros(50, dtype=np.uint8), RowHashes(RandomSource(1))
+        )
         assert found.sum(axis=(1, 2))[knot] == 50
 
 
@@ -83,9 +93,15 @@ def test_edges_that_count_nowhere_or_are_absorbed_are_left_out():
     scores = np.sort(np.concatenate([RNG.uniform(size=200), np.full(5, 0.5)]))
     first = np.searchsorted(scores, 0.5) + 1
     absorbing = ScorePartition(
-        np.array([0.5]), first_rank=np.array([first]), last_rank=np.array([first + 4]), n_rows=205, absorbing=1
+        np.array([0.5]),
+        first_rank=np.array([first]),
+        last_rank=np.array([first + 4]),
+        n_rows=205,
+        absorbing=1,
     )
-    single = ScorePartition(scores[[50]], first_rank=np.array([51]), last_rank=np.array([51]), n_rows=205, absorbing=1)
+    single = ScorePartition(
+        scores[[50]], first_rank=np.array([51]), last_rank=np.array([51]), n_rows=205, absorbing=1
+    )
     for regions, left_out in ((absorbing, 5), (single, 1)):
         knots = Knots.between(regions, [np.linspace(0.0, 1.0, 9)])
         counts = knots.count(scores, np.zeros(205, dtype=np.uint8), RowHashes(RandomSource(2)))
@@ -93,12 +109,16 @@ def test_edges_that_count_nowhere_or_are_absorbed_are_left_out():
 
 
 def test_segments_have_knots_of_their_own():
-    regions = SegmentedPartition({"a": ScorePartition(np.array([0.5])), "b": ScorePartition(np.empty(0))})
+    regions = SegmentedPartition(
+        {"a": ScorePartition(np.array([0.5])), "b": ScorePartition(np.empty(0))}
+    )
     knots = Knots.between(regions, [np.array([0.2, 0.7]), np.array([10.0, 20.0])])
     assert knots.segment.tolist() == [0, 0, 0, 0, 1, 1]
     assert knots.region.tolist() == [0, 0, 1, 1, 2, 2]
     prepared = SegmentedScores(np.array([0.2, 0.7, 10.0, 5.0, 25.0]), np.array([0, 0, 1, 1, 1]))
-    found = knots.count(prepared, np.zeros(5, dtype=np.uint8), RowHashes(RandomSource(2))).sum(axis=(1, 2))
+    found = knots.count(prepared, np.zeros(5, dtype=np.uint8), RowHashes(RandomSource(2))).sum(
+        axis=(1, 2)
+    )
     assert found.tolist() == [1, 0, 0, 1, 2, 1]
 
 

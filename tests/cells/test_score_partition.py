@@ -1,4 +1,6 @@
-"""Bins of a score: every score has one region, edges are where they were said to be, and ties are exact."""
+"""Bins of a score: every score has one region, edges are where they were said to be, and ties are
+exact.
+"""
 
 import json
 
@@ -13,7 +15,19 @@ from calibrant.cells.score_partition import ScorePartition, edge_ranks
 some_scores = st.lists(
     st.one_of(
         st.floats(-1e3, 1e3),
-        st.sampled_from([0.0, -0.0, 0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0), 1.0, 5e-324, -5e-324, 1.7e308]),
+        st.sampled_from(
+            [
+                0.0,
+                -0.0,
+                0.5,
+                np.nextafter(0.5, 1),
+                np.nextafter(0.5, 0),
+                1.0,
+                5e-324,
+                -5e-324,
+                1.7e308,
+            ]
+        ),
     ),
     min_size=4,
     max_size=60,
@@ -27,12 +41,15 @@ def test_own_quantile_bins_follow_the_definition(values, n_bins) -> None:
     edges = {ordered[-(-b * (scores.size + 1) // n_bins) - 1] + 0.0 for b in range(1, n_bins)}
     partition = Partition.uniform_mass(scores, n_bins)
     assert set(partition.edges.tolist()) == edges
-    assert set(partition.edges[partition.is_atom].tolist()) == {e for e in edges if np.count_nonzero(scores == e) > 1}
+    assert set(partition.edges[partition.is_atom].tolist()) == {
+        e for e in edges if np.count_nonzero(scores == e) > 1
+    }
     region = partition.membership(scores)
     for score, number in zip(scores, region, strict=True):
         seen_once = score in edges and np.count_nonzero(scores == score) == 1
         assert (number == -1) == seen_once
-    # two scores share a region exactly when no edge lies between them or at either of them, or when they are equal
+    # two scores share a region exactly when no edge lies between them or at either of them, or when
+    # they are equal
     for a, region_a in zip(scores, region, strict=True):
         for b, region_b in zip(scores, region, strict=True):
             if region_a >= 0 and region_b >= 0:
@@ -47,7 +64,9 @@ def test_counts_of_the_cutting_sample_follow_from_the_ranks(values, n_bins) -> N
     partition = Partition.uniform_mass(scores, n_bins)
     counts, positives, uncounted = partition.count(scores, codes)
     region = partition.membership(scores)
-    np.testing.assert_array_equal(counts, np.bincount(region[region >= 0], minlength=partition.n_regions))
+    np.testing.assert_array_equal(
+        counts, np.bincount(region[region >= 0], minlength=partition.n_regions)
+    )
     np.testing.assert_array_equal(
         positives, np.bincount(region[(region >= 0) & (codes == 1)], minlength=partition.n_regions)
     )
@@ -85,7 +104,10 @@ def test_bins_of_continuous_scores_hold_equal_numbers() -> None:
 def test_split_edges_merge_and_leave_no_bin_that_is_empty_by_construction() -> None:
     assert ScorePartition.from_other_scores(np.full(100, 0.3), 10).n_regions == 1
     two_point = np.repeat([0.2, 0.9], [70, 30])
-    assert ScorePartition.from_other_scores(two_point, 10).describe() == ("(-inf, 0.9)", "[0.9, inf)")
+    assert ScorePartition.from_other_scores(two_point, 10).describe() == (
+        "(-inf, 0.9)",
+        "[0.9, inf)",
+    )
 
 
 def test_fixed_width_edges_belong_to_the_bin_on_their_right_and_the_last_bin_is_closed() -> None:
@@ -105,7 +127,9 @@ def test_partition_is_a_value() -> None:
     assert Partition.fixed_width(10) == Partition.fixed_width(10)
     assert Partition.fixed_width(10) != Partition.fixed_width(11)
     assert Partition.fixed_width(10) != Partition.fixed_width(10, (0.0, 2.0))
-    assert len({Partition.fixed_width(3), Partition.fixed_width(3), Partition.from_edges([0.5])}) == 2
+    assert (
+        len({Partition.fixed_width(3), Partition.fixed_width(3), Partition.from_edges([0.5])}) == 2
+    )
 
 
 def test_names_tell_atoms_and_open_ends() -> None:
@@ -142,23 +166,38 @@ def test_edge_ranks_are_those_of_the_theory(n: int, b: int) -> None:
     ],
 )
 def test_saved_ranks_are_whole_or_absent_and_never_beside_atoms(change) -> None:
-    saved = BinningCalibrator(4, pilot=None).fit(np.arange(20.0), np.arange(20) % 2).partition_.to_dict()
-    with pytest.raises(ValueError, match="first_rank, last_rank and n_rows must be given together, and without atoms"):
+    saved = (
+        BinningCalibrator(4, pilot=None)
+        .fit(np.arange(20.0), np.arange(20) % 2)
+        .partition_.to_dict()
+    )
+    with pytest.raises(
+        ValueError,
+        match="first_rank, last_rank and n_rows must be given together, and without atoms",
+    ):
         Partition.from_dict({**saved, **change})
 
 
 def test_saved_ranks_that_no_rows_have_are_refused() -> None:
-    saved = BinningCalibrator(4, pilot=None).fit(np.arange(20.0), np.arange(20) % 2).partition_.to_dict()
+    saved = (
+        BinningCalibrator(4, pilot=None)
+        .fit(np.arange(20.0), np.arange(20) % 2)
+        .partition_.to_dict()
+    )
     last = saved["last_rank"]
     for wrong in ([last[0] + 1, *saved["first_rank"][1:]], [0, *saved["first_rank"][1:]]):
-        with pytest.raises(ValueError, match="first_rank must be at most last_rank, and both lie between 1 and n_rows"):
+        with pytest.raises(
+            ValueError,
+            match="first_rank must be at most last_rank, and both lie between 1 and n_rows",
+        ):
             Partition.from_dict({**saved, "first_rank": wrong})
     with pytest.raises(ValueError, match="both lie between 1 and n_rows"):
         Partition.from_dict({**saved, "last_rank": [*last[:-1], 21]})
 
 
 def test_minus_zero_is_zero() -> None:
-    minus, plain = Partition.atoms([-0.0, 1.0]), Partition.atoms([0.0, 1.0])
+    minus = Partition.atoms([-0.0, 1.0])
+    plain = Partition.atoms([0.0, 1.0])
     assert minus.to_dict() == plain.to_dict()
     assert str(minus.to_dict()) == str(plain.to_dict())  # where -0.0 == 0.0 does not count
     assert minus.describe() == plain.describe()
@@ -177,7 +216,8 @@ def test_edges_increase(edges) -> None:
 
 
 def test_segments_with_and_without_a_range_hold_the_scores_within() -> None:
-    ranged, free = Partition.fixed_width(2), Partition.from_edges([0.5])
+    ranged = Partition.fixed_width(2)
+    free = Partition.from_edges([0.5])
     scores = np.array([-1.0, 0.0, 1.0, 2.0])
     assert ranged.inside(scores, None).tolist() == [False, True, True, False]
     assert free.inside(scores, None).tolist() == [True] * 4

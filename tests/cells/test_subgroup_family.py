@@ -40,13 +40,16 @@ def test_the_family_has_every_subgroup_with_enough_rows_once(seed: int, order: i
     attributes = {
         "a": a.astype(str),
         "b": rng.choice(["x", "y", None], n),
-        "c": (a == 1),
+        "c": a == 1,
         "d": rng.random(n),
         "e": a * 0,
     }
     levels, codes = levels_and_codes(attributes)
     family = SubgroupFamily.of(levels, codes, order, 0.1)
-    sets = [frozenset(np.flatnonzero(family.members(number)).tolist()) for number in range(family.n_subgroups)]
+    sets = [
+        frozenset(np.flatnonzero(family.members(number)).tolist())
+        for number in range(family.n_subgroups)
+    ]
     assert len(set(sets)) == len(sets), "no two subgroups have the same rows"
     assert set(sets) == brute_force(codes, order, 6)
     assert [len(one) for one in sets] == family.counts.tolist()
@@ -85,9 +88,17 @@ def test_a_value_that_a_quarter_of_rows_have_is_a_level_of_its_own():
     numbers = np.r_[np.zeros(60), np.arange(1, 41)]
     (column,) = read_attributes({"gain": numbers})
     levels = AttributeLevels.of(column)
-    assert levels.words == ("gain = 0", "gain 1 to 10", "gain 11 to 20", "gain 21 to 30", "gain 31 and above")
+    assert levels.words == (
+        "gain = 0",
+        "gain 1 to 10",
+        "gain 11 to 20",
+        "gain 21 to 30",
+        "gain 31 and above",
+    )
     assert np.bincount(levels.codes(column)).tolist() == [60, 10, 10, 10, 10]
-    middle = AttributeLevels.of(read_attributes({"x": np.r_[np.full(60, 5.0), np.arange(0, 5), np.arange(6, 41)]})[0])
+    middle = AttributeLevels.of(
+        read_attributes({"x": np.r_[np.full(60, 5.0), np.arange(0, 5), np.arange(6, 41)]})[0]
+    )
     assert middle.words[1] == "x up to 10 but not 5"
 
 
@@ -108,7 +119,9 @@ def test_missing_is_a_level_where_it_was_seen():
     assert codes[1].tolist() == [2, 0, 1]
 
 
-@pytest.mark.parametrize("values", [["f", None, "m"], [1.5, 2.0, None, 7.0, 8.0, 9.0, 10.0], [True, False], [3, 3, 3]])
+@pytest.mark.parametrize(
+    "values", [["f", None, "m"], [1.5, 2.0, None, 7.0, 8.0, 9.0, 10.0], [True, False], [3, 3, 3]]
+)
 def test_levels_are_saved_and_read_back(values: list):
     (column,) = read_attributes({"a": values})
     levels = AttributeLevels.of(column)

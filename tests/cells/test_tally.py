@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from calibrant import Partition, Tally
 
 BINS = Partition.fixed_width(4)
-row = st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.integers(0, 1), st.floats(0.0, 1e6))
+row = st.tuples(
+    st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.integers(0, 1), st.floats(0.0, 1e6)
+)
 rows = st.lists(row, min_size=1, max_size=20)
 
 
@@ -47,7 +49,9 @@ def test_counts_agree_with_the_definition(data) -> None:
 
 def test_weighted_sums_agree_with_numpy() -> None:
     rng = np.random.default_rng(0)
-    scores, labels, weights = rng.uniform(size=500), rng.integers(0, 2, 500), rng.gamma(2.0, size=500)
+    scores = rng.uniform(size=500)
+    labels = rng.integers(0, 2, 500)
+    weights = rng.gamma(2.0, size=500)
     sums = Tally.from_data(BINS, scores, labels, importance_weight=weights).weights
     region = BINS.assign(scores)
     for name, values in {
@@ -56,7 +60,9 @@ def test_weighted_sums_agree_with_numpy() -> None:
         "wy": weights * labels,
         "w2y": weights**2 * labels,
     }.items():
-        np.testing.assert_allclose(getattr(sums, name).rounded(), np.bincount(region, values, 4), rtol=1e-13)
+        np.testing.assert_allclose(
+            getattr(sums, name).rounded(), np.bincount(region, values, 4), rtol=1e-13
+        )
     np.testing.assert_array_equal(sums.smallest, [weights[region == b].min() for b in range(4)])
     np.testing.assert_array_equal(sums.largest, [weights[region == b].max() for b in range(4)])
 
@@ -91,7 +97,9 @@ def test_labels_are_read_as_calibrators_read_them(zero) -> None:
     assert Tally.from_data(BINS, [0.1, 0.2, 0.9], np.array([zero] * 3)).positives.sum() == 0
 
 
-def test_saved_tallies_without_an_entry_and_impossible_numbers_of_uncounted_rows_are_refused() -> None:
+def test_saved_tallies_without_an_entry_and_impossible_numbers_of_uncounted_rows_are_refused() -> (
+    None
+):
     saved = Tally.from_counts([3, 4], [1, 2]).to_dict()
     for name in saved:
         with pytest.raises(ValueError, match=f"'?{name}'?"):
@@ -103,15 +111,21 @@ def test_saved_tallies_without_an_entry_and_impossible_numbers_of_uncounted_rows
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_saved_region_with_rows_has_a_smallest_weight(rows) -> None:
-    tally = Tally.from_data(Partition.fixed_width(1), [0.5] * rows, [1] * rows, importance_weight=[0.7] * rows)
+    tally = Tally.from_data(
+        Partition.fixed_width(1), [0.5] * rows, [1] * rows, importance_weight=[0.7] * rows
+    )
     saved = tally.to_dict()
     assert Tally.from_dict(saved) == tally
     nothing = {**saved["weights"], "smallest": [None], "largest": [None]}
-    with pytest.raises(ValueError, match="weights must have a smallest weight in every region with rows"):
+    with pytest.raises(
+        ValueError, match="weights must have a smallest weight in every region with rows"
+    ):
         Tally.from_dict({**saved, "weights": nothing})
 
 
 def test_the_first_region_with_more_positives_than_rows_is_named() -> None:
     for positives, said in (([1, 6, 7], "6 of 5 in region 1"), ([1, 1, 6], "6 of 5 in region 2")):
-        with pytest.raises(ValueError, match=f"positives must lie between 0 and counts; got {said}"):
+        with pytest.raises(
+            ValueError, match=f"positives must lie between 0 and counts; got {said}"
+        ):
             Tally.from_counts([5, 5, 5], positives)

@@ -14,7 +14,21 @@ from sklearn.svm import LinearSVR
 
 import calibrant
 from calibrant import BinningCalibrator, CalibratedClassifier
-from worlds.input_rows import COUNTS, GROUPS, HALVES, NAMES, N, P, Refusals, S, X, Y, classify, fit, with_entry
+from worlds.input_rows import (
+    COUNTS,
+    GROUPS,
+    HALVES,
+    NAMES,
+    N,
+    P,
+    Refusals,
+    S,
+    X,
+    Y,
+    classify,
+    fit,
+    with_entry,
+)
 
 refuse = Refusals()
 
@@ -22,13 +36,25 @@ refuse = Refusals()
 
 
 for value in (0, 0.0, 1.0, -0.5, 2.0, N, N + 5, "x", None, True, np.nan):
-    refuse("calibration_size", f"calibration_size={value!r}", lambda value=value: classify(calibration_size=value))
+    refuse(
+        "calibration_size",
+        f"calibration_size={value!r}",
+        lambda value=value: classify(calibration_size=value),
+    )
 for value in (0, 1, -2, True):
     refuse("cv", f"cv={value!r}", lambda value=value: classify(cv=value))
 for value in ("predict", "", None, 3):
-    refuse("response_method", f"response_method={value!r}", lambda value=value: classify(response_method=value))
+    refuse(
+        "response_method",
+        f"response_method={value!r}",
+        lambda value=value: classify(response_method=value),
+    )
 for value in (-1, 1.5, "x", True):
-    refuse("random_state", f"classifier random_state={value!r}", lambda value=value: classify(random_state=value))
+    refuse(
+        "random_state",
+        f"classifier random_state={value!r}",
+        lambda value=value: classify(random_state=value),
+    )
 for value in ("x", 3, BinningCalibrator, IsotonicRegression(), LogisticRegression(), []):
     refuse("calibrator", f"calibrator={value!r}", lambda value=value: classify(calibrator=value))
 for value in ("x", 3, LogisticRegression, []):
@@ -39,10 +65,20 @@ refuse(
     "estimator without the method",
     lambda: classify(estimator=LinearSVR(), response_method="predict_proba"),
 )
-refuse("n_bins", "classifier: calibrator's parameter", lambda: classify(calibrator=BinningCalibrator(n_bins=0)))
-refuse("n_bins", "classifier: more bins than rows", lambda: classify(calibrator=BinningCalibrator(n_bins=N)))
 refuse(
-    "pos_label", "classifier: pos_label of the first class", lambda: classify(calibrator=BinningCalibrator(pos_label=0))
+    "n_bins",
+    "classifier: calibrator's parameter",
+    lambda: classify(calibrator=BinningCalibrator(n_bins=0)),
+)
+refuse(
+    "n_bins",
+    "classifier: more bins than rows",
+    lambda: classify(calibrator=BinningCalibrator(n_bins=N)),
+)
+refuse(
+    "pos_label",
+    "classifier: pos_label of the first class",
+    lambda: classify(calibrator=BinningCalibrator(pos_label=0)),
 )
 refuse("y must", "classifier: one class", lambda: classify(y=np.ones(N)))
 refuse(
@@ -56,7 +92,11 @@ refuse(
     lambda: classify(y=NAMES, estimator=FrozenEstimator(LogisticRegression().fit(X, Y))),
 )
 refuse("coverage", "classifier: coverage", lambda: classify().predict_set(X, coverage=1.5))
-refuse("segments", "classifier: segments at predict only", lambda: classify().predict_proba(X, segments=GROUPS))
+refuse(
+    "segments",
+    "classifier: segments at predict only",
+    lambda: classify().predict_proba(X, segments=GROUPS),
+)
 refuse("X", "classifier: one-dimensional X at predict", lambda: classify().predict(X[0]))
 
 
@@ -68,7 +108,9 @@ def test_refused(kind):
 @pytest.mark.parametrize(
     ("phrase", "call"),
     [
-        pytest.param("inconsistent numbers of samples", lambda: classify(y=Y[:-1]), id="lengths differ"),
+        pytest.param(
+            "inconsistent numbers of samples", lambda: classify(y=Y[:-1]), id="lengths differ"
+        ),
         pytest.param("NaN", lambda: classify(X=with_entry(X, 3, np.nan)), id="NaN"),
         pytest.param("y", lambda: classify(y=None), id="no labels"),
         pytest.param("binary", lambda: classify(y=np.arange(N) % 3), id="three classes"),
@@ -125,11 +167,15 @@ def test_the_message_points_at_the_row_and_counts_the_others():
 
 @pytest.mark.broad
 def test_python_without_asserts_runs_the_same_code():
-    """So `python -O` refuses what Python refuses: no check of the package is an assert or asks for `__debug__`."""
+    """So `python -O` refuses what Python refuses: no check of the package is an assert or asks for
+    `__debug__`.
+    """
     files = list(Path(calibrant.__file__).parent.rglob("*.py"))
     assert len(files) > 100
     for file in files:
-        plain, optimized = (compile(file.read_text("utf-8"), file, "exec", optimize=level) for level in (0, 1))
+        plain, optimized = (
+            compile(file.read_text("utf-8"), file, "exec", optimize=level) for level in (0, 1)
+        )
         assert plain == optimized, file
     asserting = [compile("assert 1 > 2", "a file", "exec", optimize=level) for level in (0, 1)]
     assert asserting[0] != asserting[1]  # and the comparison would tell

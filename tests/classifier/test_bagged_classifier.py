@@ -1,4 +1,6 @@
-"""The default classifier: several models on most rows, one curve, and a proof by the rows that are held out."""
+"""The default classifier: several models on most rows, one curve, and a proof by the rows that are
+held out.
+"""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,9 @@ from calibrant.classifier.bag import mean_probability
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 
-X, Y = make_classification(n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1)
+X, Y = make_classification(
+    n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,9 @@ def test_five_models_are_trained_and_a_tenth_proves(fitted):
 def test_predictions_are_the_mean_of_the_members_on_the_logit_scale(fitted):
     each = [fitted.curve_(member.predict_proba(X)[:, 1]) for member in fitted.estimators_]
     mean = expit(np.mean(logit(each), axis=0))
-    np.testing.assert_allclose(fitted.predict_proba(X)[:, 1], fitted.calibrator_.predict(mean), rtol=1e-12)
+    np.testing.assert_allclose(
+        fitted.predict_proba(X)[:, 1], fitted.calibrator_.predict(mean), rtol=1e-12
+    )
 
 
 def test_the_ranking_is_that_of_the_mean(fitted):
@@ -123,7 +129,9 @@ def test_string_labels_in_either_order_give_the_same_probabilities():
     words = np.where(Y == 1, "a yes", "no")  # sorts the positive class first
     named = CalibratedClassifier(LogisticRegression(), pos_label="a yes").fit(X, words)
     assert named.classes_.tolist() == ["a yes", "no"]
-    np.testing.assert_allclose(named.predict_proba(X)[:, 0], plain.predict_proba(X)[:, 1], atol=1e-5)
+    np.testing.assert_allclose(
+        named.predict_proba(X)[:, 0], plain.predict_proba(X)[:, 1], atol=1e-5
+    )
     np.testing.assert_allclose(named.predict_interval(X), plain.predict_interval(X), atol=1e-5)
     assert named.guarantee_.positive_label == "a yes"
 
@@ -159,23 +167,31 @@ def test_the_last_rows_prove():
 
 def test_segments_have_regions_of_their_own():
     segments = np.where(X[:, 0] > 0, "a", "b")
-    model = CalibratedClassifier(LogisticRegression(), calibration_size=0.4).fit(X, Y, segments=segments)
+    model = CalibratedClassifier(LogisticRegression(), calibration_size=0.4).fit(
+        X, Y, segments=segments
+    )
     assert len(model.estimators_) == 5
     assert model.calibrator_.partition_.has_segments
     assert model.predict_interval(X, segments=segments).shape == (1_000, 2)
 
 
 def test_missing_values_and_categories_reach_the_model():
-    frame = pd.DataFrame(X, columns=list("abcdef")).assign(kind=pd.Categorical(np.where(X[:, 0] > 0, "u", "v")))
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(
+        kind=pd.Categorical(np.where(X[:, 0] > 0, "u", "v"))
+    )
     frame.loc[::7, "a"] = np.nan
-    boosting = HistGradientBoostingClassifier(max_iter=10, categorical_features="from_dtype", random_state=0)
+    boosting = HistGradientBoostingClassifier(
+        max_iter=10, categorical_features="from_dtype", random_state=0
+    )
     model = CalibratedClassifier(boosting).fit(frame, Y)
     assert model.predict_proba(frame[::-1]).shape == (1_000, 2)
 
 
 def test_columns_are_taken_by_name_where_the_model_does():
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    by_name = make_pipeline(make_column_transformer(("passthrough", list("abc"))), LogisticRegression())
+    by_name = make_pipeline(
+        make_column_transformer(("passthrough", list("abc"))), LogisticRegression()
+    )
     model = CalibratedClassifier(by_name).fit(frame, Y)
     other = frame[list("fedcba")].assign(more=1.0)
     # the model's own arithmetic may depend on how the columns lie in memory, in the last bits
@@ -238,7 +254,9 @@ def test_the_guarantee_is_broken_at_most_as_often_as_stated(kind, level):
     for _ in range(draws):
         features, labels, _ = _world(rng, kind, 240)
         estimator = KNeighborsClassifier(1) if kind == "step" else LogisticRegression()
-        model = CalibratedClassifier(estimator, calibration_size=80, confidence_level=level).fit(features, labels)
+        model = CalibratedClassifier(estimator, calibration_size=80, confidence_level=level).fit(
+            features, labels
+        )
         p = mean_probability(model.estimators_, model.curve_, truth_X, model.classes_, "auto")
         region = model.calibrator_.partition_.regions_of(p)
         size = model.calibrator_.partition_.n_regions
@@ -254,6 +272,9 @@ def test_the_guarantee_is_broken_at_most_as_often_as_stated(kind, level):
 def test_the_confidence_level_is_that_of_the_guarantee():
     sure = CalibratedClassifier(LogisticRegression(), confidence_level=0.99).fit(X, Y)
     assert sure.guarantee_.confidence_level == 0.99
-    assert sure.guarantee_.epsilon > CalibratedClassifier(LogisticRegression()).fit(X, Y).guarantee_.epsilon
+    assert (
+        sure.guarantee_.epsilon
+        > CalibratedClassifier(LogisticRegression()).fit(X, Y).guarantee_.epsilon
+    )
     one = CalibratedClassifier(LogisticRegression(), cv=None, confidence_level=0.5).fit(X, Y)
     assert one.guarantee_.confidence_level == 0.5

@@ -32,7 +32,9 @@ X, Y = make_classification(n_samples=3000, n_features=6, flip_y=0.2, random_stat
 
 
 @pytest.mark.broad
-@pytest.mark.filterwarnings("ignore:scores go from:calibrant.errors.CalibrantWarning")  # a handful of rows held out
+@pytest.mark.filterwarnings(
+    "ignore:scores go from:calibrant.errors.CalibrantWarning"
+)  # a handful of rows held out
 @parametrize_with_checks(
     [
         CalibratedClassifier(LogisticRegression()),
@@ -51,10 +53,14 @@ def rows_seen(model) -> int:
 
 @pytest.mark.broad
 def test_held_out_rows_are_those_counted_and_are_never_stratified() -> None:
-    model = CalibratedClassifier(LogisticRegression(), calibration_size=0.2, random_state=0).fit(X, Y)
+    model = CalibratedClassifier(LogisticRegression(), calibration_size=0.2, random_state=0).fit(
+        X, Y
+    )
     assert rows_seen(model) == 600
     positives = [
-        CalibratedClassifier(LogisticRegression(), random_state=seed).fit(X, Y).calibrator_.tally_.positives.sum()
+        CalibratedClassifier(LogisticRegression(), random_state=seed)
+        .fit(X, Y)
+        .calibrator_.tally_.positives.sum()
         for seed in range(8)
     ]
     assert len(set(positives)) > 1  # a stratified draw would hold the same number each time
@@ -68,7 +74,9 @@ def test_frozen_model_is_calibrated_on_all_rows_and_left_alone() -> None:
     assert rows_seen(model) == 2000
     np.testing.assert_array_equal(fitted.coef_, coefficients)
     alone = AnchoredCalibrator().fit(fitted.predict_proba(X[1000:])[:, 1], Y[1000:])
-    np.testing.assert_array_equal(model.predict_proba(X)[:, 1], alone.predict(fitted.predict_proba(X)[:, 1]))
+    np.testing.assert_array_equal(
+        model.predict_proba(X)[:, 1], alone.predict(fitted.predict_proba(X)[:, 1])
+    )
 
 
 @pytest.mark.broad
@@ -95,10 +103,14 @@ def test_decision_function_serves_where_there_are_no_probabilities() -> None:
 
 @pytest.mark.broad
 def test_out_of_fold_scores_come_without_a_proof() -> None:
-    model = CalibratedClassifier(LogisticRegression(), AnchoredCalibrator(), cv=5, random_state=0).fit(X, Y)
+    model = CalibratedClassifier(
+        LogisticRegression(), AnchoredCalibrator(), cv=5, random_state=0
+    ).fit(X, Y)
     assert rows_seen(model) == 3000
     assert not model.guarantee_.is_proved
-    assert str(model.guarantee_).startswith("Nothing is proved: the scores come from models fitted on parts")
+    assert str(model.guarantee_).startswith(
+        "Nothing is proved: the scores come from models fitted on parts"
+    )
 
 
 @pytest.mark.broad
@@ -130,7 +142,9 @@ def test_frames_give_what_arrays_give(frame) -> None:
 def test_nan_and_sparse_are_taken_where_the_inner_model_takes_them() -> None:
     holes = X.copy()
     holes[::7, 0] = np.nan
-    CalibratedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0).fit(holes, Y).predict(holes)
+    CalibratedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0).fit(
+        holes, Y
+    ).predict(holes)
     with pytest.raises(ValueError, match="NaN"):
         CalibratedClassifier(LogisticRegression(), random_state=0).fit(holes, Y)
     matrix = sparse.csr_matrix(X)
@@ -140,7 +154,9 @@ def test_nan_and_sparse_are_taken_where_the_inner_model_takes_them() -> None:
 def test_texts_reach_a_pipeline_untouched() -> None:
     texts = np.array(["good fine", "bad awful", "fine good good", "awful"] * 50)
     labels = np.array([1, 0, 1, 0] * 50)
-    model = CalibratedClassifier(make_pipeline(CountVectorizer(), LogisticRegression()), random_state=0)
+    model = CalibratedClassifier(
+        make_pipeline(CountVectorizer(), LogisticRegression()), random_state=0
+    )
     assert model.fit(texts, labels).predict(["good fine", "awful"]).tolist() == [1, 0]
 
 
@@ -158,7 +174,9 @@ def test_clone_pickle_and_repr() -> None:
 @pytest.mark.broad
 def test_two_runs_with_one_seed_are_identical_and_other_seeds_differ() -> None:
     runs = [
-        CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=seed).fit(X, Y).predict_proba(X)
+        CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=seed)
+        .fit(X, Y)
+        .predict_proba(X)
         for seed in (1, 1, 2)
     ]
     np.testing.assert_array_equal(runs[0], runs[1])
@@ -178,7 +196,9 @@ def test_segments_reach_the_calibrator() -> None:
 @pytest.mark.broad
 def test_weights_go_to_the_model_and_rows_of_weight_zero_take_part_in_nothing() -> None:
     weight = np.where(np.arange(3000) % 3 == 0, 0.0, 1.5)
-    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y, sample_weight=weight)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(
+        X, Y, sample_weight=weight
+    )
     kept = weight > 0
     without = CalibratedClassifier(LogisticRegression(C=1.5), random_state=0).fit(X[kept], Y[kept])
     assert rows_seen(model) == rows_seen(without) == 200
@@ -222,7 +242,8 @@ def test_a_refused_fit_leaves_the_fitted_model_as_it_was() -> None:
 
 @pytest.mark.slow
 def test_promise_holds_for_the_whole_classifier() -> None:
-    # a world in which the truth is known: the label depends on the first feature, which takes 40 values
+    # a world in which the truth is known: the label depends on the first feature, which takes 40
+    # values
     rng = np.random.default_rng(0)
     values = np.linspace(-2, 2, 40)
     truth = 1 / (1 + np.exp(-3 * np.sin(values)))
@@ -231,13 +252,18 @@ def test_promise_holds_for_the_whole_classifier() -> None:
         while True:
             kind = rng.integers(0, 40, 1500)
             labels = (rng.uniform(size=1500) < truth[kind]).astype(int)
-            model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=4), random_state=rng)
+            model = CalibratedClassifier(
+                LogisticRegression(), BinningCalibrator(n_bins=4), random_state=rng
+            )
             model.fit(values[kind, None], labels)
-            region = model.calibrator_.partition_.assign(model.estimator_.predict_proba(values[:, None])[:, 1])
+            region = model.calibrator_.partition_.assign(
+                model.estimator_.predict_proba(values[:, None])[:, 1]
+            )
             counts = np.bincount(region, minlength=model.calibrator_.partition_.n_regions)
             rate = np.bincount(region, truth, counts.size)[counts > 0] / counts[counts > 0]
             guarantee = model.guarantee_
-            lower, upper = guarantee.lower[counts > 0], guarantee.upper[counts > 0]
+            lower = guarantee.lower[counts > 0]
+            upper = guarantee.upper[counts > 0]
             yield {"rates": bool(((rate < lower) | (rate > upper)).any())}
 
     assert_kept(simulate(), 0.1, caught=0.18)
@@ -246,13 +272,18 @@ def test_promise_holds_for_the_whole_classifier() -> None:
 @pytest.mark.broad
 def test_response_method_names_the_scores_that_are_calibrated():
     fits = {
-        name: CalibratedClassifier(LogisticRegression(), response_method=name, random_state=0).fit(X, Y)
+        name: (
+            CalibratedClassifier(LogisticRegression(), response_method=name, random_state=0).fit(
+                X, Y
+            )
+        )
         for name in ("predict_proba", "decision_function")
     }
     knots = {name: model.curve_.knots for name, model in fits.items()}
     assert ((knots["predict_proba"] > 0) & (knots["predict_proba"] < 1)).all()
     assert (knots["decision_function"] < 0).any()
-    # `method` is the calibrator in scikit-learn: whoever passes it by habit is told so, and not about responses
+    # `method` is the calibrator in scikit-learn: whoever passes it by habit is told so, and not
+    # about responses
     with pytest.raises(TypeError, match="method"):
         CalibratedClassifier(LogisticRegression(), method="isotonic")
 
@@ -261,9 +292,24 @@ def test_response_method_names_the_scores_that_are_calibrated():
     ("make", "parameter", "value", "instead"),
     [
         (lambda given: CalibratedClassifier(LogisticRegression(), **given), "ensemble", True, "cv"),
-        (lambda given: CalibratedClassifier(LogisticRegression(), **given), "method", "sigmoid", "PlattCalibrator"),
-        (lambda given: CalibratedClassifier(**given), "base_estimator", LogisticRegression(), "estimator"),
-        (lambda given: CalibratedClassifier(LogisticRegression(), **given), "alpha", 0.1, "confidence_level"),
+        (
+            lambda given: CalibratedClassifier(LogisticRegression(), **given),
+            "method",
+            "sigmoid",
+            "PlattCalibrator",
+        ),
+        (
+            lambda given: CalibratedClassifier(**given),
+            "base_estimator",
+            LogisticRegression(),
+            "estimator",
+        ),
+        (
+            lambda given: CalibratedClassifier(LogisticRegression(), **given),
+            "alpha",
+            0.1,
+            "confidence_level",
+        ),
         (lambda given: BinningCalibrator(**given), "alpha", 0.1, "confidence_level"),
         (lambda given: AnchoredCalibrator(**given), "alpha", 0.1, "confidence_level"),
     ],
@@ -279,7 +325,9 @@ def test_parameters_of_other_libraries_are_told_what_replaces_them(
 
 def test_parameters_of_other_libraries_are_in_no_signature() -> None:
     for kind in (CalibratedClassifier, BinningCalibrator):
-        assert {"args", "parameters", "alpha", "ensemble", "method"}.isdisjoint(inspect.signature(kind).parameters)
+        assert {"args", "parameters", "alpha", "ensemble", "method"}.isdisjoint(
+            inspect.signature(kind).parameters
+        )
     assert "estimator" in inspect.signature(CalibratedClassifier).parameters
 
 
@@ -292,14 +340,19 @@ def test_a_fitted_model_is_told_how_to_stay_as_it_is() -> None:
 
 
 def test_the_method_of_scikit_learn_and_a_single_class_are_told_what_to_do() -> None:
-    with pytest.raises(TypeError, match=r"method must be left out; got 'isotonic': use calibrator=IsotonicCalibrator"):
+    with pytest.raises(
+        TypeError,
+        match=r"method must be left out; got 'isotonic': use calibrator=IsotonicCalibrator",
+    ):
         CalibratedClassifier(LogisticRegression(), method="isotonic")
     with pytest.raises(ValueError, match=r"one class only.*: add rows of the other class"):
         CalibratedClassifier(LogisticRegression()).fit(np.arange(8.0)[:, None], [1] * 8)
 
 
 @pytest.mark.parametrize("routed", [False, True])
-def test_groups_of_a_grid_search_reach_the_calibrator_by_metadata_routing_alone(routed: bool) -> None:
+def test_groups_of_a_grid_search_reach_the_calibrator_by_metadata_routing_alone(
+    routed: bool,
+) -> None:
     generator = np.random.default_rng(0)
     customer = np.repeat(np.arange(300), 4)
     features = np.column_stack([generator.normal(size=1_200), generator.normal(size=300)[customer]])
@@ -308,6 +361,8 @@ def test_groups_of_a_grid_search_reach_the_calibrator_by_metadata_routing_alone(
         model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(2))
         if routed:
             model.set_fit_request(groups=True)
-        search = GridSearchCV(model, {"estimator__C": [0.1, 1.0]}, cv=GroupKFold(3)).fit(features, y, groups=customer)
+        search = GridSearchCV(model, {"estimator__C": [0.1, 1.0]}, cv=GroupKFold(3)).fit(
+            features, y, groups=customer
+        )
     said = search.best_estimator_.guarantee_.sentence
     assert ("if new groups are i.i.d." in said) is routed

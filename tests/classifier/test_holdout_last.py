@@ -23,7 +23,11 @@ class Recorder(LogisticRegression):
 def _rows(n=400):
     rng = np.random.default_rng([1, 2])
     x = rng.normal(size=n)
-    return rng, np.column_stack([x, np.arange(n)]), (rng.random(n) < 1 / (1 + np.exp(-x))).astype(int)
+    return (
+        rng,
+        np.column_stack([x, np.arange(n)]),
+        (rng.random(n) < 1 / (1 + np.exp(-x))).astype(int),
+    )
 
 
 def _fitted(X, y, size=0.25, **more):
@@ -58,7 +62,9 @@ def test_groups_stay_whole_and_are_as_late_as_their_last_row():
     _, X, y = _rows()
     groups = np.arange(400) % 100
     groups[390:] = np.arange(200, 210)  # ten groups of one row at the end
-    model = CalibratedClassifier(Recorder(), BinningCalibrator(2), holdout="last", calibration_size=30)
+    model = CalibratedClassifier(
+        Recorder(), BinningCalibrator(2), holdout="last", calibration_size=30
+    )
     trained = model.fit(X, y, groups=groups).estimator_.rows_
     held = np.setdiff1d(np.arange(400), trained)
     assert not np.isin(groups[trained], groups[held]).any()
@@ -80,7 +86,9 @@ def test_what_cannot_be_held_out_is_refused():
         CalibratedClassifier(Recorder(), holdout="first").fit(X, y)
     with pytest.raises(InvalidTypeError, match="set holdout='last'"):
         CalibratedClassifier(Recorder()).fit(X, y, time=np.arange(400))
-    with pytest.raises(InvalidValueError, match="holdout must be 'random' where no rows are held out; got cv=3"):
+    with pytest.raises(
+        InvalidValueError, match="holdout must be 'random' where no rows are held out; got cv=3"
+    ):
         CalibratedClassifier(Recorder(), BinningCalibrator(2), holdout="last", cv=3).fit(X, y)
     frozen = FrozenEstimator(LogisticRegression().fit(X, y))
     with pytest.raises(InvalidValueError, match="a frozen estimator"):

@@ -17,7 +17,9 @@ from sklearn.utils import estimator_html_repr
 from calibrant import BinningCalibrator, CalibratedClassifier, VennAbersCalibrator, decide
 from calibrant.errors import InvalidValueError
 
-X, Y = make_classification(n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1)
+X, Y = make_classification(
+    n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,10 @@ def test_the_diagram_shows_models_and_guarantee(fitted) -> None:
     [
         (CalibratedClassifier(LogisticRegression(), cv=None), "guarantee: within"),
         (CalibratedClassifier(LogisticRegression(), calibration_size=0), "guarantee: none"),
-        (CalibratedClassifier(LogisticRegression(), BinningCalibrator(2), cv=3), "guarantee: nothing is proved"),
+        (
+            CalibratedClassifier(LogisticRegression(), BinningCalibrator(2), cv=3),
+            "guarantee: nothing is proved",
+        ),
         (CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=12), "and 2 more"),
         (CalibratedClassifier(itemgetter((slice(None), 0))), "guarantee: within"),
     ],
@@ -120,7 +125,9 @@ def test_several_models_and_classes_without_a_score(n_classes: int, size) -> Non
 # Metadata routing
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), LogisticRegression().set_params(C=0.5)])
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), LogisticRegression().set_params(C=0.5)]
+)
 def test_routing_needs_no_inner_requests(estimator) -> None:
     weights = np.linspace(0.5, 2.0, 1_000)
     plain = CalibratedClassifier(estimator).fit(X, Y, sample_weight=weights)
@@ -143,7 +150,9 @@ def test_requests_still_decide() -> None:
         with pytest.raises(TypeError, match="sample_weight"):
             CalibratedClassifier(refuses).fit(X, Y, sample_weight=weights)
         segments = np.where(X[:, 0] > 0.0, "high", "low")
-        model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(2)).fit(X, Y, segments=segments)
+        model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(2)).fit(
+            X, Y, segments=segments
+        )
     assert model.calibrator_.partition_.has_segments
 
 

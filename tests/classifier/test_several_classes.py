@@ -1,4 +1,6 @@
-"""More than two classes: probabilities that add up to 1, and a proof of each class within one error budget."""
+"""More than two classes: probabilities that add up to 1, and a proof of each class within one error
+budget.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,13 @@ from calibrant.errors import InvalidTypeError, InvalidValueError, WeakGuaranteeW
 from calibrant.guarantee.no_guarantee import NoGuarantee
 
 X, Y = make_classification(
-    n_samples=1_500, n_features=6, n_informative=4, n_classes=3, n_clusters_per_class=1, flip_y=0.2, random_state=1
+    n_samples=1_500,
+    n_features=6,
+    n_informative=4,
+    n_classes=3,
+    n_clusters_per_class=1,
+    flip_y=0.2,
+    random_state=1,
 )
 WORDS = np.array(["owl", "cat", "dog"])[Y]
 MODEL = LogisticRegression().fit(X[:300], WORDS[:300])
@@ -41,7 +49,16 @@ def fitted():
         CalibratedClassifier(MODEL.predict_proba),
         CalibratedClassifier(LogisticRegression(), holdout="last"),
     ],
-    ids=["default", "three", "one", "none held out", "decision function", "frozen", "function", "last"],
+    ids=[
+        "default",
+        "three",
+        "one",
+        "none held out",
+        "decision function",
+        "frozen",
+        "function",
+        "last",
+    ],
 )
 def test_probabilities_add_up_to_1_and_follow_the_classes(classifier) -> None:
     classifier.fit(X, WORDS)
@@ -97,7 +114,12 @@ def test_without_a_hold_out_nothing_is_proved() -> None:
         (lambda: CalibratedClassifier(LogisticRegression()).fit(X, Y, segments=Y % 2), "segments"),
         (lambda: CalibratedClassifier(LogisticRegression(), BinningCalibrator(2)).fit(X, Y), None),
         (lambda: CalibratedClassifier(MODEL.predict).fit(X, WORDS), "estimator"),
-        (lambda: CalibratedClassifier(LogisticRegression()).fit(X[:40], [0] * 20 + [1] * 19 + [2]), "y"),
+        (
+            lambda: CalibratedClassifier(LogisticRegression()).fit(
+                X[:40], [0] * 20 + [1] * 19 + [2]
+            ),
+            "y",
+        ),
     ],
     ids=["pos_label", "segments", "calibrator", "no columns", "a class of one row"],
 )
@@ -128,7 +150,9 @@ def test_one_warning_for_all_classes_that_say_little() -> None:
 
 @pytest.mark.broad
 def test_it_works_in_cross_validation() -> None:
-    scores = cross_val_score(CalibratedClassifier(LogisticRegression()), X, WORDS, cv=2, scoring="neg_log_loss")
+    scores = cross_val_score(
+        CalibratedClassifier(LogisticRegression()), X, WORDS, cv=2, scoring="neg_log_loss"
+    )
     assert (scores > -0.9).all()
 
 
@@ -150,7 +174,9 @@ def test_the_guarantee_of_all_classes_is_broken_at_most_as_often_as_stated() -> 
     broken = 0
     for _ in range(draws):
         features, labels, _ = world(400)
-        model = CalibratedClassifier(KNeighborsClassifier(1), cv=2, calibration_size=120, confidence_level=level)
+        model = CalibratedClassifier(
+            KNeighborsClassifier(1), cv=2, calibration_size=120, confidence_level=level
+        )
         p = model.fit(features, labels).predict_proba(everyone)
         missed = False
         for column, one in enumerate(model.calibrator_.calibrators_):

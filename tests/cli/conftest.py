@@ -72,13 +72,19 @@ def write_csv(table: pa.Table, path: Path, delimiter: str = ",") -> Path:
 
 
 @pytest.fixture(scope="session")
-def originals(tmp_path_factory: pytest.TempPathFactory, table: pa.Table, calibrant: Callable[..., Answer]) -> Path:
-    """The same scores as CSV and as Parquet, and a model of them: written once, copied for each test."""
+def originals(
+    tmp_path_factory: pytest.TempPathFactory, table: pa.Table, calibrant: Callable[..., Answer]
+) -> Path:
+    """The same scores as CSV and as Parquet, and a model of them: written once, copied for each
+    test.
+    """
     folder = tmp_path_factory.mktemp("originals")
     write_csv(table, folder / "scores.csv")
     pq.write_table(table, folder / "scores.parquet", row_group_size=700)
     with contextlib.chdir(folder):
-        answer = calibrant("fit", "scores.csv", "--score", "p", "--label", "y", "--bins", "8", "-o", "model.json")
+        answer = calibrant(
+            "fit", "scores.csv", "--score", "p", "--label", "y", "--bins", "8", "-o", "model.json"
+        )
     assert answer.code == 0, answer.err
     return folder
 

@@ -33,19 +33,27 @@ def expected_rows(model: Path, table: pa.Table) -> list[tuple[float, float, floa
     return [
         (value, *limits)
         for value, limits in zip(
-            calibrator.predict(scores).tolist(), calibrator.predict_interval(scores).tolist(), strict=True
+            calibrator.predict(scores).tolist(),
+            calibrator.predict_interval(scores).tolist(),
+            strict=True,
         )
     ]
 
 
-def test_csv_to_csv_keeps_every_text(model: Path, folder: Path, table: pa.Table, calibrant: Any) -> None:
+def test_csv_to_csv_keeps_every_text(
+    model: Path, folder: Path, table: pa.Table, calibrant: Any
+) -> None:
     text = (
-        (folder / "scores.csv").read_text().replace("r000000,0.", "r000000,0000.").replace("r000001,", "r000001,+", 1)
+        (folder / "scores.csv")
+        .read_text()
+        .replace("r000000,0.", "r000000,0000.")
+        .replace("r000001,", "r000001,+", 1)
     )
     (folder / "odd.csv").write_text(text)
     answer = calibrant("apply", "model.json", "odd.csv", "-o", "out.csv", "--json")
     assert answer.code == 0, answer.err
-    before, after = read_csv(folder / "odd.csv"), read_csv(folder / "out.csv")
+    before = read_csv(folder / "odd.csv")
+    after = read_csv(folder / "out.csv")
     assert [{name: row[name] for name in row if name not in ADDED} for row in after] == before
     assert list(after[0]) == [*before[0], *ADDED]
     found = [(float(row["calibrated"]), float(row["lower"]), float(row["upper"])) for row in after]
@@ -61,7 +69,9 @@ def test_csv_quotes_only_what_needs_them(model: Path, folder: Path, calibrant: A
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
-def test_the_delimiter_of_the_input_is_kept(delimiter: str, model: Path, folder: Path, calibrant: Any) -> None:
+def test_the_delimiter_of_the_input_is_kept(
+    delimiter: str, model: Path, folder: Path, calibrant: Any
+) -> None:
     content = "p;note\n0.5;a,b\n".replace(";", delimiter)
     (folder / "new.csv").write_text(content)
     assert calibrant("apply", "model.json", "new.csv", "-o", "out.csv").code == 0
@@ -72,7 +82,9 @@ def test_the_delimiter_of_the_input_is_kept(delimiter: str, model: Path, folder:
 
 @pytest.mark.broad
 @pytest.mark.parametrize("source", ["scores.csv", "scores.parquet"])
-@pytest.mark.parametrize("output", ["out.parquet", "out.csv", "out.csv.gz", "out.tsv", "out.jsonl", "out.arrow"])
+@pytest.mark.parametrize(
+    "output", ["out.parquet", "out.csv", "out.csv.gz", "out.tsv", "out.jsonl", "out.arrow"]
+)
 def test_every_format_holds_the_same(
     source: str, output: str, model: Path, folder: Path, table: pa.Table, calibrant: Any
 ) -> None:
@@ -87,8 +99,14 @@ def test_every_format_holds_the_same(
         found = [json.loads(line) for line in path.read_text().splitlines()]
     else:
         raw = gzip.decompress(path.read_bytes()) if output.endswith(".gz") else path.read_bytes()
-        found = list(csv.DictReader(io.StringIO(raw.decode(), newline=""), delimiter="\t" if ".tsv" in output else ","))
-    assert [tuple(float(row[name]) for name in ADDED[:3]) for row in found] == expected_rows(model, table)
+        found = list(
+            csv.DictReader(
+                io.StringIO(raw.decode(), newline=""), delimiter="\t" if ".tsv" in output else ","
+            )
+        )
+    assert [tuple(float(row[name]) for name in ADDED[:3]) for row in found] == expected_rows(
+        model, table
+    )
     assert [row["note"] or "" for row in found] == table["note"].to_pylist()
     assert [row["id"] for row in found] == table["id"].to_pylist()
     assert {row["set"] for row in found} <= {"{0}", "{1}", "{0, 1}"}
@@ -99,7 +117,20 @@ def test_every_format_holds_the_same(
 
 @pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
 def test_refused_rows_are_left_empty_and_counted(output: str, folder: Path, calibrant: Any) -> None:
-    fit = ("--score", "p", "--label", "y", "--segment", "region", "--method", "uniform", "--bins", "3", "-o", "m.json")
+    fit = (
+        "--score",
+        "p",
+        "--label",
+        "y",
+        "--segment",
+        "region",
+        "--method",
+        "uniform",
+        "--bins",
+        "3",
+        "-o",
+        "m.json",
+    )
     assert calibrant("fit", "scores.csv", *fit).code == 0
     rows = "p,region\n0.5,north\n,north\nNaN,south\n1.4,south\n0.5,east\n0.5,\n 0.25 ,south\n"
     (folder / "new.csv").write_text(rows)
@@ -117,7 +148,9 @@ def test_refused_rows_are_left_empty_and_counted(output: str, folder: Path, cali
     assert calibrant("apply", "m.json", "new.csv", "-o", output, "--overwrite", "-q").err == ""
 
 
-def test_numbers_as_groups_are_known_from_text_too(folder: Path, table: pa.Table, calibrant: Any) -> None:
+def test_numbers_as_groups_are_known_from_text_too(
+    folder: Path, table: pa.Table, calibrant: Any
+) -> None:
     """The model's groups are numbers; one stray word must not turn all of them into unknown text."""
     zones = pa.array([1, 2] * (table.num_rows // 2))
     pq.write_table(table.append_column("zone", zones), folder / "zones.parquet")
@@ -142,18 +175,26 @@ def test_files_with_columns_in_another_order_leave_in_that_of_the_first(
     answer = calibrant("apply", "model.json", "days", "-o", "out.csv", "--json")
     assert answer.json["refused"] == 1, answer.err
     rows = read_csv(folder / "out.csv")
-    assert [(row["p"], row["code"]) for row in rows] == [("0.5", "007"), ("<NA>", "1.10"), ("0.5", "008")]
+    assert [(row["p"], row["code"]) for row in rows] == [
+        ("0.5", "007"),
+        ("<NA>", "1.10"),
+        ("0.5", "008"),
+    ]
     assert rows[0]["calibrated"] == rows[2]["calibrated"] != rows[1]["calibrated"] == ""
 
 
 def test_other_names_and_prefixes(model: Path, folder: Path, calibrant: Any) -> None:
     (folder / "new.csv").write_text("q,calibrated\n0.5,1\n")
-    answer = calibrant("apply", "model.json", "new.csv", "--score", "q", "--prefix", "v2_", "-o", "-")
+    answer = calibrant(
+        "apply", "model.json", "new.csv", "--score", "q", "--prefix", "v2_", "-o", "-"
+    )
     assert answer.code == 0, answer.err
     assert answer.out.splitlines()[0] == "q,calibrated,v2_calibrated,v2_lower,v2_upper,v2_set"
 
 
-def test_an_empty_line_of_a_single_column_is_a_row(model: Path, folder: Path, calibrant: Any) -> None:
+def test_an_empty_line_of_a_single_column_is_a_row(
+    model: Path, folder: Path, calibrant: Any
+) -> None:
     (folder / "new.csv").write_text("p\n0.5\n\n0.7\n")
     answer = calibrant("apply", "model.json", "new.csv", "-o", "out.csv", "--json")
     assert (answer.json["rows"], answer.json["refused"]) == (3, 1)
@@ -167,10 +208,15 @@ def test_no_rows_are_no_fault(model: Path, folder: Path, calibrant: Any) -> None
         assert answer.json["rows"] == 0
 
 
-def test_files_with_columns_in_another_order(model: Path, folder: Path, table: pa.Table, calibrant: Any) -> None:
+def test_files_with_columns_in_another_order(
+    model: Path, folder: Path, table: pa.Table, calibrant: Any
+) -> None:
     (folder / "days").mkdir()
     pq.write_table(table.slice(0, 2000), folder / "days" / "1.parquet")
-    pq.write_table(table.slice(2000).select(["note", "p", "y", "id", "w", "region"]), folder / "days" / "2.parquet")
+    pq.write_table(
+        table.slice(2000).select(["note", "p", "y", "id", "w", "region"]),
+        folder / "days" / "2.parquet",
+    )
     assert calibrant("apply", "model.json", "days", "-o", "out.parquet").code == 0
     found = pq.read_table(folder / "out.parquet")
     assert found.select(table.column_names).equals(table)
@@ -195,25 +241,36 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_siz
 
 
 @pytest.mark.broad
-@given(st.lists(st.tuples(TEXTS, st.floats(allow_nan=False), st.none() | st.integers(-5, 5)), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.tuples(TEXTS, st.floats(allow_nan=False), st.none() | st.integers(-5, 5)),
+        min_size=1,
+        max_size=20,
+    )
+)
 @settings(max_examples=min(60, settings.default.max_examples))
 def test_csv_lines_read_back_as_they_were(rows: list[tuple[str, float, int | None]]) -> None:
     texts, numbers, integers = map(list, zip(*rows, strict=True))
     batch = pa.RecordBatch.from_arrays(
-        [pa.array(texts), pa.array(numbers, pa.float64()), pa.array(integers, pa.int64())], names=["a", "b", "c"]
+        [pa.array(texts), pa.array(numbers, pa.float64()), pa.array(integers, pa.int64())],
+        names=["a", "b", "c"],
     )
     for piece in (batch, batch.slice(1)):
         written = bytes(csv_bytes(piece, ","))
         found = list(csv.reader(io.StringIO(written.decode(), newline="")))
         assert [row[0] for row in found] == piece.column(0).to_pylist()
         assert [float(row[1]) for row in found] == piece.column(1).to_pylist()
-        assert [None if row[2] == "" else int(row[2]) for row in found] == piece.column(2).to_pylist()
+        assert [None if row[2] == "" else int(row[2]) for row in found] == piece.column(
+            2
+        ).to_pylist()
         objects = [json.loads(line) for line in bytes(json_bytes(piece)).decode().split("\n")[:-1]]
         for name in ("a", "c"):
             assert [entry[name] for entry in objects] == piece.column(name).to_pylist()
         finite = [value if np.isfinite(value) else None for value in piece.column("b").to_pylist()]
         assert [entry["b"] for entry in objects] == finite
-        assert all(value is None or isinstance(value, float) for value in (entry["b"] for entry in objects))
+        assert all(
+            value is None or isinstance(value, float) for value in (entry["b"] for entry in objects)
+        )
 
 
 def test_json_of_every_kind_of_column() -> None:
@@ -229,8 +286,14 @@ def test_json_of_every_kind_of_column() -> None:
     batch = pa.table(columns).to_batches()[0]
     first, second = (json.loads(line) for line in bytes(json_bytes(batch)).decode().splitlines())
     assert first == {
-        "text": "a", "kind": "x", "bytes": "q", "truth": True, "list": [1, 2], "day": "1970-01-01", "single": 0.5
-    }  # fmt: skip
+        "text": "a",
+        "kind": "x",
+        "bytes": "q",
+        "truth": True,
+        "list": [1, 2],
+        "day": "1970-01-01",
+        "single": 0.5,
+    }
     assert second["single"] == 2.0
     assert [second[name] for name in ("text", "bytes", "truth", "list")] == [None] * 4
 
@@ -254,12 +317,25 @@ def test_scores_of_another_scale_are_refused_unless_allowed(
     pyarrow.csv.write_csv(rows, folder / "new.csv")
     refused = calibrant("apply", "model.json", source, "-o", output)
     assert (refused.code, refused.out) == (2, "")
-    assert "got 2 rows beyond: give scores of the same model and scale, or --allow-out-of-range" in refused.err
+    assert (
+        "got 2 rows beyond: give scores of the same model and scale, or --allow-out-of-range"
+        in refused.err
+    )
     assert not (folder / "out.csv").exists()
     assert calibrant("apply", "model.json", source, "-o", output, "--allow-out-of-range").code == 0
 
 
-FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-1+2", "@SUM(A1)", "\t=1", "\r=1", " =1+1", "{=1+1}", '=HYPERLINK("x,y")']
+FORMULAS = [
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-1+2",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    " =1+1",
+    "{=1+1}",
+    '=HYPERLINK("x,y")',
+]
 PLAIN = ["-1.5", "+3", "-.5e-3", "a=b", "", "{0}", "0-1"]
 
 
@@ -271,13 +347,19 @@ def test_cells_that_a_spreadsheet_would_run_are_copied_unless_escaped(
         csv.writer(file).writerows([["p", "=name"], *([0.5, cell] for cell in cells)])
     assert calibrant("apply", "model.json", "new.csv", "-o", "same.csv").code == 0
     assert [row["=name"] for row in read_csv(folder / "same.csv")] == cells
-    assert calibrant("apply", "model.json", "new.csv", "-o", "safe.csv", "--escape-formulas").code == 0
+    assert (
+        calibrant("apply", "model.json", "new.csv", "-o", "safe.csv", "--escape-formulas").code == 0
+    )
     safe = read_csv(folder / "safe.csv")
     assert [row["'=name"] for row in safe] == [*(f"'{cell}" for cell in FORMULAS), *PLAIN]
-    assert [row["calibrated"] for row in safe] == [row["calibrated"] for row in read_csv(folder / "same.csv")]
+    assert [row["calibrated"] for row in safe] == [
+        row["calibrated"] for row in read_csv(folder / "same.csv")
+    ]
     costs = ("--cost-false-alarm", "1", "--cost-miss", "5", "--escape-formulas")
     assert calibrant("decide", "model.json", "new.csv", *costs, "-o", "decided.csv").code == 0
-    assert [row["'=name"] for row in read_csv(folder / "decided.csv")] == [row["'=name"] for row in safe]
+    assert [row["'=name"] for row in read_csv(folder / "decided.csv")] == [
+        row["'=name"] for row in safe
+    ]
     for refused in (
         calibrant("apply", "model.json", "new.csv", "-o", "safe.parquet", "--escape-formulas"),
         calibrant("decide", "model.json", "new.csv", *costs, "-o", "safe.html"),
@@ -287,11 +369,26 @@ def test_cells_that_a_spreadsheet_would_run_are_copied_unless_escaped(
         assert "--escape-formulas must go with CSV or TSV" in refused.err
 
 
-def test_our_own_sets_begin_with_no_sign_that_spreadsheets_interpret(folder: Path, calibrant: Any) -> None:
+def test_our_own_sets_begin_with_no_sign_that_spreadsheets_interpret(
+    folder: Path, calibrant: Any
+) -> None:
     rows = [[0.1 if row % 2 else 0.9, "=1+1" if row % 2 else "-2+3"] for row in range(400)]
     with (folder / "odd.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["p", "y"], *rows])
-    fit = ("--score", "p", "--label", "y", "--pos-label", "-2+3", "--method", "uniform", "--bins", "2", "-o", "m.json")
+    fit = (
+        "--score",
+        "p",
+        "--label",
+        "y",
+        "--pos-label",
+        "-2+3",
+        "--method",
+        "uniform",
+        "--bins",
+        "2",
+        "-o",
+        "m.json",
+    )
     assert calibrant("fit", "odd.csv", *fit).code == 0
     assert calibrant("apply", "m.json", "odd.csv", "-o", "out.csv", "--escape-formulas").code == 0
     assert {row["set"] for row in read_csv(folder / "out.csv")} == {"{-2+3}", "'{=1+1}"}

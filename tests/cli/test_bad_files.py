@@ -55,7 +55,9 @@ def changed(row: int, line: str) -> str:
 
 
 def truncated_parquet(folder: Path) -> str:
-    pq.write_table(pa.table({"p": np.linspace(0, 1, 1000), "y": [0, 1] * 500}), folder / "x.parquet")
+    pq.write_table(
+        pa.table({"p": np.linspace(0, 1, 1000), "y": [0, 1] * 500}), folder / "x.parquet"
+    )
     data = (folder / "x.parquet").read_bytes()
     (folder / "x.parquet").write_bytes(data[: len(data) // 2])
     return "x.parquet"
@@ -63,7 +65,8 @@ def truncated_parquet(folder: Path) -> str:
 
 def scrambled_parquet(folder: Path) -> str:
     pq.write_table(
-        pa.table({"p": np.random.default_rng(0).uniform(size=5000), "y": [0, 1] * 2500}), folder / "x.parquet"
+        pa.table({"p": np.random.default_rng(0).uniform(size=5000), "y": [0, 1] * 2500}),
+        folder / "x.parquet",
     )
     data = bytearray((folder / "x.parquet").read_bytes())
     data[4:400] = b"\xff" * 396
@@ -78,7 +81,9 @@ def truncated_gzip(folder: Path) -> str:
 
 
 def truncated_arrow(folder: Path) -> str:
-    feather.write_feather(pa.table({"p": np.linspace(0, 1, 1000), "y": [0, 1] * 500}), str(folder / "x.arrow"))
+    feather.write_feather(
+        pa.table({"p": np.linspace(0, 1, 1000), "y": [0, 1] * 500}), str(folder / "x.arrow")
+    )
     data = (folder / "x.arrow").read_bytes()
     (folder / "x.arrow").write_bytes(data[: len(data) // 2])
     return "x.arrow"
@@ -128,109 +133,275 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "no file": (lambda folder: "nowhere.csv", (), ("there is no file", "nowhere.csv")),
     "glob without a match": (lambda folder: "days/*.csv", (), ("no file matches", "days/*.csv")),
     "empty folder": (folder_of(), (), ("days", "must hold files of data")),
-    "folder of other files": (folder_of(readme_md="hello"), (), ("days", "must hold files of data")),
+    "folder of other files": (
+        folder_of(readme_md="hello"),
+        (),
+        ("days", "must hold files of data"),
+    ),
     "folder of two formats": (two_formats, (), ("one format", "a.csv", "b.parquet")),
     "folder of different columns": (
-        folder_of(a_csv=GOOD, b_csv=GOOD.replace("region", "area")), (), ("same columns", "b.csv", "area")),
+        folder_of(a_csv=GOOD, b_csv=GOOD.replace("region", "area")),
+        (),
+        ("same columns", "b.csv", "area"),
+    ),
     "empty csv": (text(""), (), ("x.csv", "empty")),
     "empty parquet": (raw(b"", "x.parquet"), (), ("x.parquet", "empty")),
     "empty json": (raw(b"", "x.jsonl"), (), ("x.jsonl", "empty")),
     "empty gzip": (raw(gzip.compress(b""), "x.csv.gz"), (), ("x.csv.gz", "empty")),
     "blank lines only": (text("\n\n\n"), (), ("x.csv", "empty")),
     "header only": (text("p,y\n"), (), ("x.csv", "at least one row")),
-    "no rows in parquet": (parquet({"p": pa.array([], pa.float64()), "y": pa.array([], pa.int64())}), (), ("at least",)),
+    "no rows in parquet": (
+        parquet({"p": pa.array([], pa.float64()), "y": pa.array([], pa.int64())}),
+        (),
+        ("at least",),
+    ),
     "no header": (text(ROWS), (), ("x.csv", "header line", "numbers")),
-    "score column misspelt": (text(GOOD.replace("p,y", "prob,y", 1)), (), ("score column 'p'", "'prob'")),
-    "did you mean": (text(GOOD.replace("p,y", "P,y", 1)), (), ("score column 'p'", "did you mean 'P'?")),
-    "label column missing": (text(GOOD.replace("p,y", "p,yy", 1)), (), ("label column 'y'", "'yy'")),
-    "segment column missing": (text(GOOD), ("--segment", "regoin"), ("segment column", "did you mean 'region'?")),
+    "score column misspelt": (
+        text(GOOD.replace("p,y", "prob,y", 1)),
+        (),
+        ("score column 'p'", "'prob'"),
+    ),
+    "did you mean": (
+        text(GOOD.replace("p,y", "P,y", 1)),
+        (),
+        ("score column 'p'", "did you mean 'P'?"),
+    ),
+    "label column missing": (
+        text(GOOD.replace("p,y", "p,yy", 1)),
+        (),
+        ("label column 'y'", "'yy'"),
+    ),
+    "segment column missing": (
+        text(GOOD),
+        ("--segment", "regoin"),
+        ("segment column", "did you mean 'region'?"),
+    ),
     "weight column missing": (text(GOOD), ("--weight", "ww"), ("weight column 'ww'", "'w'")),
     "id column missing": (text(GOOD), ("--id", "key", "--pilot", "0.2"), ("id column 'key'",)),
     "column twice": (text(GOOD.replace("region", "p", 1)), (), ("score column 'p'", "2 columns")),
     "score and label the same": (text(GOOD), ("--label", "p"), ("--score", "--label", "different")),
-    "wrong delimiter": (text(GOOD.replace(",", "~")), (), ("x.csv", "comma, semicolon, tab", "p~y")),
+    "wrong delimiter": (
+        text(GOOD.replace(",", "~")),
+        (),
+        ("x.csv", "comma, semicolon, tab", "p~y"),
+    ),
     "spaces as delimiter": (text(GOOD.replace(",", " ")), (), ("x.csv", "comma, semicolon, tab")),
-    "text in the score": (text(changed(17, "high,1,n,1.0")), (), ("score column 'p'", "'high'", "row 17 of x.csv")),
-    "text in the score, in the last row": (text(GOOD + "?,1,n,1.0\n"), (), ("score column 'p'", "'?'", "row 201 of x.csv")),
+    "text in the score": (
+        text(changed(17, "high,1,n,1.0")),
+        (),
+        ("score column 'p'", "'high'", "row 17 of x.csv"),
+    ),
+    "text in the score, in the last row": (
+        text(GOOD + "?,1,n,1.0\n"),
+        (),
+        ("score column 'p'", "'?'", "row 201 of x.csv"),
+    ),
     "decimal comma": (
-        text(changed(3, "0.5,1,n,1.0").replace(",", ";").replace("0.5;1", "0,5;1")), (), ("'0,5'", "row 3", "decimals with a point")),
+        text(changed(3, "0.5,1,n,1.0").replace(",", ";").replace("0.5;1", "0,5;1")),
+        (),
+        ("'0,5'", "row 3", "decimals with a point"),
+    ),
     "per cent": (text(changed(3, "85%,1,n,1.0")), (), ("'85%'", "row 3", "per cent sign")),
-    "text in the weight": (text(changed(9, "0.5,1,n,heavy")), ("--weight", "w"), ("weight column 'w'", "'heavy'", "row 9")),
-    "too many fields": (text(changed(5, "0.5,1,n,1.0,7")), (), ("row 5 of x.csv", "4 fields", "got 5")),
+    "text in the weight": (
+        text(changed(9, "0.5,1,n,heavy")),
+        ("--weight", "w"),
+        ("weight column 'w'", "'heavy'", "row 9"),
+    ),
+    "too many fields": (
+        text(changed(5, "0.5,1,n,1.0,7")),
+        (),
+        ("row 5 of x.csv", "4 fields", "got 5"),
+    ),
     "too few fields": (text(changed(5, "0.5,1")), (), ("row 5 of x.csv", "4 fields", "got 2")),
-    "score missing": (text(changed(4, ",1,n,1.0")), (), ("column 'p'", "missing", "row 4 of x.csv")),
-    "label missing": (text(changed(4, "0.5,,n,1.0")), (), ("column 'y'", "missing", "row 4 of x.csv")),
+    "score missing": (
+        text(changed(4, ",1,n,1.0")),
+        (),
+        ("column 'p'", "missing", "row 4 of x.csv"),
+    ),
+    "label missing": (
+        text(changed(4, "0.5,,n,1.0")),
+        (),
+        ("column 'y'", "missing", "row 4 of x.csv"),
+    ),
     "null score": (nulls("p"), (), ("column 'p'", "missing", "row 3 of x.parquet")),
     "null label": (nulls("y"), (), ("column 'y'", "missing", "row 3 of x.parquet")),
-    "null segment": (nulls("region"), ("--segment", "region"), ("column 'region'", "missing", "row 3")),
+    "null segment": (
+        nulls("region"),
+        ("--segment", "region"),
+        ("column 'region'", "missing", "row 3"),
+    ),
     "null weight": (nulls("w"), ("--weight", "w"), ("column 'w'", "missing", "row 3")),
-    "all scores missing": (parquet({"p": pa.nulls(4), "y": [0, 1, 0, 1]}), (), ("column 'p'", "missing", "4 faulty rows")),
-    "not a number": (parquet({"p": [0.1, float("nan"), 0.3], "y": [0, 1, 0]}), (), ("column 'p'", "NaN", "row 2")),
-    "infinite": (parquet({"p": [0.1, 0.2, float("inf")], "y": [0, 1, 0]}), (), ("column 'p'", "infinity", "row 3")),
-    "negative weight": (text(changed(6, "0.5,1,n,-1.0")), ("--weight", "w"), ("column 'w'", ">= 0", "row 6")),
+    "all scores missing": (
+        parquet({"p": pa.nulls(4), "y": [0, 1, 0, 1]}),
+        (),
+        ("column 'p'", "missing", "4 faulty rows"),
+    ),
+    "not a number": (
+        parquet({"p": [0.1, float("nan"), 0.3], "y": [0, 1, 0]}),
+        (),
+        ("column 'p'", "NaN", "row 2"),
+    ),
+    "infinite": (
+        parquet({"p": [0.1, 0.2, float("inf")], "y": [0, 1, 0]}),
+        (),
+        ("column 'p'", "infinity", "row 3"),
+    ),
+    "negative weight": (
+        text(changed(6, "0.5,1,n,-1.0")),
+        ("--weight", "w"),
+        ("column 'w'", ">= 0", "row 6"),
+    ),
     "weight above the bound": (
-        text(changed(6, "0.5,1,n,9.0")), ("--weight", "w", "--weight-bound", "8", "--bins", "2", "--pilot", "none"), ("--weight-bound", "9.0 at row 6,")),
+        text(changed(6, "0.5,1,n,9.0")),
+        ("--weight", "w", "--weight-bound", "8", "--bins", "2", "--pilot", "none"),
+        ("--weight-bound", "9.0 at row 6,"),
+    ),
     "scores outside the range": (
-        text(changed(6, "1.5,1,n,1.0")), ("--method", "uniform"), ("column 'p'", "between 0 and 1", "row 6")),
-    "scores outside the range, beta": (text(changed(6, "1.5,1,n,1.0")), ("--method", "beta"), ("probabilities in [0, 1]", "1.5")),
-    "three labels": (text(changed(7, "0.5,2,n,1.0")), (), ("labels must hold two classes", "0, 1, 2")),
+        text(changed(6, "1.5,1,n,1.0")),
+        ("--method", "uniform"),
+        ("column 'p'", "between 0 and 1", "row 6"),
+    ),
+    "scores outside the range, beta": (
+        text(changed(6, "1.5,1,n,1.0")),
+        ("--method", "beta"),
+        ("probabilities in [0, 1]", "1.5"),
+    ),
+    "three labels": (
+        text(changed(7, "0.5,2,n,1.0")),
+        (),
+        ("labels must hold two classes", "0, 1, 2"),
+    ),
     "mixed labels": (text(changed(7, "0.5,yes,n,1.0")), (), ("labels", "two classes", "'yes'")),
     "one label": (text(GOOD.replace(",1,", ",0,")), (), ("one class only", "--classes 0,1")),
     "labels with many values": (
-        parquet({"p": np.linspace(0, 1, 99), "y": np.linspace(0, 1, 99)}), ("--pilot", "none"), ("labels must hold two classes", "the scores and the labels swapped?")),
-    "text labels": (text(GOOD.replace(",1,", ",yes,").replace(",0,", ",no,")), (), ("--pos-label", "'no', 'yes'")),
-    "positive label of another kind": (text(GOOD), ("--pos-label", "yes"), ("--pos-label", "whole numbers", "'yes'")),
+        parquet({"p": np.linspace(0, 1, 99), "y": np.linspace(0, 1, 99)}),
+        ("--pilot", "none"),
+        ("labels must hold two classes", "the scores and the labels swapped?"),
+    ),
+    "text labels": (
+        text(GOOD.replace(",1,", ",yes,").replace(",0,", ",no,")),
+        (),
+        ("--pos-label", "'no', 'yes'"),
+    ),
+    "positive label of another kind": (
+        text(GOOD),
+        ("--pos-label", "yes"),
+        ("--pos-label", "whole numbers", "'yes'"),
+    ),
     "positive label unknown": (text(GOOD), ("--pos-label", "3"), ("--pos-label", "[0, 1]", "3")),
     "classes that are three": (text(GOOD), ("--classes", "0,1,2"), ("--classes", "two labels")),
-    "score of text": (parquet({"p": ["a", "b"] * 50, "y": [0, 1] * 50}), (), ("score column 'p'", "real numbers", "'a'")),
-    "score of lists": (parquet({"p": [[0.1], [0.2]] * 50, "y": [0, 1] * 50}), (), ("score column 'p'", "real numbers")),
+    "score of text": (
+        parquet({"p": ["a", "b"] * 50, "y": [0, 1] * 50}),
+        (),
+        ("score column 'p'", "real numbers", "'a'"),
+    ),
+    "score of lists": (
+        parquet({"p": [[0.1], [0.2]] * 50, "y": [0, 1] * 50}),
+        (),
+        ("score column 'p'", "real numbers"),
+    ),
     "label of lists": (parquet({"p": [0.1, 0.2], "y": [[0], [1]]}), (), ("label column 'y'",)),
     "segment of lists": (
-        parquet({"p": [0.1, 0.2], "y": [0, 1], "region": [[0], [1]]}), ("--segment", "region"), ("segment column 'region'",)),
-    "id of fractions": (text(GOOD), ("--id", "w", "--pilot", "0.2"), ("id column 'w'", "whole numbers, dates or text")),
+        parquet({"p": [0.1, 0.2], "y": [0, 1], "region": [[0], [1]]}),
+        ("--segment", "region"),
+        ("segment column 'region'",),
+    ),
+    "id of fractions": (
+        text(GOOD),
+        ("--id", "w", "--pilot", "0.2"),
+        ("id column 'w'", "whole numbers, dates or text"),
+    ),
     "truncated parquet": (truncated_parquet, (), ("x.parquet", "cut short or damaged")),
     "scrambled parquet": (scrambled_parquet, (), ("x.parquet", "cannot be read")),
     "truncated gzip": (truncated_gzip, (), ("x.csv.gz", "cut short")),
     "not gzip at all": (raw(GOOD.encode(), "x.csv.gz"), (), ("x.csv.gz", "not compressed")),
-    "gzip without the name": (raw(gzip.compress(GOOD.encode()), "x.csv"), (), ("x.csv", "compressed", ".gz")),
+    "gzip without the name": (
+        raw(gzip.compress(GOOD.encode()), "x.csv"),
+        (),
+        ("x.csv", "compressed", ".gz"),
+    ),
     "truncated arrow": (truncated_arrow, (), ("x.arrow", "cannot be read")),
     "utf-16": (text(GOOD, encoding="utf-16"), (), ("x.csv", "UTF-16", "UTF-8")),
     "utf-16 without a mark": (text(GOOD, encoding="utf-16-le"), (), ("x.csv", "UTF-16", "UTF-8")),
     "latin-1 labels": (
         text(GOOD.replace(",1,", ",café,").replace(",0,", ",thé,"), encoding="latin-1"),
-        ("--pos-label", "café"), ("label column 'y'", "x.csv", "UTF-8")),
+        ("--pos-label", "café"),
+        ("label column 'y'", "x.csv", "UTF-8"),
+    ),
     "latin-1 in the header": (
-        text(GOOD.replace("region", "région"), encoding="latin-1"), (), ("x.csv", "'région'", "CSV UTF-8", "iconv")),
+        text(GOOD.replace("region", "région"), encoding="latin-1"),
+        (),
+        ("x.csv", "'région'", "CSV UTF-8", "iconv"),
+    ),
     "cp1252 in the header": (
-        text(GOOD.replace("region", "price €"), encoding="cp1252"), (), ("x.csv", "'price €'", "CSV UTF-8", "iconv")),
+        text(GOOD.replace("region", "price €"), encoding="cp1252"),
+        (),
+        ("x.csv", "'price €'", "CSV UTF-8", "iconv"),
+    ),
     "latin-1 in names of json lines": (
-        text('{"p": 0.5, "y": 1, "région": 1}\n', "x.jsonl", "latin-1"), (), ("x.jsonl", "UTF-8", "iconv")),
+        text('{"p": 0.5, "y": 1, "région": 1}\n', "x.jsonl", "latin-1"),
+        (),
+        ("x.jsonl", "UTF-8", "iconv"),
+    ),
     "a pipe": (pipe, (), ("x.csv", "a pipe", "read several times", "standard input")),
     "excel": (workbook, (), ("x.csv", "Excel workbook", "save it as CSV")),
     "parquet named csv": (
-        raw(b"PAR1" + bytes(40) + b"PAR1", "x.csv"), (), ("x.csv", "looks like Parquet", "--format parquet")),
-    "csv named parquet": (text(GOOD, "x.parquet"), (), ("x.parquet", "looks like CSV", "--format csv")),
+        raw(b"PAR1" + bytes(40) + b"PAR1", "x.csv"),
+        (),
+        ("x.csv", "looks like Parquet", "--format parquet"),
+    ),
+    "csv named parquet": (
+        text(GOOD, "x.parquet"),
+        (),
+        ("x.parquet", "looks like CSV", "--format csv"),
+    ),
     "csv named arrow": (text(GOOD, "x.arrow"), (), ("x.arrow", "looks like CSV")),
     "a web page": (text("<html><body>not found</body></html>"), (), ("x.csv", "web page")),
     "unknown kind": (raw(b"\x00\x01\x02\x03" * 20, "x.dat"), (), ("x.dat", "--format")),
     "broken line of json": (jsonl('{"p": 0.5, "y": '), (), ("JSON object", "row 51 of x.jsonl")),
     "number as line of json": (jsonl("17"), (), ("JSON object", "'17'", "row 51")),
-    "text in the score of json": (jsonl('{"p": "high", "y": 1}'), (), ("score column 'p'", "'high'", "row 51 of x.jsonl")),
-    "json array": (text('[{"p": 0.5, "y": 1}]', "x.json"), (), ("x.json", "one JSON object on each line", "array")),
+    "text in the score of json": (
+        jsonl('{"p": "high", "y": 1}'),
+        (),
+        ("score column 'p'", "'high'", "row 51 of x.jsonl"),
+    ),
+    "json array": (
+        text('[{"p": 0.5, "y": 1}]', "x.json"),
+        (),
+        ("x.json", "one JSON object on each line", "array"),
+    ),
     "too few rows": (text("p,y\n0.1,0\n0.2,1\n"), ("--bins", "10"), ("--bins", "10")),
     "a segment with too few rows": (
-        text(GOOD + "0.5,1,alone,1.0\n"), ("--segment", "region", "--bins", "5", "--pilot", "none"), ("segment 'alone'",)),
+        text(GOOD + "0.5,1,alone,1.0\n"),
+        ("--segment", "region", "--bins", "5", "--pilot", "none"),
+        ("segment 'alone'",),
+    ),
     "no bins": (text(GOOD), ("--bins", "0"), ("--bins", "0")),
     "bins in words": (text(GOOD), ("--bins", "many"), ("--bins", "many")),
     "confidence of 90": (text(GOOD), ("--confidence", "90"), ("--confidence", "90")),
     "split of everything": (text(GOOD), ("--pilot", "200"), ("--pilot", "200")),
     "split that can not be read": (text(GOOD), ("--pilot", "a fifth"), ("--pilot", "a fifth")),
-    "an option of another method": (text(GOOD), ("--method", "platt", "--bins", "5"), ("--bins", "platt")),
-    "a confidence without a guarantee": (text(GOOD), ("--method", "beta", "--confidence", "0.99"), ("--confidence", "beta")),
-    "a bound without weights": (text(GOOD), ("--weight-bound", "8"), ("--weight-bound", "--weight")),
-    "segments for a curve": (text(GOOD), ("--method", "platt", "--segment", "region"), ("--segment", "platt")),
-}  # fmt: skip
-# ruff: noqa: E501 - one case, one line
+    "an option of another method": (
+        text(GOOD),
+        ("--method", "platt", "--bins", "5"),
+        ("--bins", "platt"),
+    ),
+    "a confidence without a guarantee": (
+        text(GOOD),
+        ("--method", "beta", "--confidence", "0.99"),
+        ("--confidence", "beta"),
+    ),
+    "a bound without weights": (
+        text(GOOD),
+        ("--weight-bound", "8"),
+        ("--weight-bound", "--weight"),
+    ),
+    "segments for a curve": (
+        text(GOOD),
+        ("--method", "platt", "--segment", "region"),
+        ("--segment", "platt"),
+    ),
+}
 
 
 def check_refused(answer: Any, words: tuple[str, ...]) -> None:
@@ -246,17 +417,30 @@ def check_refused(answer: Any, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fit_refuses_in_one_line(case: str, tmp_path: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_refuses_in_one_line(
+    case: str, tmp_path: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     make, options, words = CASES[case]
-    answer = calibrant("fit", make(tmp_path), "--score", "p", "--label", "y", *options, "-o", "model.json")
+    answer = calibrant(
+        "fit", make(tmp_path), "--score", "p", "--label", "y", *options, "-o", "model.json"
+    )
     check_refused(answer, words)
     assert not (tmp_path / "model.json").exists()
     assert not [path for path in tmp_path.iterdir() if path.name.endswith((".part", ".tmp"))]
 
 
-AUDITED = ("no file", "empty csv", "text in the score", "truncated parquet", "score missing", "three labels", "utf-16",
-           "latin-1 in the header", "a pipe")  # fmt: skip
+AUDITED = (
+    "no file",
+    "empty csv",
+    "text in the score",
+    "truncated parquet",
+    "score missing",
+    "three labels",
+    "utf-16",
+    "latin-1 in the header",
+    "a pipe",
+)
 
 
 @pytest.mark.parametrize("command", ["audit", "compare"])
@@ -275,7 +459,9 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, calibrant: Any) -> None:
     path.chmod(0)
     if os.access(path, os.R_OK):
         pytest.skip("root reads everything")
-    check_refused(calibrant("fit", str(path), "--score", "p", "--label", "y"), ("x.csv", "permission denied"))
+    check_refused(
+        calibrant("fit", str(path), "--score", "p", "--label", "y"), ("x.csv", "permission denied")
+    )
 
 
 @pytest.mark.broad
@@ -297,32 +483,81 @@ def test_labels_that_change_kind_late_in_a_long_file(tmp_path: Path, calibrant: 
 
 APPLY_CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "output exists": (("model.json", "scores.csv", "-o", "old.csv"), ("old.csv", "--overwrite")),
-    "output is the input": (("model.json", "scores.csv", "-o", "scores.csv", "--overwrite"), ("scores.csv", "read")),
-    "output is the model": (("model.json", "scores.csv", "-o", "model.csv", "--overwrite"), ("model.csv", "read")),
-    "output in no folder": (("model.json", "scores.csv", "-o", "nowhere/out.csv"), ("nowhere", "folder")),
-    "output is a folder": (("model.json", "scores.csv", "-o", "folder.csv"), ("folder.csv", "folder")),
-    "output of unknown kind": (("model.json", "scores.csv", "-o", "out.xlsx"), ("out.xlsx", ".parquet")),
-    "output packed twice": (("model.json", "scores.csv", "-o", "out.parquet.gz"), ("out.parquet.gz",)),
-    "json beside standard output": (("model.json", "scores.csv", "-o", "-", "--json"), ("--json", "-o -")),
+    "output is the input": (
+        ("model.json", "scores.csv", "-o", "scores.csv", "--overwrite"),
+        ("scores.csv", "read"),
+    ),
+    "output is the model": (
+        ("model.json", "scores.csv", "-o", "model.csv", "--overwrite"),
+        ("model.csv", "read"),
+    ),
+    "output in no folder": (
+        ("model.json", "scores.csv", "-o", "nowhere/out.csv"),
+        ("nowhere", "folder"),
+    ),
+    "output is a folder": (
+        ("model.json", "scores.csv", "-o", "folder.csv"),
+        ("folder.csv", "folder"),
+    ),
+    "output of unknown kind": (
+        ("model.json", "scores.csv", "-o", "out.xlsx"),
+        ("out.xlsx", ".parquet"),
+    ),
+    "output packed twice": (
+        ("model.json", "scores.csv", "-o", "out.parquet.gz"),
+        ("out.parquet.gz",),
+    ),
+    "json beside standard output": (
+        ("model.json", "scores.csv", "-o", "-", "--json"),
+        ("--json", "-o -"),
+    ),
     "no model": (("nowhere.json", "scores.csv", "-o", "out.csv"), ("nowhere.json", "no such file")),
     "model is data": (("scores.csv", "scores.csv", "-o", "out.csv"), ("scores.csv",)),
     "model is empty": (("empty.json", "scores.csv", "-o", "out.csv"), ("empty.json", "empty")),
-    "model is damaged": (("damaged.json", "scores.csv", "-o", "out.csv"), ("damaged.json", "changed or damaged")),
+    "model is damaged": (
+        ("damaged.json", "scores.csv", "-o", "out.csv"),
+        ("damaged.json", "changed or damaged"),
+    ),
     "model is cut short": (("short.json", "scores.csv", "-o", "out.csv"), ("short.json",)),
-    "no such score": (("model.json", "scores.csv", "--score", "q", "-o", "out.csv"), ("score column 'q'",)),
+    "no such score": (
+        ("model.json", "scores.csv", "--score", "q", "-o", "out.csv"),
+        ("score column 'q'",),
+    ),
     "segment for a model without": (
-        ("model.json", "scores.csv", "--segment", "region", "-o", "out.csv"), ("--segment", "without segments")),
+        ("model.json", "scores.csv", "--segment", "region", "-o", "out.csv"),
+        ("--segment", "without segments"),
+    ),
     "column taken": (("model.json", "taken.csv", "-o", "out.csv"), ("'calibrated'", "--prefix")),
-    "column taken in parquet": (("model.json", "taken.csv", "-o", "out.parquet"), ("'calibrated'", "--prefix")),
-    "text in the score": (("model.json", "text.csv", "-o", "out.csv"), ("score column 'p'", "'high'", "row 2 of text.csv")),
+    "column taken in parquet": (
+        ("model.json", "taken.csv", "-o", "out.parquet"),
+        ("'calibrated'", "--prefix"),
+    ),
+    "text in the score": (
+        ("model.json", "text.csv", "-o", "out.csv"),
+        ("score column 'p'", "'high'", "row 2 of text.csv"),
+    ),
     "text in the score, to parquet": (
-        ("model.json", "text.csv", "-o", "out.parquet"), ("score column 'p'", "'high'", "row 2 of text.csv")),
-    "latin-1 in other columns": (("model.json", "latin.csv", "-o", "out.csv"), ("latin.csv", "UTF-8", "iconv")),
-    "latin-1 in the header": (("model.json", "names.csv", "-o", "out.parquet"), ("names.csv", "'région'", "iconv")),
-    "lists can not be CSV": (("model.json", "lists.parquet", "-o", "out.csv"), ("'tags'", ".parquet")),
-    "coverage of 95": (("model.json", "scores.csv", "-o", "out.csv", "--coverage", "95"), ("--coverage", "95")),
+        ("model.json", "text.csv", "-o", "out.parquet"),
+        ("score column 'p'", "'high'", "row 2 of text.csv"),
+    ),
+    "latin-1 in other columns": (
+        ("model.json", "latin.csv", "-o", "out.csv"),
+        ("latin.csv", "UTF-8", "iconv"),
+    ),
+    "latin-1 in the header": (
+        ("model.json", "names.csv", "-o", "out.parquet"),
+        ("names.csv", "'région'", "iconv"),
+    ),
+    "lists can not be CSV": (
+        ("model.json", "lists.parquet", "-o", "out.csv"),
+        ("'tags'", ".parquet"),
+    ),
+    "coverage of 95": (
+        ("model.json", "scores.csv", "-o", "out.csv", "--coverage", "95"),
+        ("--coverage", "95"),
+    ),
     "no data": (("model.json", "-o", "out.csv"), ("DATA",)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", APPLY_CASES)
@@ -332,7 +567,9 @@ def test_apply_refuses_in_one_line(case: str, model: Path, folder: Path, calibra
     (folder / "folder.csv").mkdir()
     (folder / "empty.json").write_text("")
     content = model.read_text()
-    (folder / "damaged.json").write_text(content.replace('"confidence_level": 0.9', '"confidence_level": 0.8'))
+    (folder / "damaged.json").write_text(
+        content.replace('"confidence_level": 0.9', '"confidence_level": 0.8')
+    )
     (folder / "short.json").write_text(content[: len(content) // 2])
     (folder / "taken.csv").write_text("p,calibrated\n0.5,1\n")
     (folder / "text.csv").write_text("p\n0.5\nhigh\n")
@@ -351,7 +588,10 @@ STDIN_CASES = {
     "empty": (b"", ("standard input", "empty")),
     "neither": (b"\x00\x01\x02" * 30, ("standard input", "CSV, Parquet")),
     "truncated gzip": (gzip.compress(os.urandom(9000))[:4000], ("standard-input",)),
-    "text in the score": (b"p,y\n0.1,0\nhigh,1\n", ("score column 'p'", "row 2 of standard-input.csv")),
+    "text in the score": (
+        b"p,y\n0.1,0\nhigh,1\n",
+        ("score column 'p'", "row 2 of standard-input.csv"),
+    ),
     "missing column": (b'{"q": 0.1, "y": 1}\n', ("score column 'p'", "'q'")),
 }
 

@@ -39,13 +39,21 @@ def drift(tmp_path: Path) -> Path:
 def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibrant: Any) -> None:
     answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--json").json
     table = pq.read_table(drift)
-    expected = check(table["y"].to_numpy(zero_copy_only=False), table["p"].to_numpy(), time=table["day"].to_numpy())
+    expected = check(
+        table["y"].to_numpy(zero_copy_only=False),
+        table["p"].to_numpy(),
+        time=table["day"].to_numpy(),
+    )
     assert answer["causes"] == list(expected.causes) == ["labels"]
-    assert [test["log_evidence"] for test in answer["tests"]] == [test.log_evidence for test in expected.tests]
+    assert [test["log_evidence"] for test in answer["tests"]] == [
+        test.log_evidence for test in expected.tests
+    ]
     assert answer["tests"][1]["change_time"] == "2024-01-21"
     assert answer["signs"][0]["column"] == "customer_id"
     text = calibrant("check", drift, *COLUMNS, "--time", "day")
-    assert text.out.startswith("The rate at a given score has moved, with 95% confidence, from 3,000 rows.")
+    assert text.out.startswith(
+        "The rate at a given score has moved, with 95% confidence, from 3,000 rows."
+    )
     assert "recent rows" in text.out
     assert "calibrant fit ... --holdout last --time day does so" in " ".join(text.out.split())
     assert "--group customer_id" in " ".join(text.out.split())
@@ -61,7 +69,9 @@ def test_exit_codes(drift: Path, calibrant: Any) -> None:
 
 
 def test_groups_are_tested_by_one_row_each(drift: Path, calibrant: Any) -> None:
-    answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--group", "customer_id", "--json").json
+    answer = calibrant(
+        "check", drift, *COLUMNS, "--time", "day", "--group", "customer_id", "--json"
+    ).json
     assert answer["n_rows"] < 501
     assert answer["signs"] == []
     said = calibrant("check", drift, *COLUMNS, "--time", "day", "--group", "customer_id").out
@@ -70,7 +80,12 @@ def test_groups_are_tested_by_one_row_each(drift: Path, calibrant: Any) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("fit",), ("audit",), ("threshold", "--precision", "0.6"), ("compare-models", "--score", "q", "--seed", "0")],
+    [
+        ("fit",),
+        ("audit",),
+        ("threshold", "--precision", "0.6"),
+        ("compare-models", "--score", "q", "--seed", "0"),
+    ],
     ids=lambda words: words[0],
 )
 def test_signs_are_warnings_on_standard_error_and_change_nothing(
@@ -87,20 +102,31 @@ def test_signs_are_warnings_on_standard_error_and_change_nothing(
     silent = calibrant(command[0], plain, *words)
     assert silent.out == answer.out
     assert "warning" not in silent.err
-    assert calibrant(command[0], drift, *words, "--json").json["signs_of_groups"][0]["kind"] == "repeated id"
+    assert (
+        calibrant(command[0], drift, *words, "--json").json["signs_of_groups"][0]["kind"]
+        == "repeated id"
+    )
 
 
 @pytest.mark.parametrize(
     "command",
-    [("audit",), ("threshold", "--precision", "0.6"), ("compare-models", "--score", "q", "--seed", "0")],
+    [
+        ("audit",),
+        ("threshold", "--precision", "0.6"),
+        ("compare-models", "--score", "q", "--seed", "0"),
+    ],
     ids=lambda words: words[0],
 )
-def test_a_report_shows_signs_above_its_verdict(command: tuple[str, ...], drift: Path, calibrant: Any) -> None:
+def test_a_report_shows_signs_above_its_verdict(
+    command: tuple[str, ...], drift: Path, calibrant: Any
+) -> None:
     report = drift.with_name("report.html")
     words = (*command, drift, *COLUMNS, "-o", report, "--overwrite")
     assert calibrant(*words).code == 0
     page = report.read_text()
-    assert page.index("Column &#39;customer_id&#39; looks like an id") < page.index('class="verdict"')
+    assert page.index("Column &#39;customer_id&#39; looks like an id") < page.index(
+        'class="verdict"'
+    )
     assert 'class="statement right"' not in page
     group = ("--group", "customer_id", "--max-group-size", "20")
     assert calibrant(*words, *group).code == 0
@@ -110,7 +136,11 @@ def test_a_report_shows_signs_above_its_verdict(command: tuple[str, ...], drift:
 def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> None:
     table = pq.read_table(drift).sort_by("y").drop_columns(["customer_id"])
     pq.write_table(table, path := drift.with_name("sorted.parquet"))
-    for command, sign in (("fit", "warning: Labels"), ("audit", "warning: Labels"), ("check", "together: labels")):
+    for command, sign in (
+        ("fit", "warning: Labels"),
+        ("audit", "warning: Labels"),
+        ("check", "together: labels"),
+    ):
         answer = calibrant(command, path, *COLUMNS)
         said = " ".join((answer.out if command == "check" else answer.err).split())
         assert f"{sign} come in runs: the first 3,000 rows have 2 runs" in said
@@ -158,7 +188,10 @@ def test_compare_warns_of_signs_too(drift: Path, calibrant: Any) -> None:
     assert answer["signs_of_groups"][0]["column"] == "customer_id"
     said = calibrant("compare", drift, *COLUMNS, "--folds", "2")
     assert "warning: Column 'customer_id' looks like an id" in " ".join(said.err.split())
-    assert "warning" not in calibrant("compare", drift, *COLUMNS, "--folds", "2", "--group", "customer_id").err
+    assert (
+        "warning"
+        not in calibrant("compare", drift, *COLUMNS, "--folds", "2", "--group", "customer_id").err
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +202,9 @@ def test_compare_warns_of_signs_too(drift: Path, calibrant: Any) -> None:
         ([True, False], "numbers, dates"),
     ],
 )
-def test_times_without_an_order_are_refused(times: list[Any], words: str, tmp_path: Path, calibrant: Any) -> None:
+def test_times_without_an_order_are_refused(
+    times: list[Any], words: str, tmp_path: Path, calibrant: Any
+) -> None:
     path = tmp_path / "few.parquet"
     pq.write_table(pa.table({"p": [0.1, 0.2], "y": [0, 1], "t": times}), path)
     answer = calibrant("check", path, *COLUMNS, "--time", "t")
@@ -191,7 +226,9 @@ def test_one_class_few_rows_and_pending_labels(tmp_path: Path, calibrant: Any) -
 
 
 class TestAuditByMonth:
-    def test_each_month_is_audited_within_one_budget_and_drawn_in_order(self, drift: Path, calibrant: Any) -> None:
+    def test_each_month_is_audited_within_one_budget_and_drawn_in_order(
+        self, drift: Path, calibrant: Any
+    ) -> None:
         page = drift.with_name("audit.html")
         answer = calibrant("audit", drift, *COLUMNS, "--time", "day", "-o", page, "--json").json
         table = pq.read_table(drift)
@@ -207,11 +244,22 @@ class TestAuditByMonth:
         assert "largest error first" not in text
         assert "own promise" not in text
         model = str(drift.with_name("model.json"))
-        assert calibrant("fit", drift, *COLUMNS, "--method", "binning", "--bins", "4", "-o", model).code == 0
+        assert (
+            calibrant(
+                "fit", drift, *COLUMNS, "--method", "binning", "--bins", "4", "-o", model
+            ).code
+            == 0
+        )
         page = drift.with_name("both.html")
-        assert calibrant("audit", drift, *COLUMNS, "--time", "day", "--model", model, "-o", page).code == 0
+        assert (
+            calibrant("audit", drift, *COLUMNS, "--time", "day", "--model", model, "-o", page).code
+            == 0
+        )
         strips = re.findall(r'class="band" points="([^"]*)"', page.read_text())
-        assert [len(strip.split()) for strip in strips[-2:]] == [16, 16], "four ranges of scores, both limits"
+        assert [len(strip.split()) for strip in strips[-2:]] == [
+            16,
+            16,
+        ], "four ranges of scores, both limits"
         assert "own promise" in page.read_text()
 
     def test_skipped_rows_are_told(self, tmp_path: Path, calibrant: Any) -> None:
@@ -232,14 +280,20 @@ class TestAuditByMonth:
         self, more: tuple[str, ...], words: str, tmp_path: Path, calibrant: Any
     ) -> None:
         path = tmp_path / "few.csv"
-        path.write_text("p,y,t,s\n" + "\n".join(f"0.{row % 9},{row % 2},{row / 7},a" for row in range(60)) + "\n")
+        path.write_text(
+            "p,y,t,s\n"
+            + "\n".join(f"0.{row % 9},{row % 2},{row / 7},a" for row in range(60))
+            + "\n"
+        )
         answer = calibrant("audit", path, *COLUMNS, "--time", "t", *more)
         assert answer.code == 2
         assert words in answer.err
 
 
 class TestManyRows:
-    """More than --most-rows: a random sample is tested, in its order, with its own times and groups."""
+    """More than --most-rows: a random sample is tested, in its order, with its own times and
+    groups.
+    """
 
     @pytest.fixture
     def long(self, folder: Path) -> Path:
@@ -256,12 +310,26 @@ class TestManyRows:
                 "customer": place // 2,
             }
         )
-        pq.write_table(table.take(pa.array(shuffled)), folder / "long.parquet", row_group_size=3_000)
+        pq.write_table(
+            table.take(pa.array(shuffled)), folder / "long.parquet", row_group_size=3_000
+        )
         return folder / "long.parquet"
 
     @pytest.mark.parametrize("more", [(), ("--group", "customer"), ("--skip-missing",)])
-    def test_a_sample_keeps_its_times(self, more: tuple[str, ...], long: Path, calibrant: Any) -> None:
-        arguments = ("check", str(long), *COLUMNS, "--time", "day", *more, "--most-rows", "8000", "--json")
+    def test_a_sample_keeps_its_times(
+        self, more: tuple[str, ...], long: Path, calibrant: Any
+    ) -> None:
+        arguments = (
+            "check",
+            str(long),
+            *COLUMNS,
+            "--time",
+            "day",
+            *more,
+            "--most-rows",
+            "8000",
+            "--json",
+        )
         answer = calibrant(*arguments).json
         assert answer["n_in_data"] == 40_000
         assert 0.8 * 8_000 < answer["n_rows"] < 1.05 * 8_000
@@ -277,7 +345,9 @@ class TestManyRows:
 
 
 @pytest.mark.parametrize("name", ["day", "sold_at_date"])
-def test_fit_names_the_command_that_tests_for_drift(name: str, folder: Path, calibrant: Any) -> None:
+def test_fit_names_the_command_that_tests_for_drift(
+    name: str, folder: Path, calibrant: Any
+) -> None:
     """The rate changes halfway: the note of fit is a command that finds it."""
     generator = np.random.default_rng(8)
     scores = generator.uniform(size=6_000)

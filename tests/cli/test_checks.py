@@ -1,4 +1,6 @@
-"""What is checked of a model before its promise is shown, and what a report and a next step may rely on."""
+"""What is checked of a model before its promise is shown, and what a report and a next step may
+rely on.
+"""
 
 import json
 import re
@@ -45,12 +47,28 @@ class TestAuditWithAModel:
         ],
     )
     def test_another_model_is_refused(
-        self, fitted: tuple[str, ...], audited: tuple[str, ...], told: tuple[str, ...], words: Path, calibrant: Any
+        self,
+        fitted: tuple[str, ...],
+        audited: tuple[str, ...],
+        told: tuple[str, ...],
+        words: Path,
+        calibrant: Any,
     ) -> None:
-        plain = [option for option in self.OPTIONS if "platt" not in fitted or option not in ("--bins", "4")]
+        plain = [
+            option
+            for option in self.OPTIONS
+            if "platt" not in fitted or option not in ("--bins", "4")
+        ]
         assert calibrant("fit", "words.parquet", *plain, *fitted, "-o", "model.json").code == 0
         answer = calibrant(
-            "audit", "words.parquet", *self.OPTIONS, *audited, "--model", "model.json", "-o", "audit.html"
+            "audit",
+            "words.parquet",
+            *self.OPTIONS,
+            *audited,
+            "--model",
+            "model.json",
+            "-o",
+            "audit.html",
         )
         assert answer.code == 2
         assert answer.out == ""
@@ -61,7 +79,9 @@ class TestAuditWithAModel:
 
     def test_other_labels_are_refused(self, words: Path, calibrant: Any) -> None:
         calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "-o", "model.json")
-        answer = calibrant("audit", "words.parquet", *self.OPTIONS, "--model", "model.json", "-o", "audit.html")
+        answer = calibrant(
+            "audit", "words.parquet", *self.OPTIONS, "--model", "model.json", "-o", "audit.html"
+        )
         assert answer.code == 2
         assert "it was fitted on [0, 1]; got ['N', 'Y']" in answer.err
 
@@ -69,16 +89,23 @@ class TestAuditWithAModel:
     def test_labels_alone_are_compared_where_columns_are_not_known(
         self, words: Path, table: pa.Table, calibrant: Any
     ) -> None:
-        save_model(BinningCalibrator(4).fit(table["p"].to_numpy(), table["y"].to_numpy()), words / "plain.json")
+        save_model(
+            BinningCalibrator(4).fit(table["p"].to_numpy(), table["y"].to_numpy()),
+            words / "plain.json",
+        )
         shown = ("--model", "plain.json", "-o", "audit.html")
         assert calibrant("audit", "words.parquet", *self.OPTIONS, *shown).code == 2
         assert calibrant("audit", "scores.csv", *COLUMNS, *shown).code == 0
 
     @pytest.mark.broad
     def test_true_is_one(self, words: Path, table: pa.Table, calibrant: Any) -> None:
-        pq.write_table(table.set_column(2, "y", table["y"].cast(pa.bool_())), words / "bools.parquet")
+        pq.write_table(
+            table.set_column(2, "y", table["y"].cast(pa.bool_())), words / "bools.parquet"
+        )
         calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "-o", "model.json")
-        answer = calibrant("audit", "bools.parquet", *COLUMNS, "--model", "model.json", "-o", "audit.html")
+        answer = calibrant(
+            "audit", "bools.parquet", *COLUMNS, "--model", "model.json", "-o", "audit.html"
+        )
         assert answer.code == 0, answer.err
 
 
@@ -87,7 +114,9 @@ def facts(page: str) -> str:
 
 
 @pytest.mark.broad
-def test_the_report_names_the_event_its_rate_and_the_day(words: Path, table: pa.Table, calibrant: Any) -> None:
+def test_the_report_names_the_event_its_rate_and_the_day(
+    words: Path, table: pa.Table, calibrant: Any
+) -> None:
     before = datetime.now(UTC).date()
     for options in ((), ("--segment", "region")):
         arguments = (*COLUMNS, "--pos-label", "Y", *options, "-o", "audit.html", "--overwrite")
@@ -127,7 +156,11 @@ def test_every_next_step_works(method: str, folder: Path, calibrant: Any) -> Non
     (folder / "scores.csv").rename(folder / "my scores.csv")
     answer = calibrant("fit", "my scores.csv", *COLUMNS, "--method", method, "-o", "a model.json")
     steps = steps_of(answer.out)
-    expected = {"apply"} | ({"export"} if method in EXPORTED else set()) | ({"verify"} if method in VERIFIED else set())
+    expected = (
+        {"apply"}
+        | ({"export"} if method in EXPORTED else set())
+        | ({"verify"} if method in VERIFIED else set())
+    )
     assert {step[1] for step in steps} == expected
     (folder / "new.csv").write_text("p\n0.5\n")
     for step in steps:
@@ -136,9 +169,20 @@ def test_every_next_step_works(method: str, folder: Path, calibrant: Any) -> Non
 
 
 def test_next_steps_of_what_can_not_be_verified(folder: Path, calibrant: Any) -> None:
-    piped = calibrant("fit", "-", *COLUMNS, "--bins", "4", "-o", "a.json", stdin=(folder / "scores.csv").read_bytes())
+    piped = calibrant(
+        "fit",
+        "-",
+        *COLUMNS,
+        "--bins",
+        "4",
+        "-o",
+        "a.json",
+        stdin=(folder / "scores.csv").read_bytes(),
+    )
     assert [step[1] for step in steps_of(piped.out)] == ["apply", "export"]
-    unproved = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--weight", "w", "-o", "b.json")
+    unproved = calibrant(
+        "fit", "scores.csv", *COLUMNS, "--bins", "4", "--weight", "w", "-o", "b.json"
+    )
     assert [step[1] for step in steps_of(unproved.out)] == ["apply", "export"]
 
 
@@ -146,14 +190,25 @@ class TestVerifyOfDamage:
     @pytest.mark.parametrize(
         ("damage", "told"),
         [
-            (lambda text: text.replace('"confidence_level": 0.9', '"confidence_level": 0.8'), "changed or damaged"),
-            (lambda text: re.sub(r'"epsilon": 0\.\d+', '"epsilon": 0.001', text), "changed or damaged"),
+            (
+                lambda text: text.replace('"confidence_level": 0.9', '"confidence_level": 0.8'),
+                "changed or damaged",
+            ),
+            (
+                lambda text: re.sub(r'"epsilon": 0\.\d+', '"epsilon": 0.001', text),
+                "changed or damaged",
+            ),
             (lambda text: text[: len(text) // 2], "cut short"),
-            (lambda text: text.replace('"provenance"', '"origin"'), "must have exactly the entries"),
+            (
+                lambda text: text.replace('"provenance"', '"origin"'),
+                "must have exactly the entries",
+            ),
         ],
     )
     @pytest.mark.parametrize("piped", [False, True])
-    def test_it_does_not_stand(self, damage: Any, told: str, piped: bool, model: Path, calibrant: Any) -> None:
+    def test_it_does_not_stand(
+        self, damage: Any, told: str, piped: bool, model: Path, calibrant: Any
+    ) -> None:
         whole = model.read_text()
         content = damage(whole)
         assert content != whole
@@ -161,7 +216,9 @@ class TestVerifyOfDamage:
         name, stdin = ("-", content.encode()) if piped else ("model.json", None)
         answer = calibrant("verify", name, "scores.csv", stdin=stdin)
         assert answer.code == 1
-        assert answer.out.startswith("The certificate does not stand: the model file is not as it was written.")
+        assert answer.out.startswith(
+            "The certificate does not stand: the model file is not as it was written."
+        )
         assert "NO  model file" in answer.out
         found = calibrant("verify", name, "scores.csv", "--json", stdin=stdin)
         assert found.code == 1
@@ -184,7 +241,7 @@ class TestVerifyOfDamage:
     )
     def test_what_is_no_model_is_refused(
         self, content: str | None, told: str, folder: Path, calibrant: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         if content is not None:
             (folder / "other.json").write_text(content)
         for form in ((), ("--json",)):
@@ -229,7 +286,9 @@ class TestVerifyOfASplit:
     def test_a_split_of_which_nothing_is_known_is_not_checked(
         self, kind: Any, folder: Path, table: pa.Table, calibrant: Any
     ) -> None:
-        fitted = kind(n_bins=5, pilot=0.3, random_state=7).fit(table["p"].to_numpy(), table["y"].to_numpy())
+        fitted = kind(n_bins=5, pilot=0.3, random_state=7).fit(
+            table["p"].to_numpy(), table["y"].to_numpy()
+        )
         save_model(fitted, folder / "plain.json")
         answer = calibrant("verify", "plain.json", "scores.csv", *COLUMNS, "--json")
         assert answer.code == 3
@@ -238,35 +297,53 @@ class TestVerifyOfASplit:
         assert (stands["regions"], stands["counts"]) == (None, None)
 
     @pytest.mark.parametrize("method", ["binning", "scaling-binning"])
-    def test_a_split_drawn_by_an_earlier_rule_is_not_checked(self, method: str, folder: Path, calibrant: Any) -> None:
+    def test_a_split_drawn_by_an_earlier_rule_is_not_checked(
+        self, method: str, folder: Path, calibrant: Any
+    ) -> None:
         split = ("--method", method, "--bins", "5", "--pilot", "0.3", "-o", "model.json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *split).code == 0
         model = load_model(folder / "model.json")
         assert model.provenance["settings"]["draw"] == DRAW_RULE
-        before = {name: value for name, value in model.provenance["settings"].items() if name != "draw"}
+        before = {
+            name: value for name, value in model.provenance["settings"].items() if name != "draw"
+        }
         provenance = {**model.provenance, "settings": before}
         save_model(model, folder / "old.json", provenance=provenance)
         answer = calibrant("verify", "old.json", "scores.csv")
         assert answer.code == 3, answer.out
         assert answer.out.startswith("The certificate is not fully checked: regions, counts")
-        assert re.search(r"^  --  regions +not checked: rows were drawn by an earlier rule$", answer.out, re.M)
+        assert re.search(
+            r"^  --  regions +not checked: rows were drawn by an earlier rule$", answer.out, re.M
+        )
         checks = calibrant("verify", "old.json", "scores.csv", "--json").json["checks"]
         stands = {check["name"]: check["stands"] for check in checks}
-        assert [stands[name] for name in ("regions", "counts", "positives", "epsilon")] == [None] * 4
+        assert [stands[name] for name in ("regions", "counts", "positives", "epsilon")] == [
+            None
+        ] * 4
 
     @pytest.mark.broad
-    def test_settings_written_before_draws_had_a_rule_are_read(self, folder: Path, calibrant: Any) -> None:
+    def test_settings_written_before_draws_had_a_rule_are_read(
+        self, folder: Path, calibrant: Any
+    ) -> None:
         model = folder / "model.json"
         own = ("--method", "binning", "--pilot", "none", "-o", "model.json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *own).code == 0
         saved = load_model(model)
-        before = {name: value for name, value in saved.provenance["settings"].items() if name != "draw"}
-        save_model(saved, model, provenance={**saved.provenance, "settings": before}, overwrite=True)
+        before = {
+            name: value for name, value in saved.provenance["settings"].items() if name != "draw"
+        }
+        save_model(
+            saved, model, provenance={**saved.provenance, "settings": before}, overwrite=True
+        )
         answer = calibrant("verify", "model.json", "scores.csv", "--json")
         assert answer.json["stands"] is True
-        assert {check["name"] for check in answer.json["checks"] if not check["stands"]} == {"provenance"}
+        assert {check["name"] for check in answer.json["checks"] if not check["stands"]} == {
+            "provenance"
+        }
 
-    def test_data_that_can_not_be_cut_as_saved(self, model: Path, folder: Path, calibrant: Any) -> None:
+    def test_data_that_can_not_be_cut_as_saved(
+        self, model: Path, folder: Path, calibrant: Any
+    ) -> None:
         (folder / "short.csv").write_text("p,y\n0.1,0\n0.2,1\n0.9,1\n")
         answer = calibrant("verify", "model.json", "short.csv", "--json")
         assert answer.code == 1
@@ -283,7 +360,9 @@ def test_help_shows_how_words_are_named(calibrant: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_names_the_event_and_says_what_no_evidence_means(tmp_path: Path, calibrant: Any) -> None:
+def test_the_demo_names_the_event_and_says_what_no_evidence_means(
+    tmp_path: Path, calibrant: Any
+) -> None:
     answer = calibrant("demo", "-o", str(tmp_path / "out"), "--trees", "2")
     assert answer.code == 0, answer.err
     page = facts((tmp_path / "out" / "report.html").read_text())
@@ -295,7 +374,9 @@ def test_the_demo_names_the_event_and_says_what_no_evidence_means(tmp_path: Path
     assert json.dumps(told).count("cor:") == 0
 
 
-def test_audit_passes_its_check_where_errors_are_within_the_tolerance(folder: Path, calibrant: Any) -> None:
+def test_audit_passes_its_check_where_errors_are_within_the_tolerance(
+    folder: Path, calibrant: Any
+) -> None:
     command = ("audit", "scores.csv", "--score", "p", "--label", "y", "--check", "--tolerance")
     failed = calibrant(*command, "0.01", "-o", "audit.html")
     assert failed.code == 1

@@ -37,7 +37,9 @@ def test_a_wrong_command_is_told_the_nearest(calibrant: Any) -> None:
 
 
 @pytest.mark.parametrize("missing", [("--score",), ("--label",), ("--score", "--label")])
-def test_missing_columns_are_proposed(missing: tuple[str, ...], folder: Path, calibrant: Any) -> None:
+def test_missing_columns_are_proposed(
+    missing: tuple[str, ...], folder: Path, calibrant: Any
+) -> None:
     given = [] if "--score" in missing else ["--score", "p"]
     given += [] if "--label" in missing else ["--label", "y"]
     answer = calibrant("fit", "scores.csv", *given)
@@ -48,7 +50,9 @@ def test_missing_columns_are_proposed(missing: tuple[str, ...], folder: Path, ca
 
 
 class TestAudit:
-    def test_equals_the_library_and_writes_a_report(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_equals_the_library_and_writes_a_report(
+        self, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         answer = calibrant("audit", "scores.csv", *COLUMNS, "-o", "audit.html", "--json")
         expected = audit(table["y"].to_numpy(), table["p"].to_numpy())
         assert answer.code == 0
@@ -59,22 +63,38 @@ class TestAudit:
         assert "<html" in page
         assert str(folder) not in page
 
-    def test_check_decides_the_exit_code(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_check_decides_the_exit_code(
+        self, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         assert calibrant("audit", "scores.csv", *COLUMNS).code == 0
         assert calibrant("audit", "scores.csv", *COLUMNS, "--check").code == 1
         rng = np.random.default_rng(1)
         scores = rng.uniform(size=2000)
-        pq.write_table(pa.table({"p": scores, "y": (rng.uniform(size=2000) < scores) * 1}), folder / "fine.parquet")
+        pq.write_table(
+            pa.table({"p": scores, "y": (rng.uniform(size=2000) < scores) * 1}),
+            folder / "fine.parquet",
+        )
         answer = calibrant("audit", "fine.parquet", *COLUMNS, "--check")
         assert answer.code == 0
         told = " ".join(answer.out.split())
         assert told.startswith(
-            "No evidence of miscalibration, with 95% confidence, from 2,000 rows; this does not prove"
+            "No evidence of miscalibration, with 95% confidence, from 2,000 rows; this does not"
+            " prove"
         )
 
-    def test_segments_and_a_model_in_the_report(self, model: Path, folder: Path, calibrant: Any) -> None:
+    def test_segments_and_a_model_in_the_report(
+        self, model: Path, folder: Path, calibrant: Any
+    ) -> None:
         answer = calibrant(
-            "audit", "scores.csv", *COLUMNS, "--segment", "region", "--model", "model.json", "-o", "audit.html"
+            "audit",
+            "scores.csv",
+            *COLUMNS,
+            "--segment",
+            "region",
+            "--model",
+            "model.json",
+            "-o",
+            "audit.html",
         )
         assert answer.code == 0, answer.err
         page = (folder / "audit.html").read_text()
@@ -91,15 +111,26 @@ class TestVerify:
         ("change", "fails"),
         [
             (lambda table: table.slice(500), {"rows", "fingerprint", "regions"}),
-            (lambda table: table.set_column(2, "y", pa.array(1 - table["y"].to_numpy())), {"fingerprint", "positives"}),
             (
-                lambda table: table.set_column(1, "p", pa.array(np.nextafter(table["p"].to_numpy(), 2))),
+                lambda table: table.set_column(2, "y", pa.array(1 - table["y"].to_numpy())),
+                {"fingerprint", "positives"},
+            ),
+            (
+                lambda table: table.set_column(
+                    1, "p", pa.array(np.nextafter(table["p"].to_numpy(), 2))
+                ),
                 {"fingerprint", "regions"},
             ),
         ],
     )
     def test_other_data_are_told_line_by_line(
-        self, change: Any, fails: set[str], model: Path, folder: Path, table: pa.Table, calibrant: Any
+        self,
+        change: Any,
+        fails: set[str],
+        model: Path,
+        folder: Path,
+        table: pa.Table,
+        calibrant: Any,
     ) -> None:
         pq.write_table(change(table), folder / "other.parquet")
         answer = calibrant("verify", "model.json", "other.parquet", "--json")
@@ -115,25 +146,40 @@ class TestVerify:
     def test_any_order_will_do(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         order = np.random.default_rng(2).permutation(table.num_rows)
         pq.write_table(table.take(order), folder / "shuffled.parquet")
-        for name, options in {"own.json": ("--pilot", "none"), "named.json": ("--id", "id")}.items():
+        for name, options in {
+            "own.json": ("--pilot", "none"),
+            "named.json": ("--id", "id"),
+        }.items():
             assert calibrant("fit", "scores.csv", *COLUMNS, *options, "-o", name).code == 0
             assert calibrant("verify", name, "shuffled.parquet").code == 0
 
     @pytest.mark.broad
-    def test_rows_drawn_by_place_need_their_order(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_rows_drawn_by_place_need_their_order(
+        self, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         order = np.random.default_rng(2).permutation(table.num_rows)
         pq.write_table(table.take(order), folder / "shuffled.parquet")
         split = ("--bins", "5", "--pilot", "0.3", "--json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *split, "-o", "place.json").code == 0
         answer = calibrant("verify", "place.json", "shuffled.parquet")
         assert answer.code == 3
-        assert answer.out.startswith("The certificate is not checked: these are its rows, but in another order.")
+        assert answer.out.startswith(
+            "The certificate is not checked: these are its rows, but in another order."
+        )
         assert "fit with --id" in " ".join(answer.out.split())
-        assert calibrant("verify", "place.json", "shuffled.parquet", "--json").json["differs"] == "order"
+        assert (
+            calibrant("verify", "place.json", "shuffled.parquet", "--json").json["differs"]
+            == "order"
+        )
         pq.write_table(table.slice(1), folder / "fewer.parquet")
-        assert calibrant("verify", "place.json", "fewer.parquet", "--json").json["differs"] == "rows"
+        assert (
+            calibrant("verify", "place.json", "fewer.parquet", "--json").json["differs"] == "rows"
+        )
         assert calibrant("verify", "place.json", "scores.parquet", "--json").json["differs"] is None
-        assert calibrant("fit", "scores.csv", *COLUMNS, *split, "--id", "id", "-o", "named.json").code == 0
+        assert (
+            calibrant("fit", "scores.csv", *COLUMNS, *split, "--id", "id", "-o", "named.json").code
+            == 0
+        )
         assert calibrant("verify", "named.json", "shuffled.parquet").code == 0
         numbers = pa.array(range(table.num_rows))
         pq.write_table(table.set_column(0, "id", numbers), folder / "numbered.parquet")
@@ -141,31 +187,66 @@ class TestVerify:
         assert answer.code == 1
         assert "ids were 'string' in fit and are int64 here" in " ".join(answer.out.split())
 
-    def test_a_model_of_the_library_is_fitted_again(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_a_model_of_the_library_is_fitted_again(
+        self, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         fitted = BinningCalibrator(6).fit(table["p"].to_numpy(), table["y"].to_numpy())
         save_model(fitted, folder / "plain.json")
         assert calibrant("verify", "plain.json", "scores.csv").code == 2
         answer = calibrant("verify", "plain.json", "scores.csv", *COLUMNS, "--json")
         assert answer.code == 0
         stands = {check["name"]: check["stands"] for check in answer.json["checks"]}
-        proof = ("regions", "counts", "positives", "epsilon", "limits", "score range", "sentence", "settings")
-        assert stands == {"model file": True, "fingerprint": None, "provenance": None, **dict.fromkeys(proof, True)}
+        proof = (
+            "regions",
+            "counts",
+            "positives",
+            "epsilon",
+            "limits",
+            "score range",
+            "sentence",
+            "settings",
+        )
+        assert stands == {
+            "model file": True,
+            "fingerprint": None,
+            "provenance": None,
+            **dict.fromkeys(proof, True),
+        }
 
 
 class TestExport:
-    @pytest.mark.parametrize("dialect", ["postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite"])
+    @pytest.mark.parametrize(
+        "dialect", ["postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite"]
+    )
     def test_sql(self, dialect: str, model: Path, calibrant: Any) -> None:
-        answer = calibrant("export", "model.json", "--to", "sql", "--dialect", dialect, "--table", "scores")
+        answer = calibrant(
+            "export", "model.json", "--to", "sql", "--dialect", dialect, "--table", "scores"
+        )
         assert answer.code == 0, answer.err
         assert "FROM" in answer.out
         assert "p" in answer.out
-        assert calibrant("export", "model.json", "--to", "sql", "--dialect", dialect, "--json").json["text"]
+        assert calibrant(
+            "export", "model.json", "--to", "sql", "--dialect", dialect, "--json"
+        ).json["text"]
 
     @pytest.mark.broad
-    def test_sql_runs_and_agrees_with_apply(self, model: Path, folder: Path, calibrant: Any) -> None:
+    def test_sql_runs_and_agrees_with_apply(
+        self, model: Path, folder: Path, calibrant: Any
+    ) -> None:
         import duckdb
 
-        calibrant("export", "model.json", "--to", "sql", "--dialect", "duckdb", "--table", "scores", "-o", "query.sql")
+        calibrant(
+            "export",
+            "model.json",
+            "--to",
+            "sql",
+            "--dialect",
+            "duckdb",
+            "--table",
+            "scores",
+            "-o",
+            "query.sql",
+        )
         calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet")
         connection = duckdb.connect()
         connection.sql(f"CREATE TABLE scores AS SELECT * FROM '{folder / 'scores.parquet'}'")
@@ -174,7 +255,9 @@ class TestExport:
         for name in ("calibrated", "lower", "upper", "set"):
             assert found[name].to_pylist() == expected[name].to_pylist()
 
-    def test_python_needs_nothing(self, model: Path, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_python_needs_nothing(
+        self, model: Path, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         assert calibrant("export", "model.json", "--to", "python", "-o", "calibrate.py").code == 0
         names: dict[str, Any] = {}
         exec((folder / "calibrate.py").read_text(), names)
@@ -200,7 +283,9 @@ class TestExport:
             ((), "--to"),
         ],
     )
-    def test_wrong_usage(self, options: tuple[str, ...], word: str, model: Path, calibrant: Any) -> None:
+    def test_wrong_usage(
+        self, options: tuple[str, ...], word: str, model: Path, calibrant: Any
+    ) -> None:
         answer = calibrant("export", "model.json", *options)
         assert answer.code == 2
         assert word in answer.err
@@ -211,8 +296,12 @@ class TestExport:
 def test_plan_equals_the_library(calibrant: Any) -> None:
     answer = calibrant("plan", "--epsilon", "0.05", "--bins", "10")
     said = " ".join(answer.out.split())
-    assert said.startswith(str(plan(epsilon=0.05, n_bins=10)).replace("BinningCalibrator", "--method binning"))
-    assert said.endswith("note: the default method, anchored, is not covered; its epsilon is usually larger")
+    assert said.startswith(
+        str(plan(epsilon=0.05, n_bins=10)).replace("BinningCalibrator", "--method binning")
+    )
+    assert said.endswith(
+        "note: the default method, anchored, is not covered; its epsilon is usually larger"
+    )
     assert calibrant("plan", "--rows", "20000", "--json").json["method"] == "binning"
     assert calibrant("plan", "--rows", "20000", "--json").json["epsilon"] == plan(n=20000).epsilon
     assert calibrant("plan").code == 2
@@ -227,7 +316,14 @@ def test_compare_puts_all_methods_side_by_side(folder: Path, calibrant: Any) -> 
     methods = {entry["method"]: entry for entry in answer.json["methods"]}
     assert methods["binning"]["epsilon"] > 0
     assert methods["platt"]["epsilon"] is None
-    assert {"as they are", "isotonic", "venn-abers", "beta", "temperature", "scaling-binning"} <= set(methods)
+    assert {
+        "as they are",
+        "isotonic",
+        "venn-abers",
+        "beta",
+        "temperature",
+        "scaling-binning",
+    } <= set(methods)
     sample = calibrant("compare", "scores.parquet", *COLUMNS, "--bins", "3", "--most-rows", "1000")
     assert sample.code == 0
     assert "of 4,000 rows" in sample.err
@@ -238,8 +334,14 @@ def test_compare_puts_all_methods_side_by_side(folder: Path, calibrant: Any) -> 
 def test_what_is_printed_is_never_below_what_is_proved(folder: Path, calibrant: Any) -> None:
     for bins in ("3", "4", "5", "7"):
         options = ("scores.csv", *COLUMNS, "--bins", bins)
-        proved = calibrant("fit", *options, "--method", "binning", "--json").json["guarantee"]["epsilon"]
-        row = next(line for line in calibrant("compare", *options).out.splitlines() if line.startswith("binning"))
+        proved = calibrant("fit", *options, "--method", "binning", "--json").json["guarantee"][
+            "epsilon"
+        ]
+        row = next(
+            line
+            for line in calibrant("compare", *options).out.splitlines()
+            if line.startswith("binning")
+        )
         assert float(row.split()[4]) >= proved
         planned = calibrant("plan", "--rows", f"{bins}000", "--bins", bins)
         exact = calibrant("plan", "--rows", f"{bins}000", "--bins", bins, "--json").json["epsilon"]
@@ -266,7 +368,9 @@ def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_watches_the_months_and_raises_an_alarm_in_december(tmp_path: Path, calibrant: Any) -> None:
+def test_the_demo_watches_the_months_and_raises_an_alarm_in_december(
+    tmp_path: Path, calibrant: Any
+) -> None:
     answer = calibrant("demo", "--watch", "-o", str(tmp_path / "out"), "--trees", "5", "--json")
     assert answer.code == 0, answer.err
     months = answer.json["months"]
@@ -285,8 +389,14 @@ def test_choices_are_those_of_the_library() -> None:
 
     assert set(_options.FORMATS) == set(FORMATS)
     assert set(_options.INTERVALS) - {"betting"} == set(intervals.METHODS)
-    planned = {name for name, method in intervals.METHODS.items() if method.largest_radius is not None}
-    assert set(_options.PLAN_INTERVALS) == planned == set(intervals.METHODS) - {"umd", "clopper-pearson-weighted"}
+    planned = {
+        name for name, method in intervals.METHODS.items() if method.largest_radius is not None
+    }
+    assert (
+        set(_options.PLAN_INTERVALS)
+        == planned
+        == set(intervals.METHODS) - {"umd", "clopper-pearson-weighted"}
+    )
     assert set(export.DIALECTS) == set(DIALECTS)
 
 
@@ -299,10 +409,15 @@ class TestDefaultColumns:
         pq.write_table(renamed, folder / "named.parquet")
         return folder / "named.parquet"
 
-    def test_every_command_finds_them(self, named: Path, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_every_command_finds_them(
+        self, named: Path, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         fitted = calibrant("fit", named, "-o", "m.json", "--json").json
         assert fitted["columns"] == {"score": "score", "label": "label"}
-        assert fitted["fingerprint"] == calibrant("fit", "scores.parquet", *COLUMNS, "--json").json["fingerprint"]
+        assert (
+            fitted["fingerprint"]
+            == calibrant("fit", "scores.parquet", *COLUMNS, "--json").json["fingerprint"]
+        )
         for arguments in (
             ("audit", named, "--full"),
             ("check", named),
@@ -319,16 +434,22 @@ class TestDefaultColumns:
             answer = calibrant(*arguments)
             assert answer.code == 0, answer.err
 
-    def test_a_model_that_names_no_columns_takes_them_too(self, named: Path, folder: Path, calibrant: Any) -> None:
+    def test_a_model_that_names_no_columns_takes_them_too(
+        self, named: Path, folder: Path, calibrant: Any
+    ) -> None:
         rows = pq.read_table(named)
         save_model(BinningCalibrator(5).fit(rows["score"], rows["label"]), folder / "plain.json")
         assert calibrant("apply", "plain.json", named, "-o", "out.csv").code == 0
-        assert '"score"' in calibrant("export", "plain.json", "--to", "sql", "--dialect", "duckdb").out
+        assert (
+            '"score"' in calibrant("export", "plain.json", "--to", "sql", "--dialect", "duckdb").out
+        )
         refused = calibrant("apply", "plain.json", "scores.csv", "-o", "out2.csv")
         assert refused.code == 2
         assert "--score must name a column of the data" in refused.err
 
-    def test_two_columns_of_that_name_are_not_chosen_from(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_two_columns_of_that_name_are_not_chosen_from(
+        self, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         both = table.select(["p", "y", "w"]).rename_columns(["score", "label", "Score"])
         pq.write_table(both, folder / "both.parquet")
         answer = calibrant("fit", "both.parquet")
@@ -344,7 +465,18 @@ def test_what_a_method_takes_is_read_from_its_calibrator() -> None:
     curves = ("platt", "temperature", "beta", "isotonic")
     assert [settings_taken(method) for method in (*curves, "venn-abers")] == [()] * 5
     assert set(settings_taken("binning")) - set(settings_taken("anchored")) == {"value"}
-    assert set(settings_taken("uniform")) ^ set(settings_taken("binning")) == {"pilot", "score_range"}
+    assert set(settings_taken("uniform")) ^ set(settings_taken("binning")) == {
+        "pilot",
+        "score_range",
+    }
     assert methods_with("segments") == ("anchored", "binning", "uniform")
-    assert methods_with("groups") == ("anchored", "binning", "uniform", "scaling-binning", "venn-abers")
-    assert methods_with("importance_weight") == tuple(method for method in METHODS if method != "venn-abers")
+    assert methods_with("groups") == (
+        "anchored",
+        "binning",
+        "uniform",
+        "scaling-binning",
+        "venn-abers",
+    )
+    assert methods_with("importance_weight") == tuple(
+        method for method in METHODS if method != "venn-abers"
+    )

@@ -1,4 +1,6 @@
-"""Every entry of a saved file, changed by hand with the checksum made right again: it is refused, or does not stand."""
+"""Every entry of a saved file, changed by hand with the checksum made right again: it is refused,
+or does not stand.
+"""
 
 import contextlib
 import copy
@@ -22,7 +24,17 @@ COLUMNS = ("rows.parquet", "--score", "p", "--label", "y")
 MADE = {
     "model": ("fit", "--bins", "3"),
     "bins": ("fit", "--method", "binning", "--bins", "3", "--segment", "s"),
-    "weighted": ("fit", "--method", "binning", "--bins", "2", "--weight", "w", "--weight-bound", "2"),
+    "weighted": (
+        "fit",
+        "--method",
+        "binning",
+        "--bins",
+        "2",
+        "--weight",
+        "w",
+        "--weight-bound",
+        "2",
+    ),
     "both": ("threshold", "--precision", "0.7", "--npv", "0.7"),
     "recall": ("threshold", "--recall", "0.8", "--segment", "s"),
     "look": ("threshold", "--precision", "0.6", "--method", "look"),
@@ -30,7 +42,11 @@ MADE = {
     "start": ("threshold", "--precision", "0.7", "--start", "0.8"),
 }
 EDITS = 3  # of each entry, drawn at random
-ORIGIN = ("created", "files", "calibrant")  # of the provenance: words that `verify` lists as not checked
+ORIGIN = (
+    "created",
+    "files",
+    "calibrant",
+)  # of the provenance: words that `verify` lists as not checked
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +80,11 @@ def edits(value: Any) -> list[Any]:
     """Values of another type, out of range, and slightly too good."""
     others: list[Any] = [None, True, "x", -5, 7.5, 2**70, 1e308, [], {}, [[]]]
     if isinstance(value, float):
-        others += [value * 0.99, value + 0.01, math.nextafter(value, 9.0) if abs(value) > 1 else value * 1.001]
+        others += [
+            value * 0.99,
+            value + 0.01,
+            math.nextafter(value, 9.0) if abs(value) > 1 else value * 1.001,
+        ]
     if isinstance(value, int) and not isinstance(value, bool):
         others += [value + 1, value - 1, float(value) + 0.5]
     if isinstance(value, str):
@@ -96,12 +116,17 @@ def says_nothing(path: tuple[Any, ...], to: Any) -> bool:
     """Whether what an edit leaves is true: less is said, or the same in another way."""
     if path in (("provenance",), ("columns",)):
         return bool(to == {})
-    alike = {"pos_label": True, "order": None}  # the positive class is 1; no order is compared where none is told
+    alike = {
+        "pos_label": True,
+        "order": None,
+    }  # the positive class is 1; no order is compared where none is told
     if path[-1] in alike:
         return bool(to == alike[path[-1]])
     if path[-1] == "seed":
         return type(to) is int and to >= 0  # where nothing is drawn, every seed finds the same
-    return path[-1] == "start" and isinstance(to, float) and abs(to - 0.8) < 0.1  # from there the same is found
+    return (
+        path[-1] == "start" and isinstance(to, float) and abs(to - 0.8) < 0.1
+    )  # from there the same is found
 
 
 def is_compared(path: tuple[Any, ...]) -> bool:
@@ -153,5 +178,9 @@ def test_no_edit_stands(name: str, files: Path, calibrant: Any) -> None:
 def _is_mentioned(path: tuple[Any, ...], out: str) -> bool:
     """Whether `verify` says that it did not check an entry, or that the entry decided nothing."""
     entries = re.split(r"\n  (?=\S)", out)  # an entry may go on in further lines
-    told = [entry for entry in entries if entry.startswith("--") or "decided nothing" in " ".join(entry.split())]
+    told = [
+        entry
+        for entry in entries
+        if entry.startswith("--") or "decided nothing" in " ".join(entry.split())
+    ]
     return path[0] == "provenance" and any(str(path[-1]) in entry for entry in told)

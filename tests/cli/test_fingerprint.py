@@ -1,4 +1,6 @@
-"""The fingerprint of rows: the same in whatever order and form they come, another when anything has changed."""
+"""The fingerprint of rows: the same in whatever order and form they come, another when anything has
+changed.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,8 @@ def of(rows: list[tuple[float, Any, str, float]]) -> Fingerprint:
 def test_order_and_parts_make_no_difference(rows: list[Any], random: Any, cut: int) -> None:
     shuffled = random.sample(rows, len(rows))
     assert of(shuffled) == of(rows)
-    first, second = shuffled[:cut], shuffled[cut:]
+    first = shuffled[:cut]
+    second = shuffled[cut:]
     if first and second:
         assert of(first) + of(second) == of(rows)
 
@@ -67,7 +70,9 @@ def test_values_must_stay_with_their_rows() -> None:
 def test_labels_that_mean_the_same_are_the_same(labels: list[Any]) -> None:
     table = pa.table({"p": [0.1, -0.0, 0.3], "y": labels})
     known = pa.table({"p": [0.3, 0.1, 0.0], "y": [1, 0, 1]})
-    assert fingerprint(scored(table, score="p", label="y")) == fingerprint(scored(known, score="p", label="y"))
+    assert fingerprint(scored(table, score="p", label="y")) == fingerprint(
+        scored(known, score="p", label="y")
+    )
 
 
 def test_formats_engines_and_threads_agree(folder: Path, table: pa.Table) -> None:

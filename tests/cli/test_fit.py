@@ -17,12 +17,16 @@ COLUMNS = ("--score", "p", "--label", "y")
 class TestFit:
     @pytest.mark.broad
     def test_equals_the_library(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
-        answer = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "-o", "model.json", "--json")
+        answer = calibrant(
+            "fit", "scores.csv", *COLUMNS, "--bins", "8", "-o", "model.json", "--json"
+        )
         expected = AnchoredCalibrator(n_bins=8).fit(table["p"].to_numpy(), table["y"].to_numpy())
         assert answer.code == 0
         assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
         assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence
-        assert [region["counts"] for region in answer.json["guarantee"]["regions"]] == expected.tally_.counts.tolist()
+        assert [
+            region["counts"] for region in answer.json["guarantee"]["regions"]
+        ] == expected.tally_.counts.tolist()
         saved = load_model(folder / "model.json")
         assert saved.calibrator.tally_ == expected.tally_
         assert saved.columns == {"score": "p", "label": "y"}
@@ -40,11 +44,15 @@ class TestFit:
     @pytest.mark.broad
     def test_limits_of_rare_events_say_something(self, folder: Path, calibrant: Any) -> None:
         """With a million rows and twenty positives, a limit is tiny, and not 0."""
-        rare = pa.table({"p": np.linspace(0, 1, 1_000_000), "y": np.arange(1_000_000) % 50_000 == 0})
+        rare = pa.table(
+            {"p": np.linspace(0, 1, 1_000_000), "y": np.arange(1_000_000) % 50_000 == 0}
+        )
         pq.write_table(rare, folder / "rare.parquet")
         answer = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1")
         assert answer.code == 0, answer.err
-        region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json["guarantee"]["regions"][0]
+        region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json[
+            "guarantee"
+        ]["regions"][0]
         assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
         row = next(line for line in answer.out.splitlines() if line.startswith("(-inf"))
         low, _, high, off, least, _, most = row.split()[-7:]
@@ -60,11 +68,40 @@ class TestFit:
         [
             (("--segment", "region", "--bins", "4"), True),
             (("--pilot", "0.3", "--bins", "5"), False),
-            (("--pilot", "0.3", "--id", "id", "--seed", "4", "--bins", "5", "--segment", "region"), True),
-            (("--method", "uniform", "--bins", "6", "--interval", "blaker", "--value", "midpoint"), False),
+            (
+                (
+                    "--pilot",
+                    "0.3",
+                    "--id",
+                    "id",
+                    "--seed",
+                    "4",
+                    "--bins",
+                    "5",
+                    "--segment",
+                    "region",
+                ),
+                True,
+            ),
+            (
+                (
+                    "--method",
+                    "uniform",
+                    "--bins",
+                    "6",
+                    "--interval",
+                    "blaker",
+                    "--value",
+                    "midpoint",
+                ),
+                False,
+            ),
             (("--method", "uniform", "--range", "-1", "2", "--bins", "6"), False),
             (("--weight", "w", "--weight-bound", "2", "--bins", "4"), False),
-            (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--interval", "betting"), False),
+            (
+                ("--weight", "w", "--weight-bound", "2", "--bins", "4", "--interval", "betting"),
+                False,
+            ),
             (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--pilot", "0.2"), False),
             (("--method", "scaling-binning", "--bins", "5", "--confidence", "0.8"), False),
         ],
@@ -82,20 +119,27 @@ class TestFit:
         out = calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet", "--json")
         assert out.json["refused"] == 0
         assert out.json["columns"] == ["calibrated", "lower", "upper", "set"]
-        calibrator, found = load_model(folder / "model.json").calibrator, pq.read_table(folder / "out.parquet")
+        calibrator = load_model(folder / "model.json").calibrator
+        found = pq.read_table(folder / "out.parquet")
         segments = {"segments": found["region"].to_pylist()} if segmented else {}
         scores = found["p"].to_numpy()
-        np.testing.assert_array_equal(found["calibrated"].to_numpy(), calibrator.predict(scores, **segments))
+        np.testing.assert_array_equal(
+            found["calibrated"].to_numpy(), calibrator.predict(scores, **segments)
+        )
         limits = calibrator.predict_interval(scores, **segments)
         np.testing.assert_array_equal(np.column_stack([found["lower"], found["upper"]]), limits)
         sets = calibrator.predict_set(scores, **segments)
-        assert [(("0" in text), ("1" in text)) for text in found["set"].to_pylist()] == list(map(tuple, sets.tolist()))
+        assert [(("0" in text), ("1" in text)) for text in found["set"].to_pylist()] == list(
+            map(tuple, sets.tolist())
+        )
 
     @pytest.mark.parametrize("method", ["platt", "temperature", "beta", "isotonic", "venn-abers"])
     def test_methods_without_a_guarantee_say_so(
         self, method: str, folder: Path, table: pa.Table, calibrant: Any
     ) -> None:
-        answer = calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", "--json")
+        answer = calibrant(
+            "fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", "--json"
+        )
         assert answer.code == 0, answer.err
         assert answer.json["guarantee"]["is_proved"] is False
         assert answer.json["guarantee"]["epsilon"] is None
@@ -110,12 +154,19 @@ class TestFit:
 
     @pytest.mark.broad
     def test_a_required_epsilon_decides_the_exit_code(self, folder: Path, calibrant: Any) -> None:
-        assert calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.2").code == 0
-        refused = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.001")
+        assert (
+            calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.2").code
+            == 0
+        )
+        refused = calibrant(
+            "fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.001"
+        )
         assert refused.code == 1
         assert "was not reached" in refused.out
         enough = plan(epsilon=0.001, n_bins=4).n
-        assert f"--method binning --bins 4, {enough:,} rows would be enough" in " ".join(refused.out.split())
+        assert f"--method binning --bins 4, {enough:,} rows would be enough" in " ".join(
+            refused.out.split()
+        )
         nothing = ("--method", "platt", "--require-epsilon", "0.5", "--json")
         answer = calibrant("fit", "scores.csv", *COLUMNS, *nothing)
         assert answer.code == 1
@@ -123,20 +174,36 @@ class TestFit:
 
     def test_weights_without_a_bound_prove_nothing(self, folder: Path, calibrant: Any) -> None:
         answer = calibrant(
-            "fit", "scores.csv", *COLUMNS, "--weight", "w", "--bins", "4", "--require-epsilon", "0.4", "-o", "m.json"
+            "fit",
+            "scores.csv",
+            *COLUMNS,
+            "--weight",
+            "w",
+            "--bins",
+            "4",
+            "--require-epsilon",
+            "0.4",
+            "-o",
+            "m.json",
         )
         assert answer.code == 1
         assert "Nothing is proved" in answer.out
         assert calibrant("verify", "m.json", "scores.csv").code == 1
 
-    def test_text_labels_and_rare_classes(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_text_labels_and_rare_classes(
+        self, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         words = pa.array(["yes" if label else "no" for label in table["y"].to_pylist()])
         pq.write_table(table.set_column(2, "y", words), folder / "words.parquet")
-        answer = calibrant("fit", "words.parquet", *COLUMNS, "--bins", "8", "--pos-label", "yes", "--json")
+        answer = calibrant(
+            "fit", "words.parquet", *COLUMNS, "--bins", "8", "--pos-label", "yes", "--json"
+        )
         numbers = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json")
         assert answer.json["guarantee"]["regions"] == numbers.json["guarantee"]["regions"]
         pq.write_table(pa.table({"p": [0.1, 0.2, 0.3], "y": [0, 0, 0]}), folder / "one.parquet")
-        assert calibrant("fit", "one.parquet", *COLUMNS, "--bins", "1", "--classes", "0,1").code == 0
+        assert (
+            calibrant("fit", "one.parquet", *COLUMNS, "--bins", "1", "--classes", "0,1").code == 0
+        )
 
     @pytest.mark.broad
     def test_a_model_is_not_overwritten_unless_told(self, model: Path, calibrant: Any) -> None:
@@ -145,12 +212,19 @@ class TestFit:
         assert answer.code == 2
         assert "--overwrite" in answer.err
         assert model.read_bytes() == before
-        assert calibrant("fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3", "--overwrite").code == 0
+        assert (
+            calibrant(
+                "fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3", "--overwrite"
+            ).code
+            == 0
+        )
         assert model.read_bytes() != before
 
     @pytest.mark.broad
     @pytest.mark.parametrize("form", ["csv", "gz", "parquet", "jsonl", "arrow"])
-    def test_standard_input_in_every_format(self, form: str, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_standard_input_in_every_format(
+        self, form: str, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         import gzip
 
         import pyarrow.feather as feather
@@ -171,7 +245,9 @@ class TestFit:
         assert answer.json["fingerprint"] == expected["fingerprint"]
 
     @pytest.mark.broad
-    def test_folders_globs_and_several_files(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+    def test_folders_globs_and_several_files(
+        self, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
         (folder / "days").mkdir()
         for day in range(4):
             pq.write_table(table.slice(1000 * day, 1000), folder / "days" / f"{day}.parquet")

@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, LabelShiftCalibrator, OnlineCalibrator, Partition, load_model, save_model
+from calibrant import (
+    BinningCalibrator,
+    LabelShiftCalibrator,
+    OnlineCalibrator,
+    Partition,
+    load_model,
+    save_model,
+)
 from calibrant.answers.model_text import checksum_of, pretty
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.intervals import MonotoneBand
@@ -33,18 +40,33 @@ def without_settings(content: dict[str, Any]) -> None:
 
 
 def tight_limits(content: dict[str, Any]) -> None:
-    """Limits of a weighted model are stored, for they depend on weights that are not: claim narrower ones."""
+    """Limits of a weighted model are stored, for they depend on weights that are not: claim
+    narrower ones.
+    """
     limits = content["calibrator"]["state"]["weighted"]
     middle = [(low + high) / 2 for low, high in zip(limits["lower"], limits["upper"], strict=True)]
     for name, sign in (("lower", -1), ("upper", 1)):
         limits[name] = [value + sign * 1e-3 for value in middle]
-    content["promise"]["epsilon"] = BinningCalibrator.from_dict(content["calibrator"]).guarantee_.epsilon
+    content["promise"]["epsilon"] = BinningCalibrator.from_dict(
+        content["calibrator"]
+    ).guarantee_.epsilon
 
 
 class TestWeightedLimits:
     @pytest.fixture
     def weighted(self, folder: Path, calibrant: Any) -> Path:
-        options = ("--method", "binning", "--bins", "4", "--weight", "w", "--weight-bound", "2", "-o", "model.json")
+        options = (
+            "--method",
+            "binning",
+            "--bins",
+            "4",
+            "--weight",
+            "w",
+            "--weight-bound",
+            "2",
+            "-o",
+            "model.json",
+        )
         assert calibrant("fit", "scores.csv", *COLUMNS, *options).code == 0
         assert calibrant("verify", "model.json", "scores.csv").code == 0
         return folder / "model.json"
@@ -72,9 +94,12 @@ class TestWeightedLimits:
         assert calibrant("verify", "model.json", "scores.csv", "--weight", "w").code == 1
 
 
-def test_bins_picked_by_labels_are_not_checked(folder: Path, table: pa.Table, calibrant: Any) -> None:
+def test_bins_picked_by_labels_are_not_checked(
+    folder: Path, table: pa.Table, calibrant: Any
+) -> None:
     """Edges between runs of equal labels: every rate in the sample is 0 or 1, and says nothing."""
-    scores, y = table["p"].to_numpy(), table["y"].to_numpy()
+    scores = table["p"].to_numpy()
+    y = table["y"].to_numpy()
     order = np.argsort(scores)
     steps = np.flatnonzero(np.diff(y[order]))
     longest = steps[np.argsort(np.diff(np.append(steps, len(y))))[-8:]]
@@ -86,7 +111,12 @@ def test_bins_picked_by_labels_are_not_checked(folder: Path, table: pa.Table, ca
     assert answer.json["stands"] is None
     assert answer.json["sentence"] is None
     stands = {check["name"]: check["stands"] for check in answer.json["checks"]}
-    assert (stands["regions"], stands["counts"], stands["positives"], stands["epsilon"]) == (None, True, True, None)
+    assert (stands["regions"], stands["counts"], stands["positives"], stands["epsilon"]) == (
+        None,
+        True,
+        True,
+        None,
+    )
 
 
 @pytest.mark.parametrize("part", ["sentence", "details"])
@@ -105,9 +135,13 @@ def test_a_forged_sentence_does_not_stand(part: str, model: Path, calibrant: Any
     assert answer.out.startswith("The certificate is not fully checked: sentence.")
 
 
-def test_a_sentence_of_files_without_details_is_that_of_an_earlier_release(model: Path, calibrant: Any) -> None:
+def test_a_sentence_of_files_without_details_is_that_of_an_earlier_release(
+    model: Path, calibrant: Any
+) -> None:
     def earlier(content: dict[str, Any]) -> None:
-        content["promise"]["sentence"] = "With 90% confidence, the rate is within 0.1 of the predicted probability."
+        content["promise"]["sentence"] = (
+            "With 90% confidence, the rate is within 0.1 of the predicted probability."
+        )
         del content["promise"]["details"]
 
     forge(model, earlier)
@@ -121,14 +155,25 @@ def test_a_sentence_of_files_without_details_is_that_of_an_earlier_release(model
 @pytest.mark.parametrize(
     ("name", "options", "change"),
     [
-        ("counts", (), lambda state: state["tally"]["counts"].__setitem__(0, 10 + state["tally"]["counts"][0])),
-        ("limits", ("--method", "scaling-binning"), lambda state: state["base"]["state"].update(slope=9.0)),
+        (
+            "counts",
+            (),
+            lambda state: state["tally"]["counts"].__setitem__(0, 10 + state["tally"]["counts"][0]),
+        ),
+        (
+            "limits",
+            ("--method", "scaling-binning"),
+            lambda state: state["base"]["state"].update(slope=9.0),
+        ),
     ],
 )
 def test_what_was_learned_is_compared(
     name: str, options: tuple[str, ...], change: Any, folder: Path, calibrant: Any
 ) -> None:
-    assert calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", *options, "-o", "model.json").code == 0
+    assert (
+        calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", *options, "-o", "model.json").code
+        == 0
+    )
 
     def forged(content: dict[str, Any]) -> None:
         change(content["calibrator"]["state"])
@@ -137,8 +182,12 @@ def test_what_was_learned_is_compared(
     forged(content)
     from calibrant import ScoreCalibrator
 
-    content["promise"]["epsilon"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.epsilon
-    content["promise"]["sentence"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.sentence
+    content["promise"]["epsilon"] = ScoreCalibrator.from_dict(
+        content["calibrator"]
+    ).guarantee_.epsilon
+    content["promise"]["sentence"] = ScoreCalibrator.from_dict(
+        content["calibrator"]
+    ).guarantee_.sentence
     (folder / "model.json").write_text(pretty({**content, "checksum": checksum_of(content)}))
     answer = calibrant("verify", "model.json", "scores.csv", "--json")
     assert answer.code == 1
@@ -162,7 +211,9 @@ def test_what_was_learned_is_compared(
     ],
 )
 @pytest.mark.usefixtures("folder")
-def test_the_label_has_no_other_role(command: str, options: tuple[str, ...], role: str, calibrant: Any) -> None:
+def test_the_label_has_no_other_role(
+    command: str, options: tuple[str, ...], role: str, calibrant: Any
+) -> None:
     """With the label as time, the most recent rows would be the positive ones alone."""
     answer = calibrant(command, "scores.csv", *COLUMNS, *options)
     assert answer.code == 2, answer.out
@@ -187,8 +238,11 @@ def test_settings_are_not_needed(model: Path, calibrant: Any) -> None:
     assert "not chosen by a look at these labels" in answer.json["assumed"][0]
 
 
-def test_what_needs_more_than_rows_is_not_checked(folder: Path, table: pa.Table, calibrant: Any) -> None:
-    scores, y = table["p"].to_numpy(), table["y"].to_numpy()
+def test_what_needs_more_than_rows_is_not_checked(
+    folder: Path, table: pa.Table, calibrant: Any
+) -> None:
+    scores = table["p"].to_numpy()
+    y = table["y"].to_numpy()
     partition = Partition.fixed_width(4)
     made = {
         "stream": OnlineCalibrator(partition=partition).fit(scores, y),
@@ -218,7 +272,8 @@ def test_a_moved_knot_does_not_stand_at_any_scale(tiny_scores: Path, calibrant: 
     before = load_model(tiny_scores).calibrator
 
     def move(content: dict[str, Any]) -> None:
-        curve, cuts = content["calibrator"]["state"]["curve"], set(before.partition_.edges.tolist())
+        curve = content["calibrator"]["state"]["curve"]
+        cuts = set(before.partition_.edges.tolist())
         knots = curve["knots"][0]
         free = [place for place in range(1, len(knots) - 1) if knots[place] not in cuts]
         for place in free:
@@ -229,7 +284,9 @@ def test_a_moved_knot_does_not_stand_at_any_scale(tiny_scores: Path, calibrant: 
     assert np.abs(load_model(tiny_scores).calibrator.predict(at) - before.predict(at)).max() > 0.01
     answer = calibrant("verify", "tiny.json", "tiny.parquet", "--json")
     assert answer.code == 1
-    assert [check["name"] for check in answer.json["checks"] if check["stands"] is False] == ["limits"]
+    assert [check["name"] for check in answer.json["checks"] if check["stands"] is False] == [
+        "limits"
+    ]
 
 
 def test_an_epsilon_of_the_first_format_is_compared(model: Path, calibrant: Any) -> None:
@@ -245,12 +302,16 @@ def test_an_epsilon_of_the_first_format_is_compared(model: Path, calibrant: Any)
     assert "epsilon of the promise must follow" in " ".join(answer.out.split())
 
 
-def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(folder: Path, calibrant: Any) -> None:
+def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(
+    folder: Path, calibrant: Any
+) -> None:
     options = ("--method", "binning", "--bins", "4", "-o", "old.json")
     assert calibrant("fit", "scores.csv", *COLUMNS, *options).code == 0
     content = json.loads((folder / "old.json").read_text())
     lower = {**content["calibrator"]["parameters"], "confidence_level": 1.0 - 0.1 / 0.95}
-    earlier = BinningCalibrator.from_dict({**content["calibrator"], "parameters": lower}).guarantee_.epsilon
+    earlier = BinningCalibrator.from_dict(
+        {**content["calibrator"], "parameters": lower}
+    ).guarantee_.epsilon
 
     def older(content: dict[str, Any]) -> None:
         content["format"] = "calibrant.model/1"
@@ -266,7 +327,10 @@ def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(folder:
     ("name", "change"),
     [
         ("score range", lambda content: content["calibrator"].update(score_range_seen=[-1e9, 1e9])),
-        ("score range", lambda content: content["calibrator"]["score_range_seen"].__setitem__(0, 0.0)),
+        (
+            "score range",
+            lambda content: content["calibrator"]["score_range_seen"].__setitem__(0, 0.0),
+        ),
         ("settings", lambda content: content["provenance"]["settings"].update(bins=99)),
         ("settings", lambda content: content["provenance"]["settings"].update(method="binning")),
         ("settings", lambda content: content["provenance"]["settings"].update(confidence=0.99)),
@@ -275,7 +339,9 @@ def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(folder:
         ("settings", lambda content: content["provenance"].update(settings=[])),
     ],
 )
-def test_what_a_file_says_beside_the_proof_is_compared(name: str, change: Any, model: Path, calibrant: Any) -> None:
+def test_what_a_file_says_beside_the_proof_is_compared(
+    name: str, change: Any, model: Path, calibrant: Any
+) -> None:
     forge(model, change)
     answer = calibrant("verify", "model.json", "scores.csv", "--json")
     assert answer.code == 1
@@ -312,10 +378,16 @@ def test_the_mark_is_cleared_by_verify_alone(model: Path, calibrant: Any) -> Non
 def test_a_band_is_refused_in_words(folder: Path, table: pa.Table, calibrant: Any) -> None:
     band = MonotoneBand().fit(table["p"].to_numpy(), table["y"].to_numpy())
     save_model(band, folder / "band.json", columns={"score": "p", "label": "y"})
-    for command in (("verify", "band.json", "scores.csv"), ("apply", "band.json", "scores.csv", "-o", "out.csv")):
+    for command in (
+        ("verify", "band.json", "scores.csv"),
+        ("apply", "band.json", "scores.csv", "-o", "out.csv"),
+    ):
         answer = calibrant(*command)
         assert answer.code == 2
-        assert "must be a calibrator, from calibrant fit, or thresholds, from calibrant threshold" in answer.err
+        assert (
+            "must be a calibrator, from calibrant fit, or thresholds, from calibrant threshold"
+            in answer.err
+        )
         assert "got a MonotoneBand" in answer.err
 
 
@@ -339,11 +411,16 @@ def test_the_guide_shows_how_to_sign(model: Path, folder: Path) -> None:
 
 
 def test_limits_of_an_earlier_rule_are_said_not_to_be_checked(folder: Path, calibrant: Any) -> None:
-    """A file of a release whose curves had other limits: regions and counts are those of the rows, and that is said."""
+    """A file of a release whose curves had other limits: regions and counts are those of the rows,
+    and that is said.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("calibrant.calibrators.anchored.half_curves.HalfCurves.fit", lambda *_: None)
         assert calibrant("fit", "scores.csv", *COLUMNS, "-o", "earlier.json").code == 0
-    assert "proved" not in json.loads((folder / "earlier.json").read_text())["calibrator"]["state"]["curve"]
+    assert (
+        "proved"
+        not in json.loads((folder / "earlier.json").read_text())["calibrator"]["state"]["curve"]
+    )
     told = calibrant("verify", "earlier.json", "scores.csv")
     words = " ".join(told.out.split())
     assert "stands" not in words.split("counts")[0]

@@ -1,4 +1,6 @@
-"""`--group`: whole groups are drawn and counted, the certificate tells of them, and verify counts them again."""
+"""`--group`: whole groups are drawn and counted, the certificate tells of them, and verify counts
+them again.
+"""
 
 import warnings
 from pathlib import Path
@@ -31,7 +33,9 @@ def visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     patient = rng.integers(0, 400, 3_000)
     score = np.round(rng.uniform(size=3_000), 4)
     label = (rng.uniform(size=3_000) < (score + rng.uniform(size=400)[patient]) / 2).astype(int)
-    frame = pd.DataFrame({"p": score, "y": label, "patient": [f"patient {number}" for number in patient]})
+    frame = pd.DataFrame(
+        {"p": score, "y": label, "patient": [f"patient {number}" for number in patient]}
+    )
     monkeypatch.chdir(tmp_path)
     frame.to_csv("visits.csv", index=False)
     frame.sample(frac=1.0, random_state=1).to_parquet("shuffled.parquet")
@@ -40,17 +44,23 @@ def visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 @pytest.mark.broad
 @pytest.mark.parametrize("method", ["anchored", "binning", "scaling-binning"])
-def test_fit_equals_the_library_and_verify_counts_again(method: str, visits: pd.DataFrame, calibrant: Any) -> None:
+def test_fit_equals_the_library_and_verify_counts_again(
+    method: str, visits: pd.DataFrame, calibrant: Any
+) -> None:
     settings = ("--method", method, "--bins", "5", "-o", "model.json")
     answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
-    kind = {"anchored": AnchoredCalibrator, "binning": BinningCalibrator, "scaling-binning": ScalingBinningCalibrator}[
-        method
-    ]
+    kind = {
+        "anchored": AnchoredCalibrator,
+        "binning": BinningCalibrator,
+        "scaling-binning": ScalingBinningCalibrator,
+    }[method]
     expected = kind(n_bins=5).fit(visits["p"], visits["y"], groups=visits["patient"])
     assert answer.code == 0
     assert answer.json["groups"] == 400
     assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence
-    assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon, abs=1e-9)
+    assert answer.json["guarantee"]["epsilon"] == pytest.approx(
+        expected.guarantee_.epsilon, abs=1e-9
+    )
     model = load_model("model.json")
     assert model.columns["group"] == "patient"
     assert model.provenance["groups"] == 400
@@ -63,15 +73,32 @@ def test_fit_equals_the_library_and_verify_counts_again(method: str, visits: pd.
 
 
 def test_verify_tells_other_groups(visits: pd.DataFrame, calibrant: Any) -> None:
-    assert calibrant("fit", "visits.csv", *COLUMNS, "--method", "binning", "-o", "model.json").code == 0
-    visits.assign(patient=visits["patient"].where(visits.index > 0, "someone else")).to_csv("other.csv", index=False)
+    assert (
+        calibrant("fit", "visits.csv", *COLUMNS, "--method", "binning", "-o", "model.json").code
+        == 0
+    )
+    visits.assign(patient=visits["patient"].where(visits.index > 0, "someone else")).to_csv(
+        "other.csv", index=False
+    )
     answer = calibrant("verify", "model.json", "other.csv", "--json")
     assert answer.code == 1
-    assert {check["name"] for check in answer.json["checks"] if check["stands"] is False} >= {"fingerprint", "groups"}
+    assert {check["name"] for check in answer.json["checks"] if check["stands"] is False} >= {
+        "fingerprint",
+        "groups",
+    }
 
 
 def test_settings_of_groups_reach_the_calibrator(visits: pd.DataFrame, calibrant: Any) -> None:
-    settings = ("--method", "uniform", "--bins", "4", "--max-group-size", "40", "--group-target", "groups")
+    settings = (
+        "--method",
+        "uniform",
+        "--bins",
+        "4",
+        "--max-group-size",
+        "40",
+        "--group-target",
+        "groups",
+    )
     answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
     given = {"groups": visits["patient"], "max_group_size": 40, "group_target": "groups"}
     expected = BinningCalibrator(4, partition="uniform").fit(visits["p"], visits["y"], **given)
@@ -94,19 +121,27 @@ def test_audit_takes_whole_groups(visits: pd.DataFrame, calibrant: Any) -> None:
     expected = audit(labels, scores, groups=groups, max_group_size=20)
     assert answer.code == 0
     assert answer.json["lower_bound"] == pytest.approx(expected.lower_bound, abs=1e-9)
-    free = calibrant("audit", "visits.csv", *COLUMNS, "--json")  # the size comes from groups that are set aside
-    assert free.json["lower_bound"] == pytest.approx(audit(labels, scores, groups=groups).lower_bound, abs=1e-9)
+    free = calibrant(
+        "audit", "visits.csv", *COLUMNS, "--json"
+    )  # the size comes from groups that are set aside
+    assert free.json["lower_bound"] == pytest.approx(
+        audit(labels, scores, groups=groups).lower_bound, abs=1e-9
+    )
     refused = calibrant("audit", "visits.csv", *COLUMNS, "--full")
     assert refused.code == 2
     assert "--max-group-size must be given with --full and --group" in refused.err
     full = calibrant("audit", "visits.csv", *COLUMNS, "--full", "--max-group-size", "20", "--json")
     table = validation_table(labels, scores, groups=groups, max_group_size=20)
-    assert full.json["validation"]["measures"][0]["upper"] == pytest.approx(table["expected / observed"].upper)
+    assert full.json["validation"]["measures"][0]["upper"] == pytest.approx(
+        table["expected / observed"].upper
+    )
 
 
 def test_audit_by_month_of_groups_and_of_segments(visits: pd.DataFrame, calibrant: Any) -> None:
     day = np.where(np.arange(len(visits)) < len(visits) // 2, "2024-01-05", "2024-02-05")
-    visits.assign(day=day, region=np.where(visits.index % 2, "n", "s")).to_csv("visits.csv", index=False)
+    visits.assign(day=day, region=np.where(visits.index % 2, "n", "s")).to_csv(
+        "visits.csv", index=False
+    )
     by_month = ("audit", "visits.csv", *COLUMNS, "--max-group-size", "20", "--time", "day")
     answer = calibrant(*by_month, "--json", "-o", "audit.html")
     assert answer.code == 0
@@ -117,16 +152,39 @@ def test_audit_by_month_of_groups_and_of_segments(visits: pd.DataFrame, calibran
 
 
 @pytest.mark.broad
-def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFrame, calibrant: Any) -> None:
+def test_weights_are_importance_weights_of_the_chosen_method(
+    visits: pd.DataFrame, calibrant: Any
+) -> None:
     weight = np.random.default_rng(5).uniform(0.5, 1.0, size=len(visits))
-    visits.assign(w=weight, region=np.where(visits.index % 2, 1, 2), q=visits["p"] ** 2).to_csv("v.csv", index=False)
-    scores, labels = visits["p"].to_numpy(), visits["y"].to_numpy()
-    plain, given = ("v.csv", "--score", "p", "--label", "y"), ("--weight", "w", "--weight-bound", "1")
-    kinds = {"anchored": AnchoredCalibrator, "binning": BinningCalibrator, "scaling-binning": ScalingBinningCalibrator}
+    visits.assign(w=weight, region=np.where(visits.index % 2, 1, 2), q=visits["p"] ** 2).to_csv(
+        "v.csv", index=False
+    )
+    scores = visits["p"].to_numpy()
+    labels = visits["y"].to_numpy()
+    plain = ("v.csv", "--score", "p", "--label", "y")
+    given = ("--weight", "w", "--weight-bound", "1")
+    kinds = {
+        "anchored": AnchoredCalibrator,
+        "binning": BinningCalibrator,
+        "scaling-binning": ScalingBinningCalibrator,
+    }
     for method, kind in kinds.items():
-        answer = calibrant("fit", *plain, *given, "--method", method, "--bins", "2", "--json", "-o", f"{method}.json")
+        answer = calibrant(
+            "fit",
+            *plain,
+            *given,
+            "--method",
+            method,
+            "--bins",
+            "2",
+            "--json",
+            "-o",
+            f"{method}.json",
+        )
         expected = kind(n_bins=2).fit(scores, labels, importance_weight=weight, weight_bound=1.0)
-        assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon), answer.err
+        assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon), (
+            answer.err
+        )
     assert calibrant("verify", "binning.json", "v.csv").code == 0
     assert calibrant("fit", *plain, *given, "--json").json["method"] == "anchored"
     assert calibrant("fit", *plain, "--weight", "w", "--method", "platt").code == 0
@@ -141,11 +199,22 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     weighted = calibrant("compare-models", *two, *given)
     assert weighted.json["population"] == "in the weighted population"
     models = {"p": scores, "q": scores**2}
-    expected = compare_models(labels, models, importance_weight=weight, weight_bound=1.0, random_state=1)
+    expected = compare_models(
+        labels, models, importance_weight=weight, weight_bound=1.0, random_state=1
+    )
     assert weighted.json["differences"][0]["upper"] == pytest.approx(expected.differences[0].upper)
     grouped = calibrant("compare-models", *two, "--group", "patient", "--max-group-size", "9")
     assert "new groups" in grouped.json["population"]
-    calibrant("compare-models", *two[:-1], "--group", "patient", "--max-group-size", "9", "-o", "pair.html")
+    calibrant(
+        "compare-models",
+        *two[:-1],
+        "--group",
+        "patient",
+        "--max-group-size",
+        "9",
+        "-o",
+        "pair.html",
+    )
     calibrant("compare-models", *two[:-1], "-o", "alone.html")
     limits = models_chart(reliability_tables(labels, models, 0.95)).series[0].whiskers
     assert limits in Path("alone.html").read_text()
@@ -154,7 +223,12 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     beside = {"importance_weight": weight, "groups": visits["patient"], "weight_bound": 1.0}
     assert found.json["lower_bound"] == pytest.approx(audit(labels, scores, **beside).lower_bound)
     assert "no importance weight exceeds 1" in found.json["assumptions"]
-    assert calibrant("fit", *plain, *given, "--group", "patient", "--method", "anchored", "--bins", "2").code == 0
+    assert (
+        calibrant(
+            "fit", *plain, *given, "--group", "patient", "--method", "anchored", "--bins", "2"
+        ).code
+        == 0
+    )
     refused = calibrant("compare-models", *two, "--group", "patient").err.replace("\n", " ")
     assert "--max-group-size must be given" in refused
     assert "choose it before looking at these rows; a typical size is often best" in refused
@@ -173,14 +247,20 @@ def test_kept_segments_are_named(visits: pd.DataFrame, calibrant: Any) -> None:
         visits["p"].to_numpy(), visits["y"].to_numpy(), segments=region
     )
     assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon)
-    assert "--keep-segment must be one of the segments" in calibrant(*options, "--keep-segment", "north").err
     assert (
-        "--min-rows or --keep-segment must name segments of the data" in calibrant(*options, "--keep-segment", "7").err
+        "--keep-segment must be one of the segments"
+        in calibrant(*options, "--keep-segment", "north").err
+    )
+    assert (
+        "--min-rows or --keep-segment must name segments of the data"
+        in calibrant(*options, "--keep-segment", "7").err
     )
 
 
 def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
-    answer = calibrant("plan", "--epsilon", "0.1", "--bins", "5", "--group-size", "10", "--icc", "0.3", "--json")
+    answer = calibrant(
+        "plan", "--epsilon", "0.1", "--bins", "5", "--group-size", "10", "--icc", "0.3", "--json"
+    )
     expected = plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3)
     assert answer.code == 0
     assert answer.json["n"] == expected.n
@@ -191,28 +271,56 @@ def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
 
 
 REFUSED = {
-    "another method": (("--method", "platt"), "--group must go with --method anchored, binning, uniform,"),
-    "a size": (("--method", "scaling-binning", "--min-rows", "9"), "--min-rows must be left out with"),
+    "another method": (
+        ("--method", "platt"),
+        "--group must go with --method anchored, binning, uniform,",
+    ),
+    "a size": (
+        ("--method", "scaling-binning", "--min-rows", "9"),
+        "--min-rows must be left out with",
+    ),
     "a bound": (("--weight-bound", "9"), "--weight-bound must go with --weight"),
     "a segment": (("--keep-segment", "north"), "--keep-segment must go with --segment"),
-    "the label": (("--group", "y"), "group column 'y' must be another column than that of the label"),
+    "the label": (
+        ("--group", "y"),
+        "group column 'y' must be another column than that of the label",
+    ),
     "no such column": (("--group", "patients"), "did you mean 'patient'?"),
     "an id": (("--id", "patient"), "--id must be None with a group"),
-    "sampling rates": (("--sampling-rates", "0.1", "1"), "use --weight, one over the share of each row's class"),
-    "a size that is not used": (("--prior", "0.1", "--max-group-size", "9"), "--max-group-size must be left out"),
+    "sampling rates": (
+        ("--sampling-rates", "0.1", "1"),
+        "use --weight, one over the share of each row's class",
+    ),
+    "a size that is not used": (
+        ("--prior", "0.1", "--max-group-size", "9"),
+        "--max-group-size must be left out",
+    ),
     "times": (("--time", "p"), "--time must go with --holdout last"),
-    "a part of the rows": (("--calibration-size", "0.1"), "--calibration-size must go with --holdout last"),
-    "too many groups": (("--holdout", "last", "--calibration-size", "401"), "be at most 400, the number of groups"),
-    "no part": (("--holdout", "last", "--calibration-size", "0"), "must be a fraction strictly between 0 and 1"),
+    "a part of the rows": (
+        ("--calibration-size", "0.1"),
+        "--calibration-size must go with --holdout last",
+    ),
+    "too many groups": (
+        ("--holdout", "last", "--calibration-size", "401"),
+        "be at most 400, the number of groups",
+    ),
+    "no part": (
+        ("--holdout", "last", "--calibration-size", "0"),
+        "must be a fraction strictly between 0 and 1",
+    ),
     "fractions": (("--group", "f"), "group column 'f' must hold whole numbers"),
     "a missing group": (("--group", "m"), "group column 'm' must"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_go_together_is_refused(name: str, visits: pd.DataFrame, calibrant: Any) -> None:
+def test_what_does_not_go_together_is_refused(
+    name: str, visits: pd.DataFrame, calibrant: Any
+) -> None:
     options, said = REFUSED[name]
-    visits.assign(f=visits["p"] + 0.5, m=visits["patient"].where(visits.index != 7)).to_csv("visits.csv", index=False)
+    visits.assign(f=visits["p"] + 0.5, m=visits["patient"].where(visits.index != 7)).to_csv(
+        "visits.csv", index=False
+    )
     answer = calibrant("fit", "visits.csv", *COLUMNS, *options)
     assert answer.code == 2
     assert said in answer.err
@@ -221,7 +329,9 @@ def test_what_does_not_go_together_is_refused(name: str, visits: pd.DataFrame, c
 @pytest.mark.broad
 def test_groups_with_weights_or_a_prior(visits: pd.DataFrame, calibrant: Any) -> None:
     visits.assign(w=0.5 + visits["p"] / 2).to_csv("visits.csv", index=False)
-    answer = calibrant("fit", "visits.csv", *COLUMNS, "--weight", "w", "--bins", "3", "-o", "model.json", "--json")
+    answer = calibrant(
+        "fit", "visits.csv", *COLUMNS, "--weight", "w", "--bins", "3", "-o", "model.json", "--json"
+    )
     assert "groups capped at weight" in answer.json["guarantee"]["sentence"]
     assert "a group counts by at most" in answer.json["guarantee"]["details"]
     assert calibrant("verify", "model.json", "visits.csv").code == 0
@@ -237,7 +347,17 @@ def test_the_most_recent_rows_calibrate(visits: pd.DataFrame, calibrant: Any) ->
     patient_of_day.loc[:9, ["y", "day"]] = (None, "2023-12-01")
     patient_of_day.to_csv("visits.csv", index=False)
     options = ("visits.csv", "--score", "p", "--label", "y", "--skip-missing", "--bins", "3")
-    last = ("--holdout", "last", "--time", "day", "--calibration-size", "500", "-o", "model.json", "--overwrite")
+    last = (
+        "--holdout",
+        "last",
+        "--time",
+        "day",
+        "--calibration-size",
+        "500",
+        "-o",
+        "model.json",
+        "--overwrite",
+    )
     answer = calibrant("fit", *options, *last, "--json")
     labelled = patient_of_day[10:]
     since = labelled["day"].sort_values(ascending=False).iloc[499]
@@ -252,7 +372,9 @@ def test_the_most_recent_rows_calibrate(visits: pd.DataFrame, calibrant: Any) ->
     assert whole["groups"] < 400
     assert "groups with many rows are more often among the most recent" in whole["notes"][0]
     assert "groups" not in answer.json["notes"][0]
-    assert calibrant("fit", *options, *last[:2], "--json").json["rows"] == round(0.25 * len(labelled))
+    assert calibrant("fit", *options, *last[:2], "--json").json["rows"] == round(
+        0.25 * len(labelled)
+    )
 
 
 def test_the_size_limit_needs_groups(visits: pd.DataFrame, calibrant: Any) -> None:
@@ -265,7 +387,10 @@ def test_groups_of_two_kinds_in_two_files_are_refused(visits: pd.DataFrame, cali
     visits.assign(patient=range(len(visits))).to_csv("later.csv", index=False)
     answer = calibrant("fit", "visits.csv", "later.csv", *COLUMNS)
     assert answer.code == 2
-    assert "group column 'patient' must hold one kind of entry in all files; got numbers and text" in answer.err
+    assert (
+        "group column 'patient' must hold one kind of entry in all files; got numbers and text"
+        in answer.err
+    )
 
 
 def test_a_cap_that_changes_a_threshold_is_told_in_the_words_of_the_command_line(
@@ -281,19 +406,38 @@ def test_a_cap_that_changes_a_threshold_is_told_in_the_words_of_the_command_line
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             caps = [threshold(y, scores, precision=0.8, **given).max_group_size]
-            caps.append(BinningCalibrator(1).fit(scores, y, **given).guarantee_.statement.groups.max_size)
+            caps.append(
+                BinningCalibrator(1).fit(scores, y, **given).guarantee_.statement.groups.max_size
+            )
         if caps == [1, 1]:
             break
-    lines = ["p,y,g", *(f"{p},{label},{group}" for p, label, group in zip(scores, y, groups, strict=True))]
+    lines = [
+        "p,y,g",
+        *(f"{p},{label},{group}" for p, label, group in zip(scores, y, groups, strict=True)),
+    ]
     Path("rows.csv").write_text("\n".join(lines))
-    answer = calibrant("threshold", "rows.csv", "--score", "p", "--label", "y", "--group", "g", "--precision", "0.8")
+    answer = calibrant(
+        "threshold",
+        "rows.csv",
+        "--score",
+        "p",
+        "--label",
+        "y",
+        "--group",
+        "g",
+        "--precision",
+        "0.8",
+    )
     assert answer.code == 0
     said = " ".join(answer.err.split())
     assert said.startswith(
-        "warning: precision 0.8 is proved where a group counts as at most 1 row; among all rows that"
+        "warning: precision 0.8 is proved where a group counts as at most 1 row; among all rows"
+        " that"
     )
     assert said.endswith("set --max-group-size if that is what you mean")
     assert "of the rows counted are above that" in " ".join(answer.out.split())
     columns = ("--score", "p", "--label", "y", "--group", "g")
     model = calibrant("fit", "rows.csv", *columns, "--method", "binning", "--bins", "1")
-    assert "lies outside the limits, which are for groups that count as at most 1 row" in " ".join(model.out.split())
+    assert "lies outside the limits, which are for groups that count as at most 1 row" in " ".join(
+        model.out.split()
+    )

@@ -13,7 +13,10 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = DOCS / "reference" / "command-line.md"
-PAGES = {"reference/command-line.md": 12, "tutorials/your-own-csv.md": 7}  # with their commands, at least
+PAGES = {
+    "reference/command-line.md": 12,
+    "tutorials/your-own-csv.md": 7,
+}  # with their commands, at least
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -21,24 +24,32 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands(page: str) -> Iterator[tuple[str, list[str]]]:
-    """Each command with the lines that are shown below it; text in double quotes may have several lines."""
+    """Each command with the lines that are shown below it.
+
+    Text in double quotes may have several lines.
+    """
     for block in blocks(page, "console"):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             line, *shown = part.rstrip("\n").split("\n")
             while line.count('"') % 2:
-                line, shown = f"{line}\n{shown[0]}", shown[1:]
+                line = f"{line}\n{shown[0]}"
+                shown = shown[1:]
             yield line, shown
 
 
 def agrees(shown: list[str], output: str) -> bool:
     """Whether the lines shown are in the output, in their order; ... stands for anything."""
-    pieces = (re.escape(piece.strip()) for piece in re.split(r"\.\.\.", "\n".join(shown)) if piece.strip())
+    pieces = (
+        re.escape(piece.strip()) for piece in re.split(r"\.\.\.", "\n".join(shown)) if piece.strip()
+    )
     return re.search(".*?".join(pieces), output, re.S) is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_the_guide_can_be_followed(page: str, tmp_path: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_can_be_followed(
+    page: str, tmp_path: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Commands that need a shell run in one; the others in this process, which saves their start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -47,7 +58,10 @@ def test_the_guide_can_be_followed(page: str, tmp_path: Path, calibrant: Any, mo
         script = tmp_path / "bin" / name
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments} "$@"\n')
         script.chmod(0o755)
-    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "COLUMNS": "100"}
+    environment = os.environ | {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "COLUMNS": "100",
+    }
     for code in blocks(page, "python"):
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     run = list(commands(page))
@@ -56,12 +70,20 @@ def test_the_guide_can_be_followed(page: str, tmp_path: Path, calibrant: Any, mo
     for line, shown in run:
         if line.startswith("calibrant ") and not set(line) & set("|<>&;$*"):
             answer = calibrant(*shlex.split(line)[1:])
-            code, output, problem = answer.code, answer.out, answer.err
+            code = answer.code
+            output = answer.out
+            problem = answer.err
         else:
             done = subprocess.run(
-                ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
+                ["bash", "-o", "pipefail", "-c", line],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
             )
-            code, output, problem = done.returncode, done.stdout, done.stderr
+            code = done.returncode
+            output = done.stdout
+            problem = done.stderr
             in_a_shell += "calibrant " in line
         assert code == 0, (line, problem)
         assert agrees(shown, output), (line, output)
@@ -80,13 +102,29 @@ TWO_MODELS = ("two.csv", "--score", "a", "--score", "b", "--label", "y")
 
 @pytest.fixture
 def two_models(folder: Path) -> Path:
-    return folder.joinpath("two.csv").write_text("a,b,y\n" + "0.1,0.2,0\n0.7,0.6,1\n0.3,0.4,1\n" * 50)
+    return folder.joinpath("two.csv").write_text(
+        "a,b,y\n" + "0.1,0.2,0\n0.7,0.6,1\n0.3,0.4,1\n" * 50
+    )
 
 
 @pytest.mark.broad
 @pytest.mark.usefixtures("two_models")
-@pytest.mark.parametrize("command", ["audit", "fit", "apply", "verify", "export", "compare", "compare-models",
-                                     "threshold", "rate", "decide", "plan"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit",
+        "fit",
+        "apply",
+        "verify",
+        "export",
+        "compare",
+        "compare-models",
+        "threshold",
+        "rate",
+        "decide",
+        "plan",
+    ],
+)
 def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: Any) -> None:
     """A key that a script may rely on is on the page; what is on the page is there."""
     columns = ("--score", "p", "--label", "y")
@@ -104,7 +142,9 @@ def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: A
         "plan": ("--epsilon", "0.1"),
     }[command]
     found = calibrant(command, *arguments, "--json").json
-    row = next(line for line in REFERENCE.read_text().splitlines() if line.startswith(f"| `{command}` | `"))
+    row = next(
+        line for line in REFERENCE.read_text().splitlines() if line.startswith(f"| `{command}` | `")
+    )
     assert set(re.findall(r"`([\w-]+)`", row)[1:]) | {"command"} == set(found)
     assert found["command"] == command
 
@@ -123,11 +163,15 @@ PARTS = {
 @pytest.mark.broad
 @pytest.mark.usefixtures("two_models")
 @pytest.mark.parametrize("part", PARTS)
-def test_the_keys_of_each_part_are_those_of_the_guide(part: str, model: Path, calibrant: Any) -> None:
+def test_the_keys_of_each_part_are_those_of_the_guide(
+    part: str, model: Path, calibrant: Any
+) -> None:
     command, entry = PARTS[part]
     arguments = {"verify": ("model.json", "scores.csv"), "compare-models": TWO_MODELS}.get(
         command, ("scores.csv", "--score", "p", "--label", "y")
     )
     found = entry(calibrant(command, *arguments, "--json").json)
-    row = next(line for line in REFERENCE.read_text().splitlines() if line.startswith(f"| `{part}` | `"))
+    row = next(
+        line for line in REFERENCE.read_text().splitlines() if line.startswith(f"| `{part}` | `")
+    )
     assert re.findall(r"`(\w+)`", row)[1:] == list(found)

@@ -17,14 +17,20 @@ COLUMNS = ("--score", "new", "--score", "old", "--label", "y")
 def rows(folder: Path) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     rate = rng.uniform(size=3_000)
-    found = {"new": rate, "old": 0.25 + 0.5 * rate, "y": (rng.uniform(size=3_000) < rate).astype(int)}
+    found = {
+        "new": rate,
+        "old": 0.25 + 0.5 * rate,
+        "y": (rng.uniform(size=3_000) < rate).astype(int),
+    }
     pq.write_table(pa.table(found), folder / "two.parquet")
     return found
 
 
 def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant: Any) -> None:
     found = calibrant("compare-models", "two.parquet", *COLUMNS, "--seed", "0", "--json").json
-    expected = compare_models(rows["y"], {name: rows[name] for name in ("new", "old")}, random_state=0)
+    expected = compare_models(
+        rows["y"], {name: rows[name] for name in ("new", "old")}, random_state=0
+    )
     assert found["differences"] == expected.to_dict()["differences"]
     assert found["n_rows"] == 3_000
     told = calibrant("compare-models", "two.parquet", *COLUMNS).out
@@ -35,8 +41,12 @@ def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant:
     assert "the losses say which model is better, not AUC" in " ".join(told.split())
 
 
-def test_a_sample_has_the_same_rows_for_all_models(rows: dict[str, np.ndarray], calibrant: Any) -> None:
-    found = calibrant("compare-models", "two.parquet", *COLUMNS, "--most-rows", "500", "--json").json
+def test_a_sample_has_the_same_rows_for_all_models(
+    rows: dict[str, np.ndarray], calibrant: Any
+) -> None:
+    found = calibrant(
+        "compare-models", "two.parquet", *COLUMNS, "--most-rows", "500", "--json"
+    ).json
     assert found["best"] is None or found["best"] == "new"
     assert 400 < found["n_rows"] < 600
     brier = {one["model"]: one["brier"] for one in found["models"]}
@@ -50,9 +60,18 @@ def test_a_sample_has_the_same_rows_for_all_models(rows: dict[str, np.ndarray], 
             ("--score", "new", "--label", "y"),
             "--score must be given once for each of at least two models; got only 'new'",
         ),
-        (("--score", "new", "--score", "new", "--label", "y"), "--score must name different columns"),
-        (("--score", "new", "--score", "y", "--label", "y"), "--score and --label must be different columns"),
-        (("--score", "new", "--score", "nix", "--label", "y"), "score column 'nix' must be in the data"),
+        (
+            ("--score", "new", "--score", "new", "--label", "y"),
+            "--score must name different columns",
+        ),
+        (
+            ("--score", "new", "--score", "y", "--label", "y"),
+            "--score and --label must be different columns",
+        ),
+        (
+            ("--score", "new", "--score", "nix", "--label", "y"),
+            "score column 'nix' must be in the data",
+        ),
         ((*COLUMNS, "--clip", "0.6"), "clip must be a number strictly between 0 and 0.5; got 0.6"),
     ],
     ids=["one", "repeated", "label", "unknown", "clip"],

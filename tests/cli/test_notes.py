@@ -1,4 +1,6 @@
-"""What should be known besides the answer is told beside it: ties, odd splits, odd scores, rows without limits."""
+"""What should be known besides the answer is told beside it: ties, odd splits, odd scores, rows
+without limits.
+"""
 
 import json
 from pathlib import Path
@@ -37,7 +39,9 @@ class TestTies:
         answer = calibrant("fit", "tied.parquet", *WORDS, *OWN, "-o", "model.json")
         assert TIES in joined(answer.out)
         place = answer.out.index("note: scores are tied")
-        assert answer.out.index("With 90% confidence") < answer.out.index("true rate lies in") < place
+        assert (
+            answer.out.index("With 90% confidence") < answer.out.index("true rate lies in") < place
+        )
         found = calibrant("fit", "tied.parquet", *WORDS, *OWN, "--json").json["guarantee"]["notes"]
         assert len(found) == 1
         assert found[0].endswith(TIES)
@@ -56,13 +60,19 @@ class TestTies:
         assert found["notes"][0].endswith(TIES)
         assert calibrant("audit", "tied.parquet", *WORDS, "--json").json["guarantee"] is None
         assert TIES in joined(calibrant("verify", "model.json", "tied.parquet").out)
-        assert calibrant("verify", "model.json", "tied.parquet", "--json").json["notes"] == found["notes"]
+        assert (
+            calibrant("verify", "model.json", "tied.parquet", "--json").json["notes"]
+            == found["notes"]
+        )
 
     @pytest.mark.broad
     def test_the_advice_is_followed_without_a_note(self, tied: Path, calibrant: Any) -> None:
         answer = calibrant("fit", "tied.parquet", *WORDS, "--pilot", "auto", "--json")
         assert answer.json["guarantee"]["notes"] == []
-        assert calibrant("fit", "tied.parquet", *WORDS, "--json").json["guarantee"] == answer.json["guarantee"]
+        assert (
+            calibrant("fit", "tied.parquet", *WORDS, "--json").json["guarantee"]
+            == answer.json["guarantee"]
+        )
 
     @pytest.mark.broad
     def test_where_nothing_is_to_be_said_nothing_is(self, folder: Path, calibrant: Any) -> None:
@@ -77,8 +87,14 @@ class TestOddSplits:
         ("options", "told"),
         [
             (("--pilot", "2"), "2 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
-            (("--pilot", "1", "--bins", "1"), "1 row drawn to cut the bins; a fraction such as 0.2 is usual"),
-            (("--pilot", "49", "--bins", "5"), "49 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
+            (
+                ("--pilot", "1", "--bins", "1"),
+                "1 row drawn to cut the bins; a fraction such as 0.2 is usual",
+            ),
+            (
+                ("--pilot", "49", "--bins", "5"),
+                "49 rows drawn to cut the bins; a fraction such as 0.2 is usual",
+            ),
             (("--pilot", "50", "--bins", "5"), ""),
             (("--pilot", "0.3", "--bins", "5"), ""),
             (
@@ -87,7 +103,9 @@ class TestOddSplits:
             ),
         ],
     )
-    def test_a_few_rows_are_remarked(self, options: tuple[str, ...], told: str, folder: Path, calibrant: Any) -> None:
+    def test_a_few_rows_are_remarked(
+        self, options: tuple[str, ...], told: str, folder: Path, calibrant: Any
+    ) -> None:
         answer = calibrant("fit", "scores.csv", *COLUMNS, *options)
         assert answer.code == 0, answer.err
         assert (f"note: {told}" in joined(answer.out)) if told else ("note:" not in answer.out)
@@ -100,21 +118,33 @@ class TestOddScores:
     @pytest.fixture
     def scaled(self, folder: Path, table: pa.Table) -> Path:
         scores = table["p"].to_numpy()
-        made = {"percent": 100 * scores, "logits": 100.2 * scores - 3.2, "large": 1000 * scores, "fractions": scores}
+        made = {
+            "percent": 100 * scores,
+            "logits": 100.2 * scores - 3.2,
+            "large": 1000 * scores,
+            "fractions": scores,
+        }
         for name, column in made.items():
             pq.write_table(table.set_column(1, "p", pa.array(column)), folder / f"{name}.parquet")
         return folder
 
     @pytest.mark.broad
-    def test_fit_says_how_far_they_reach(self, scaled: Path, table: pa.Table, calibrant: Any) -> None:
-        low, high = (100.2 * end - 3.2 for end in (table["p"].to_numpy().min(), table["p"].to_numpy().max()))
+    def test_fit_says_how_far_they_reach(
+        self, scaled: Path, table: pa.Table, calibrant: Any
+    ) -> None:
+        low, high = (
+            100.2 * end - 3.2 for end in (table["p"].to_numpy().min(), table["p"].to_numpy().max())
+        )
         answer = calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5")
-        told = f"note: scores range from {span(low, high)}: anchored takes any scores, and new ones must have "
+        told = (
+            f"note: scores range from {span(low, high)}: anchored takes any scores, and new ones"
+            " must have "
+        )
         told += "the same scale"
         assert told in joined(answer.out)
-        assert calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5", "--json").json["notes"] == [
-            told.removeprefix("note: ")
-        ]
+        assert calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5", "--json").json[
+            "notes"
+        ] == [told.removeprefix("note: ")]
         answer = calibrant("fit", "percent.parquet", *COLUMNS, "--method", "platt")
         assert ", as percentages do: platt takes any scores" in joined(answer.out)
         assert "note:" not in calibrant("fit", "fractions.parquet", *COLUMNS, "--bins", "5").out
@@ -137,25 +167,42 @@ class TestOddScores:
 class TestRowsWithoutLimits:
     @pytest.fixture
     def gap(self, folder: Path) -> Path:
-        """A model with ten uniform bins, of which those above 0.5 hold no row; and rows in all of them."""
+        """A model with ten uniform bins, of which those above 0.5 hold no row.
+
+        And rows in all of them.
+        """
         rng = np.random.default_rng(0)
         scores = rng.uniform(0, 0.5, size=1000)
-        fitted = BinningCalibrator(10, partition="uniform").fit(scores, rng.uniform(size=1000) < scores)
+        fitted = BinningCalibrator(10, partition="uniform").fit(
+            scores, rng.uniform(size=1000) < scores
+        )
         save_model(fitted, folder / "gap.json", columns={"score": "p"})
         (folder / "new.csv").write_text("p\n" + "0.2\n" * 5 + "0.71\n" * 12 + "nan\n")
         return folder
 
     @pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
     @pytest.mark.parametrize("prefix", ["", "new_"])
-    def test_they_are_counted_and_told(self, output: str, prefix: str, gap: Path, calibrant: Any) -> None:
+    def test_they_are_counted_and_told(
+        self, output: str, prefix: str, gap: Path, calibrant: Any
+    ) -> None:
         answer = calibrant("apply", "gap.json", "new.csv", "-o", output, "--prefix", prefix)
         assert answer.code == 0, answer.err
         assert (
-            "12 rows are in regions without calibration rows: the interval there is 0 to 1, and the probability a "
-            "placeholder of 0.5"
-        ) in answer.err.splitlines()
+            "12 rows are in regions without calibration rows: the interval there is 0 to 1, and the"
+            " probability a placeholder of 0.5" in answer.err.splitlines()
+        )
         assert answer.out == ""
-        found = calibrant("apply", "gap.json", "new.csv", "-o", output, "--prefix", prefix, "--overwrite", "--json")
+        found = calibrant(
+            "apply",
+            "gap.json",
+            "new.csv",
+            "-o",
+            output,
+            "--prefix",
+            prefix,
+            "--overwrite",
+            "--json",
+        )
         assert found.json["unknown"] == 12
         assert found.json["refused"] == 1
         assert found.err == ""
@@ -163,11 +210,17 @@ class TestRowsWithoutLimits:
     @pytest.mark.broad
     def test_one_row_and_none(self, gap: Path, calibrant: Any) -> None:
         (gap / "one.csv").write_text("p\n0.71\n")
-        assert "1 row is in a region without" in calibrant("apply", "gap.json", "one.csv", "-o", "out.csv").err
+        assert (
+            "1 row is in a region without"
+            in calibrant("apply", "gap.json", "one.csv", "-o", "out.csv").err
+        )
         (gap / "none.csv").write_text("p\n0.2\n")
         answer = calibrant("apply", "gap.json", "none.csv", "-o", "none-out.csv")
         assert "region" not in answer.err
-        assert calibrant("fit", "scores.csv", *COLUMNS, "--method", "platt", "-o", "platt.json").code == 0
+        assert (
+            calibrant("fit", "scores.csv", *COLUMNS, "--method", "platt", "-o", "platt.json").code
+            == 0
+        )
         curve = calibrant("apply", "platt.json", "scores.csv", "-o", "curve.csv", "--json")
         assert curve.json["unknown"] == 0
 
@@ -188,7 +241,10 @@ class TestCompare:
         answer = calibrant("compare", "tied.parquet", *WORDS)
         assert " infinite " in answer.out
         assert " inf " not in answer.out
-        told = "note: infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+        told = (
+            "note: infinite: the log loss is infinite because a prediction of exactly 0 or 1 was"
+            " wrong"
+        )
         assert told in joined(answer.out)
         found = calibrant("compare", "tied.parquet", *WORDS, "--json")
         losses = {entry["method"]: entry["log_loss"] for entry in found.json["methods"]}
@@ -198,7 +254,9 @@ class TestCompare:
         assert "Infinity" not in found.out
         two = {"p": [0.3, 0.6] * 200, "y": ["N", "Y", "Y", "N", "Y"] * 80}
         pq.write_table(pa.table(two), tied / "two.parquet")
-        assert "note: infinite" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
+        assert (
+            "note: infinite" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
+        )
 
     @pytest.mark.broad
     def test_the_label_is_named(self, tied: Path, calibrant: Any) -> None:
@@ -206,7 +264,9 @@ class TestCompare:
         told = {entry["method"]: entry["guarantee"] for entry in found["methods"]}
         assert "the true rate of class 'Y' is within" in told["binning"]
         assert "class 1" not in json.dumps(found)
-        other = calibrant("compare", "tied.parquet", *COLUMNS, "--pos-label", "N", "--bins", "4", "--json").json
+        other = calibrant(
+            "compare", "tied.parquet", *COLUMNS, "--pos-label", "N", "--bins", "4", "--json"
+        ).json
         assert "class 'N'" in other["methods"][1]["guarantee"]
 
 

@@ -32,15 +32,18 @@ HEAVY = (
 )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], [], ["--version"], ["fit", "--help"], ["plan", "--nonsense"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], [], ["--version"], ["fit", "--help"], ["plan", "--nonsense"]]
+)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     script = (
-        "import sys, runpy\n"
-        f"sys.argv = ['calibrant', *{arguments!r}]\n"
-        "try:\n    runpy.run_module('calibrant', run_name='__main__')\nexcept SystemExit:\n    pass\n"
-        "print(chr(10).join(sys.modules), file=sys.stderr)\n"
+        f"import sys, runpy\nsys.argv = ['calibrant', *{arguments!r}]\ntry:\n   "
+        " runpy.run_module('calibrant', run_name='__main__')\nexcept SystemExit:\n   "
+        " pass\nprint(chr(10).join(sys.modules), file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     loaded = set(done.stderr.splitlines())
     assert "calibrant.cli._app" in loaded
     assert not loaded & set(HEAVY)
@@ -48,7 +51,9 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 def test_import_of_the_package_brings_no_click() -> None:
     script = "import sys, calibrant.cli; print('click' in sys.modules, 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False False"
 
 
@@ -73,7 +78,9 @@ def test_debug_shows_where_an_error_came_from(folder: Path) -> None:
     assert "Traceback" in by_environment.stderr
 
 
-def test_what_no_one_foresaw_is_one_line_too(calibrant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_one_foresaw_is_one_line_too(
+    calibrant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(**options: Any) -> None:
         raise RuntimeError("a\nsurprise")
 
@@ -92,7 +99,8 @@ def test_what_no_one_foresaw_is_one_line_too(calibrant: Any, monkeypatch: pytest
 
 def test_a_reader_that_has_seen_enough_is_no_error(model: Path, folder: Path) -> None:
     line = (
-        f"{sys.executable} -m calibrant apply model.json scores.csv -o - 2> err.txt | head -1; echo ${{PIPESTATUS[0]}}"
+        f"{sys.executable} -m calibrant apply model.json scores.csv -o - 2> err.txt | head -1; echo"
+        " ${PIPESTATUS[0]}"
     )
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder)
     assert done.stdout.splitlines()[0].startswith("id,p,y")
@@ -114,7 +122,11 @@ def endless(model: Path, folder: Path, table: pa.Table) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("output", "number", "code"),
-    [("out.jsonl", signal.SIGINT, 130), ("out.parquet", signal.SIGTERM, 143), ("out.csv.gz", signal.SIGINT, 130)],
+    [
+        ("out.jsonl", signal.SIGINT, 130),
+        ("out.parquet", signal.SIGTERM, 143),
+        ("out.csv.gz", signal.SIGINT, 130),
+    ],
 )
 def test_a_stopped_apply_leaves_no_half_file(
     number: signal.Signals, code: int, output: str, endless: Path, folder: Path
@@ -159,7 +171,9 @@ finally:  # not ru_maxrss, in which a process begins with the peak of the one th
 
 
 def peak_megabytes(*arguments: str) -> float:
-    done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True
+    )
     return float(done.stderr.splitlines()[-1])
 
 
@@ -173,7 +187,9 @@ def test_memory_does_not_grow_with_the_rows(output: str, model: Path, folder: Pa
         with pq.ParquetWriter(folder / name, schema) as writer:
             for start in range(rounds):
                 keys = np.arange(262_144) + 262_144 * start
-                writer.write_table(pa.table({"p": rng.uniform(size=262_144), "key": keys}, schema=schema))
+                writer.write_table(
+                    pa.table({"p": rng.uniform(size=262_144), "key": keys}, schema=schema)
+                )
     small = peak_megabytes("apply", "model.json", "short.parquet", "-o", output, "-q")
     large = peak_megabytes("apply", "model.json", "long.parquet", "-o", f"long-{output}", "-q")
     rows_of_long = 12 * 262_144
@@ -184,7 +200,9 @@ def test_memory_does_not_grow_with_the_rows(output: str, model: Path, folder: Pa
 
 def test_json_and_nothing_else_on_standard_output(model: Path, folder: Path) -> None:
     done = subprocess.run(
-        [*COMMAND, "apply", "model.json", "scores.csv", "-o", "out.csv", "--json"], capture_output=True, text=True
+        [*COMMAND, "apply", "model.json", "scores.csv", "-o", "out.csv", "--json"],
+        capture_output=True,
+        text=True,
     )
     found: Any = json.loads(done.stdout)
     assert found["rows"] == 4000
@@ -236,12 +254,14 @@ def test_every_command_runs_without_docstrings(folder: Path, model: Path) -> Non
         ["export", "made.json", "--to", "python", "-o", "made.py"],
     ]
     code = (
-        "import json, sys; from click.testing import CliRunner; from calibrant.cli._app import app\n"
-        "for command in json.loads(sys.argv[1]):\n"
-        "    result = CliRunner().invoke(app, command)\n"
-        "    if result.exit_code: sys.exit(f'{command}: {result.output}')"
+        "import json, sys; from click.testing import CliRunner; from calibrant.cli._app import"
+        " app\nfor command in json.loads(sys.argv[1]):\n    result = CliRunner().invoke(app,"
+        " command)\n    if result.exit_code: sys.exit(f'{command}: {result.output}')"
     )
     done = subprocess.run(
-        [sys.executable, "-OO", "-c", code, json.dumps(commands)], cwd=folder, capture_output=True, text=True
+        [sys.executable, "-OO", "-c", code, json.dumps(commands)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr

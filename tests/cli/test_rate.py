@@ -81,7 +81,10 @@ def test_the_gate_is_shown_refuted_or_not_decided(calibrant, lines, expected):
 
 
 def test_labels_that_were_not_drawn_at_random_decide_nothing(calibrant, answers, tmp_path):
-    labels = [value if passed else None for value, passed in zip([True] * 1000, answers["judge"], strict=True)]
+    labels = [
+        value if passed else None
+        for value, passed in zip([True] * 1000, answers["judge"], strict=True)
+    ]
     labels = [value if row % 4 == 0 else None for row, value in enumerate(labels)]
     path = write_lines(tmp_path / "eval.jsonl", rows_of({**answers, "human": labels}))
     answer = calibrant("rate", path, *NAMED, "--at-least", "0.5")
@@ -108,7 +111,9 @@ def test_empty_labels_of_words_in_csv_are_missing(calibrant, answers, expected, 
     path = tmp_path / "eval.csv"
     verdicts = ["pass" if passed else "fail" for passed in answers["judge"]]
     rows = zip(verdicts, [words[label] for label in answers["human"]], strict=True)
-    path.write_text("judge,human\n" + "".join(f"{judge},{human}\n" for judge, human in rows), encoding="utf-8")
+    path.write_text(
+        "judge,human\n" + "".join(f"{judge},{human}\n" for judge, human in rows), encoding="utf-8"
+    )
     assert_same(calibrant("rate", path, *NAMED, "--pos-label", "good", "--json").json, expected)
     refused = calibrant("rate", path, *NAMED)
     assert refused.code == 2
@@ -117,7 +122,10 @@ def test_empty_labels_of_words_in_csv_are_missing(calibrant, answers, expected, 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".json"])
 def test_nested_fields_are_named_with_dots(calibrant, answers, expected, tmp_path, suffix):
-    rows = [{"output": {"judge": {"pass": row["judge"]}}, "review": {"ok": row["human"]}} for row in rows_of(answers)]
+    rows = [
+        {"output": {"judge": {"pass": row["judge"]}}, "review": {"ok": row["human"]}}
+        for row in rows_of(answers)
+    ]
     path = tmp_path / f"eval{suffix}"
     if suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
@@ -125,7 +133,9 @@ def test_nested_fields_are_named_with_dots(calibrant, answers, expected, tmp_pat
         path.write_text(json.dumps(rows), encoding="utf-8")
     else:
         write_lines(path, rows)
-    answer = calibrant("rate", path, "--score", "output.judge.pass", "--label", "review.ok", "--json")
+    answer = calibrant(
+        "rate", path, "--score", "output.judge.pass", "--label", "review.ok", "--json"
+    )
     assert_same(answer.json, expected)
 
 
@@ -133,10 +143,22 @@ def inspect_samples(answers):
     for number, row in enumerate(rows_of(answers)):
         metadata = {} if row["human"] is None else {"human": "C" if row["human"] else "I"}
         value = "C" if row["judge"] else "I"
-        yield {"id": number, "epoch": 1, "scores": {"model_graded_qa": {"value": value}}, "metadata": metadata}
+        yield {
+            "id": number,
+            "epoch": 1,
+            "scores": {"model_graded_qa": {"value": value}},
+            "metadata": metadata,
+        }
 
 
-INSPECT = ("--score", "scores.model_graded_qa.value", "--label", "metadata.human", "--pos-label", "C")
+INSPECT = (
+    "--score",
+    "scores.model_graded_qa.value",
+    "--label",
+    "metadata.human",
+    "--pos-label",
+    "C",
+)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".eval"])
@@ -155,17 +177,25 @@ def test_inspect_logs_are_read_by_their_format(calibrant, answers, expected, tmp
     assert_same(calibrant("rate", path, *INSPECT, "--json").json, expected)
 
 
-def test_promptfoo_results_are_read_with_manual_ratings_apart(calibrant, answers, expected, tmp_path):
+def test_promptfoo_results_are_read_with_manual_ratings_apart(
+    calibrant, answers, expected, tmp_path
+):
     """A manual rating overrides `success`: the judge's own verdict is that of the other components."""
     results = []
     for row in rows_of(answers):
-        parts = [{"pass": row["judge"], "score": int(row["judge"]), "assertion": {"type": "llm-rubric"}}]
+        parts = [
+            {"pass": row["judge"], "score": int(row["judge"]), "assertion": {"type": "llm-rubric"}}
+        ]
         success = row["judge"]
         if row["human"] is not None:
-            parts.append({"pass": row["human"], "score": int(row["human"]), "assertion": {"type": "human"}})
+            parts.append(
+                {"pass": row["human"], "score": int(row["human"]), "assertion": {"type": "human"}}
+            )
             success = row["human"]
         graded = {"pass": success, "componentResults": parts}
-        results.append({"success": success, "gradingResult": graded, "vars": {"question": row["question"]}})
+        results.append(
+            {"success": success, "gradingResult": graded, "vars": {"question": row["question"]}}
+        )
     path = tmp_path / "results.json"
     document = {"evalId": "e", "results": {"version": 3, "results": results, "stats": {}}}
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -177,7 +207,9 @@ def test_groups_and_segments(calibrant, answers, tmp_path):
     drawn = set(np.random.default_rng(1).choice(200, 60, replace=False).tolist())
     labels = [good[row] if row // 5 in drawn else None for row in range(1000)]
     segment = ["north" if row < 500 else "south" for row in range(1000)]
-    path = write_lines(tmp_path / "eval.jsonl", rows_of({**answers, "human": labels, "region": segment}))
+    path = write_lines(
+        tmp_path / "eval.jsonl", rows_of({**answers, "human": labels, "region": segment})
+    )
     answer = calibrant("rate", path, *NAMED, "--group", "question", "--segment", "region", "--json")
     assert answer.json["n_groups"] == 200
     assert [row["segment"] for row in answer.json["rates"]] == ["all items", "north", "south"]
@@ -246,7 +278,10 @@ ACTION = Path(__file__).parents[2] / ".github" / "actions" / "rate" / "action.ym
 
 
 def test_the_action_names_options_and_inputs_that_exist():
-    """Every input is passed on as a variable, never pasted into the script; every option is one of the command."""
+    """Every input is passed on as a variable, never pasted into the script.
+
+    Every option is one of the command.
+    """
     action = yaml.safe_load(ACTION.read_text("utf-8"))
     steps = action["runs"]["steps"]
     passed = " ".join(value for step in steps for value in step["env"].values())
@@ -257,18 +292,31 @@ def test_the_action_names_options_and_inputs_that_exist():
     assert set(re.findall(r"--[a-z-]+", script)) <= known
 
 
-@pytest.mark.parametrize(("at_least", "undecided", "code"), [("0.9", "fail", 0), ("0.999", "pass", 1)])
+@pytest.mark.parametrize(
+    ("at_least", "undecided", "code"), [("0.9", "fail", 0), ("0.999", "pass", 1)]
+)
 def test_the_script_of_the_action_runs(lines, tmp_path, at_least, undecided, code):
     script = yaml.safe_load(ACTION.read_text("utf-8"))["runs"]["steps"][-1]["run"]
     program = tmp_path / "bin" / "calibrant"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m calibrant "$@"\n')
     program.chmod(0o755)
-    inputs = {"DATA": str(lines), "SCORE": "judge", "LABEL": "human", "AT_LEAST": at_least, "GROUP": "",
-              "POS_LABEL": "", "CONFIDENCE": "0.95", "UNDECIDED": undecided, "REPORT": "rate.html",
-              "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}  # fmt: skip
+    inputs = {
+        "DATA": str(lines),
+        "SCORE": "judge",
+        "LABEL": "human",
+        "AT_LEAST": at_least,
+        "GROUP": "",
+        "POS_LABEL": "",
+        "CONFIDENCE": "0.95",
+        "UNDECIDED": undecided,
+        "REPORT": "rate.html",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
     environment = os.environ | inputs | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=tmp_path, env=environment, check=False)
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script], cwd=tmp_path, env=environment, check=False
+    )
     assert done.returncode == code
     assert (tmp_path / "rate.html").exists()
     assert "confidence" in (tmp_path / "summary.md").read_text("utf-8")

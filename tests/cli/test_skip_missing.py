@@ -18,7 +18,9 @@ NOTE = f"{SKIPPED} rows without a label were skipped"
 @pytest.fixture
 def pending(folder: Path, table: pa.Table) -> pa.Table:
     """The scores, with labels missing in some rows; and the others alone."""
-    missing = np.isin(np.arange(table.num_rows), np.random.default_rng(5).choice(table.num_rows, SKIPPED, False))
+    missing = np.isin(
+        np.arange(table.num_rows), np.random.default_rng(5).choice(table.num_rows, SKIPPED, False)
+    )
     labels = pa.array(table["y"].to_numpy(), mask=missing)
     rows = table.set_column(table.schema.names.index("y"), "y", labels)
     pq.write_table(rows, folder / "pending.parquet", row_group_size=900)
@@ -35,14 +37,25 @@ def test_a_missing_label_is_an_error_that_names_the_option(
     answer = calibrant(command, source, *COLUMNS)
     assert answer.code == 2
     assert f"label column 'y' must have no missing values; got {SKIPPED} faulty rows" in answer.err
-    assert "or skip those without a label with --skip-missing; calibrant never drops rows silently" in answer.err
+    assert (
+        "or skip those without a label with --skip-missing; calibrant never drops rows silently"
+        in answer.err
+    )
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("source", ["pending.csv", "pending.parquet"])
 @pytest.mark.parametrize("method", ["binning", "platt"])
-def test_fit_skips_counts_and_tells(source: str, method: str, folder: Path, pending: pa.Table, calibrant: Any) -> None:
-    fit = (*COLUMNS, "--id", "id", "--method", method)  # rows drawn by position would be others in another file
+def test_fit_skips_counts_and_tells(
+    source: str, method: str, folder: Path, pending: pa.Table, calibrant: Any
+) -> None:
+    fit = (
+        *COLUMNS,
+        "--id",
+        "id",
+        "--method",
+        method,
+    )  # rows drawn by position would be others in another file
     kept = calibrant("fit", "kept.parquet", *fit, "--json").json
     answer = calibrant("fit", source, *fit, "--skip-missing", "--json").json
     assert (answer["rows"], answer["skipped_rows"]) == (pending.num_rows - SKIPPED, SKIPPED)
@@ -56,13 +69,16 @@ def test_fit_skips_counts_and_tells(source: str, method: str, folder: Path, pend
 
 
 @pytest.mark.broad
-def test_audit_tells_in_text_json_and_report(folder: Path, pending: pa.Table, calibrant: Any) -> None:
+def test_audit_tells_in_text_json_and_report(
+    folder: Path, pending: pa.Table, calibrant: Any
+) -> None:
     kept = calibrant("audit", "kept.parquet", *COLUMNS, "--json").json
     answer = calibrant("audit", "pending.csv", *COLUMNS, "--skip-missing", "--json").json
     assert (answer["n_rows"], answer["n_skipped"]) == (kept["n_rows"], SKIPPED)
     assert (answer["lower_bound"], answer["findings"]) == (kept["lower_bound"], kept["findings"])
     assert any(
-        "whether a row's label is missing does not depend on the label" in text for text in answer["assumptions"]
+        "whether a row's label is missing does not depend on the label" in text
+        for text in answer["assumptions"]
     )
     assert not any("missing" in text for text in kept["assumptions"])
     told = calibrant("audit", "pending.csv", *COLUMNS, "--skip-missing", "-o", "audit.html")
@@ -72,16 +88,25 @@ def test_audit_tells_in_text_json_and_report(folder: Path, pending: pa.Table, ca
 
 @pytest.mark.broad
 def test_compare_tells(pending: pa.Table, calibrant: Any) -> None:
-    answer = calibrant("compare", "pending.parquet", *COLUMNS, "--folds", "2", "--skip-missing", "--json").json
+    answer = calibrant(
+        "compare", "pending.parquet", *COLUMNS, "--folds", "2", "--skip-missing", "--json"
+    ).json
     assert (answer["n_in_data"], answer["n_skipped"]) == (pending.num_rows - SKIPPED, SKIPPED)
     assert answer["n_rows"] == answer["n_in_data"]
-    told = calibrant("compare", "pending.csv", *COLUMNS, "--folds", "2", "--skip-missing", "--most-rows", "500")
+    told = calibrant(
+        "compare", "pending.csv", *COLUMNS, "--folds", "2", "--skip-missing", "--most-rows", "500"
+    )
     assert NOTE in told.out
 
 
 @pytest.mark.broad
 def test_verify_skips_as_fit_did(folder: Path, pending: pa.Table, calibrant: Any) -> None:
-    assert calibrant("fit", "pending.csv", *COLUMNS, "--bins", "5", "--skip-missing", "-o", "m.json").code == 0
+    assert (
+        calibrant(
+            "fit", "pending.csv", *COLUMNS, "--bins", "5", "--skip-missing", "-o", "m.json"
+        ).code
+        == 0
+    )
     answer = calibrant("verify", "m.json", "pending.parquet", "--json")
     assert answer.code == 0
     assert answer.json["notes"] == [NOTE]

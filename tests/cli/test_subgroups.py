@@ -13,14 +13,18 @@ from calibrant.draw.report.subgroup_rows import forest
 
 @pytest.fixture(scope="module")
 def off(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scores that are calibrated over all rows, and off in opposite directions for the old and the young."""
+    """Scores that are calibrated over all rows, and off in opposite directions for the old and the
+    young.
+    """
     rng = np.random.default_rng(0)
     n = 4_000
     old = rng.random(n) < 0.5
     scores = rng.uniform(0.2, 0.8, n)
     y = rng.random(n) < scores + np.where(old, 0.12, -0.12)
     path = tmp_path_factory.mktemp("subgroups") / "rows.csv"
-    frame = pd.DataFrame({"p": scores, "y": y.astype(int), "old": old, "sex": rng.choice(["f", "m"], n)})
+    frame = pd.DataFrame(
+        {"p": scores, "y": y.astype(int), "old": old, "sex": rng.choice(["f", "m"], n)}
+    )
     frame["day"] = pd.date_range("2025-01-01", periods=n, freq="40min").astype(str)
     frame.to_csv(path, index=False)
     return path
@@ -30,19 +34,48 @@ def test_subgroups_are_audited_and_decide_the_exit_code(calibrant: Callable, off
     plain = calibrant("audit", off, "--score", "p", "--label", "y", "--check")
     assert plain.code == 0
     found = calibrant(
-        "audit", off, "--score", "p", "--label", "y", "--check", "--attribute", "old", "--attribute", "sex"
+        "audit",
+        off,
+        "--score",
+        "p",
+        "--label",
+        "y",
+        "--check",
+        "--attribute",
+        "old",
+        "--attribute",
+        "sex",
     )
     assert found.code == 1
     assert "old = True: predicted" in found.out
 
 
 def test_the_json_has_findings_and_all_subgroups(calibrant: Callable, off: Path):
-    options = ("--score", "p", "--label", "y", "--attribute", "old", "--order", "1", "--min-share", "0.1", "--json")
+    options = (
+        "--score",
+        "p",
+        "--label",
+        "y",
+        "--attribute",
+        "old",
+        "--order",
+        "1",
+        "--min-share",
+        "0.1",
+        "--json",
+    )
     found = calibrant("audit", off, *options).json["by_attributes"]
     assert {one["subgroup"] for one in found["findings"]} == {"old = True", "old = False"}
-    assert [one["subgroup"] for one in found["subgroups"]] == ["all rows", "old = False", "old = True"]
+    assert [one["subgroup"] for one in found["subgroups"]] == [
+        "all rows",
+        "old = False",
+        "old = True",
+    ]
     assert (found["order"], found["min_share"], found["target"]) == (1, 0.1, "rows")
-    assert calibrant("audit", off, "--score", "p", "--label", "y", "--json").json["by_attributes"] is None
+    assert (
+        calibrant("audit", off, "--score", "p", "--label", "y", "--json").json["by_attributes"]
+        is None
+    )
 
 
 def test_subgroups_go_with_periods_of_time(calibrant: Callable, off: Path):
@@ -84,14 +117,18 @@ def test_a_forest_shows_findings_first_then_all_rows_then_the_farthest_and_count
     shown = forest(found)
     assert shown is not None
     n_found = len(found.subgroups)
-    assert [row.subgroup for row in shown.rows[:n_found]] == [one.subgroup for one in found.subgroups]
+    assert [row.subgroup for row in shown.rows[:n_found]] == [
+        one.subgroup for one in found.subgroups
+    ]
     assert shown.rows[n_found].subgroup == "all rows"
     assert len(shown.rows) + shown.n_left_out == found.by_attributes.n_subgroups
     assert all(row.finding is None for row in shown.rows[n_found:])
     assert f"{shown.n_left_out} more subgroups" in Report(found).html
 
 
-def test_verify_fits_a_calibrator_of_subgroups_again(calibrant: Callable, off: Path, tmp_path: Path):
+def test_verify_fits_a_calibrator_of_subgroups_again(
+    calibrant: Callable, off: Path, tmp_path: Path
+):
     frame = pd.read_csv(off)
     fitted = SubgroupCalibrator(["old", "sex"]).fit(scored(frame, score="p", label="y"))
     model = tmp_path / "model.json"

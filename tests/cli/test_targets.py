@@ -55,13 +55,18 @@ class TestInputsAreKept:
             ("apply", "parts/*.csv", "parts/a.csv"),
         ],
     )
-    def test_rows(self, command: str, data: str, read: str, parts: Path, folder: Path, calibrant: Any) -> None:
+    def test_rows(
+        self, command: str, data: str, read: str, parts: Path, folder: Path, calibrant: Any
+    ) -> None:
         before = (folder / read).read_bytes()
-        soft, hard = folder / f"soft.{ENDS[command]}", folder / f"hard.{ENDS[command]}"
+        soft = folder / f"soft.{ENDS[command]}"
+        hard = folder / f"hard.{ENDS[command]}"
         soft.symlink_to(read)
         os.link(read, hard)
         for target in (read, f"./{read}", soft.name, hard.name):
-            answer = calibrant(*writers(data)[command], "--format", "csv", "-o", target, "--overwrite")
+            answer = calibrant(
+                *writers(data)[command], "--format", "csv", "-o", target, "--overwrite"
+            )
             assert answer.code == 2
             assert "-o must not name a file that is read" in answer.err
             assert (folder / read).read_bytes() == before
@@ -82,7 +87,17 @@ class TestInputsAreKept:
 
     def test_standard_input(self, model: Path, folder: Path) -> None:
         before = (folder / "scores.csv").read_bytes()
-        command = [sys.executable, "-m", "calibrant", "apply", "model.json", "-", "-o", "scores.csv", "--overwrite"]
+        command = [
+            sys.executable,
+            "-m",
+            "calibrant",
+            "apply",
+            "model.json",
+            "-",
+            "-o",
+            "scores.csv",
+            "--overwrite",
+        ]
         with (folder / "scores.csv").open("rb") as file:
             done = subprocess.run(command, stdin=file, capture_output=True, text=True)
         assert done.returncode == 2
@@ -90,12 +105,26 @@ class TestInputsAreKept:
         assert (folder / "scores.csv").read_bytes() == before
 
     def test_thresholds(self, folder: Path, calibrant: Any) -> None:
-        assert calibrant("threshold", "scores.csv", *COLUMNS, "--precision", "0.7", "-o", "t.json").code == 0
+        assert (
+            calibrant(
+                "threshold", "scores.csv", *COLUMNS, "--precision", "0.7", "-o", "t.json"
+            ).code
+            == 0
+        )
         marked = (folder / "t.json").rename(folder / "marked.html")
         before = marked.read_bytes()
         (folder / "link.html").symlink_to(marked)
         for target in ("marked.html", "link.html"):
-            answer = calibrant("audit", "scores.csv", *COLUMNS, "--mark", "marked.html", "-o", target, "--overwrite")
+            answer = calibrant(
+                "audit",
+                "scores.csv",
+                *COLUMNS,
+                "--mark",
+                "marked.html",
+                "-o",
+                target,
+                "--overwrite",
+            )
             assert answer.code == 2
             assert "-o must not name a file that is read" in answer.err
             assert marked.read_bytes() == before
@@ -107,13 +136,17 @@ class TestInputsAreKept:
             for parameter in app.get_command(context, name).params:
                 words = parameter.make_metavar(context).strip("[].")
                 if words in ("FILE", "MODEL", "DATA", "FOLDER"):
-                    assert isinstance(parameter.type, InputPath | OutputPath), f"{name} {parameter.opts}"
+                    assert isinstance(parameter.type, InputPath | OutputPath), (
+                        f"{name} {parameter.opts}"
+                    )
 
 
 class TestOnlyRegularFilesAreReplaced:
     @pytest.mark.parametrize("command", ENDS)
     @pytest.mark.parametrize("linked", [False, True])
-    def test_a_pipe_stays_a_pipe(self, command: str, linked: bool, model: Path, folder: Path, calibrant: Any) -> None:
+    def test_a_pipe_stays_a_pipe(
+        self, command: str, linked: bool, model: Path, folder: Path, calibrant: Any
+    ) -> None:
         pipe = folder / f"pipe.{ENDS[command]}"
         os.mkfifo(pipe)
         target = folder / f"link.{ENDS[command]}" if linked else pipe
@@ -128,7 +161,9 @@ class TestOnlyRegularFilesAreReplaced:
 
     @pytest.mark.broad
     @pytest.mark.parametrize("command", ENDS)
-    def test_a_link_is_followed(self, command: str, model: Path, folder: Path, calibrant: Any) -> None:
+    def test_a_link_is_followed(
+        self, command: str, model: Path, folder: Path, calibrant: Any
+    ) -> None:
         end = ENDS[command]
         (folder / "away").mkdir()
         (folder / "away" / f"old.{end}").write_text("old")
@@ -140,7 +175,9 @@ class TestOnlyRegularFilesAreReplaced:
 
     def test_standard_output_by_another_name(self, model: Path, folder: Path) -> None:
         command = [sys.executable, "-m", "calibrant", "export", "model.json", "--to", "python"]
-        done = subprocess.run([*command, "-o", "/dev/stdout", "--overwrite"], capture_output=True, text=True)
+        done = subprocess.run(
+            [*command, "-o", "/dev/stdout", "--overwrite"], capture_output=True, text=True
+        )
         assert done.returncode == 2
         assert "the output must be a regular file; got '/dev/stdout'" in done.stderr
 
@@ -157,13 +194,16 @@ class TestOnlyRegularFilesAreReplaced:
 
 class TestTwoWriters:
     @pytest.mark.parametrize("links", [True, False])
-    def test_only_one_succeeds(self, links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_only_one_succeeds(
+        self, links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def none(*args: Any) -> None:
             raise PermissionError(1, "no links here")
 
         if not links:
             monkeypatch.setattr(os, "link", none)
-        n_writers, won = 12, []
+        n_writers = 12
+        won = []
         ready = threading.Barrier(n_writers)
 
         def write(number: int) -> None:
@@ -172,7 +212,9 @@ class TestTwoWriters:
                 ready.wait()
             won.append(number)
 
-        threads = [threading.Thread(target=_quiet, args=(write, number)) for number in range(n_writers)]
+        threads = [
+            threading.Thread(target=_quiet, args=(write, number)) for number in range(n_writers)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -181,13 +223,16 @@ class TestTwoWriters:
         assert (tmp_path / "a").read_text() == str(won[0])
         assert os.listdir(tmp_path) == ["a"]
 
-    @pytest.mark.parametrize(("command", "links"), [*((command, True) for command in ENDS), ("fit", False)])
+    @pytest.mark.parametrize(
+        ("command", "links"), [*((command, True) for command in ENDS), ("fit", False)]
+    )
     @pytest.mark.broad
     def test_the_other_runs_while_the_first_moves_its_draft(
         self, command: str, links: bool, model: Path, folder: Path, calibrant: Any
     ) -> None:
         """The first has looked for the last time, and the path was free."""
-        target, codes = folder / f"moved.{ENDS[command]}", []
+        target = folder / f"moved.{ENDS[command]}"
+        codes = []
 
         def after_the_other(move: Any) -> Any:
             def wrapped(*names: Any) -> None:
@@ -212,13 +257,20 @@ class TestTwoWriters:
 
     @pytest.mark.parametrize("command", ENDS)
     def test_a_file_that_comes_during_the_work_is_kept(
-        self, command: str, model: Path, folder: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch
+        self,
+        command: str,
+        model: Path,
+        folder: Path,
+        calibrant: Any,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """The path is free when the command begins, and taken when it would write."""
         target = folder / f"out.{ENDS[command]}"
         monkeypatch.setattr("calibrant.cli._target.check_target", lambda options: None)
         place = "_report" if command == "audit" else command
-        monkeypatch.setattr(f"calibrant.cli.{place}.check_target", lambda options: target.write_text("first"))
+        monkeypatch.setattr(
+            f"calibrant.cli.{place}.check_target", lambda options: target.write_text("first")
+        )
         answer = calibrant(*writers()[command], "-o", target.name)
         assert answer.code == 2
         assert "exists already; --overwrite replaces it" in answer.err
@@ -275,7 +327,8 @@ class TestDrafts:
 
 
 def test_json_lines_hold_no_nan_at_any_depth(model: Path, folder: Path, calibrant: Any) -> None:
-    nan, infinite = float("nan"), float("inf")
+    nan = float("nan")
+    infinite = float("inf")
     rows = pa.table(
         {
             "p": [0.5, 0.25],
@@ -292,5 +345,13 @@ def test_json_lines_hold_no_nan_at_any_depth(model: Path, folder: Path, calibran
 
     lines = (folder / "out.jsonl").read_text().splitlines()
     first, second = (json.loads(line, parse_constant=refused) for line in lines)
-    assert (first["plain"], first["list"], first["record"]) == (None, [None, 1.0], {"a": None, "b": [[None]]})
-    assert (second["plain"], second["list"], second["record"]) == (None, None, {"a": 1.5, "b": None})
+    assert (first["plain"], first["list"], first["record"]) == (
+        None,
+        [None, 1.0],
+        {"a": None, "b": [[None]]},
+    )
+    assert (second["plain"], second["list"], second["record"]) == (
+        None,
+        None,
+        {"a": 1.5, "b": None},
+    )

@@ -34,12 +34,26 @@ def evil(folder: Path, table: pa.Table) -> Path:
     """Rows whose segments, a label and a column's name hold terminal escapes."""
     segments = pa.array([f"{EVIL}{name}" for name in table["region"].to_pylist()])
     labels = pa.array([f"yes{EVIL}" if label else "no" for label in table["y"].to_pylist()])
-    table = table.set_column(3, "region", segments).append_column(f"q{EVIL}", table["p"]).set_column(2, "y", labels)
+    table = (
+        table.set_column(3, "region", segments)
+        .append_column(f"q{EVIL}", table["p"])
+        .set_column(2, "y", labels)
+    )
     pq.write_table(table, folder / "evil.parquet")
     return folder / "evil.parquet"
 
 
-FIT = ("fit", "evil.parquet", *COLUMNS, "--segment", "region", "--pos-label", f"yes{EVIL}", "--bins", "3")
+FIT = (
+    "fit",
+    "evil.parquet",
+    *COLUMNS,
+    "--segment",
+    "region",
+    "--pos-label",
+    f"yes{EVIL}",
+    "--bins",
+    "3",
+)
 
 
 @pytest.mark.broad
@@ -75,7 +89,9 @@ def test_no_command_prints_what_steers_a_terminal(evil: Path, folder: Path, cali
 
 
 @pytest.mark.broad
-def test_tables_keep_one_line_for_each_region(folder: Path, table: pa.Table, calibrant: Any) -> None:
+def test_tables_keep_one_line_for_each_region(
+    folder: Path, table: pa.Table, calibrant: Any
+) -> None:
     segments = pa.array([f"{name}\nfake  9,999" for name in table["region"].to_pylist()])
     pq.write_table(table.set_column(3, "region", segments), folder / "lines.parquet")
     answer = calibrant("fit", "lines.parquet", *COLUMNS, "--segment", "region", "--bins", "2", "-q")
@@ -86,7 +102,9 @@ def on_a_terminal(*arguments: str) -> bytes:
     """What a command writes to a terminal."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
-    with subprocess.Popen([*COMMAND, *arguments], stdout=theirs, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=theirs, stderr=subprocess.DEVNULL
+    ) as process:
         os.close(theirs)
         shown = b""
         try:
@@ -99,7 +117,9 @@ def on_a_terminal(*arguments: str) -> bytes:
     return shown
 
 
-def test_programs_get_the_text_and_terminals_a_harmless_one(evil: Path, folder: Path, calibrant: Any) -> None:
+def test_programs_get_the_text_and_terminals_a_harmless_one(
+    evil: Path, folder: Path, calibrant: Any
+) -> None:
     assert calibrant(*FIT, "-o", "model.json").code == 0
     (folder / "new.csv").write_text(f'p,region\n0.5,"{EVIL}\nnorth"\n')
     for arguments in (
@@ -110,13 +130,20 @@ def test_programs_get_the_text_and_terminals_a_harmless_one(evil: Path, folder: 
         shown = on_a_terminal(*arguments).decode().replace("\r\n", "\n")
         assert not STEERING.search(shown)
         assert harmless(EVIL) in shown
-    assert calibrant("export", "model.json", "--to", "sql", "--dialect", "sqlite", "-o", "m.sql").code == 0
+    assert (
+        calibrant("export", "model.json", "--to", "sql", "--dialect", "sqlite", "-o", "m.sql").code
+        == 0
+    )
     assert EVIL in (folder / "m.sql").read_text()
 
 
 class TestOddStreams:
-    @pytest.mark.parametrize("arguments", ["plan --rows 1000", "fit scores.csv --score p --label y -o new.json"])
-    def test_a_closed_standard_output_is_refused_before_any_work(self, arguments: str, folder: Path) -> None:
+    @pytest.mark.parametrize(
+        "arguments", ["plan --rows 1000", "fit scores.csv --score p --label y -o new.json"]
+    )
+    def test_a_closed_standard_output_is_refused_before_any_work(
+        self, arguments: str, folder: Path
+    ) -> None:
         line = f"{sys.executable} -m calibrant {arguments} >&-"
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder)
         assert done.returncode == 2
@@ -133,7 +160,10 @@ class TestOddStreams:
             assert done.stderr == "error: No space left on device\n"
 
     def test_a_reader_that_left_early_gets_no_complaint(self, folder: Path) -> None:
-        line = f"{sys.executable} -m calibrant fit scores.csv --score p --label y --json | head -1; echo $PIPESTATUS"
+        line = (
+            f"{sys.executable} -m calibrant fit scores.csv --score p --label y --json | head -1;"
+            " echo $PIPESTATUS"
+        )
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder)
         assert done.stdout.splitlines() == ["{", "0"]
         assert done.stderr == ""
@@ -160,21 +190,28 @@ def test_names_that_are_not_utf8(model: Path, folder: Path, calibrant: Any) -> N
 
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8"), max_size=4),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=2)
+    ),
     max_leaves=4,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
-def drawn_original(tmp_path_factory: pytest.TempPathFactory, table: pa.Table, calibrant: Any) -> Path:
+def drawn_original(
+    tmp_path_factory: pytest.TempPathFactory, table: pa.Table, calibrant: Any
+) -> Path:
     """A few rows, and a model of them whose bins were cut by drawn rows."""
     folder = tmp_path_factory.mktemp("drawn")
     with contextlib.chdir(folder):
-        Path("scores.csv").write_text("p,y\n" + "".join(
-            f"{row['p']},{row['y']}\n" for row in table.slice(0, 300).to_pylist()
-        ))  # fmt: skip
+        Path("scores.csv").write_text(
+            "p,y\n" + "".join(f"{row['p']},{row['y']}\n" for row in table.slice(0, 300).to_pylist())
+        )
         split = ("--method", "binning", "--bins", "3", "--pilot", "0.3", "-o", "drawn.json")
         fitted = calibrant("fit", "scores.csv", *COLUMNS, *split)
     assert fitted.code == 0, fitted.err
@@ -198,7 +235,9 @@ class TestOddProvenance:
 
     @pytest.mark.broad
     @pytest.mark.parametrize("name", SETTINGS)
-    @pytest.mark.parametrize("value", [None, "x", *map(broad, [-1, 10**30, 1e300, "", [], [1], {}, True])])
+    @pytest.mark.parametrize(
+        "value", [None, "x", *map(broad, [-1, 10**30, 1e300, "", [], [1], {}, True])]
+    )
     def test_of_one_setting(self, name: str, value: Any, drawn: Path, calibrant: Any) -> None:
         settings = load_model(drawn).provenance["settings"]
         self.check({"settings": {**settings, name: value}}, drawn, calibrant)
@@ -207,7 +246,11 @@ class TestOddProvenance:
     @pytest.mark.parametrize("name", SETTINGS)
     def test_without_one_setting(self, name: str, drawn: Path, calibrant: Any) -> None:
         settings = load_model(drawn).provenance["settings"]
-        self.check({"settings": {entry: settings[entry] for entry in settings if entry != name}}, drawn, calibrant)
+        self.check(
+            {"settings": {entry: settings[entry] for entry in settings if entry != name}},
+            drawn,
+            calibrant,
+        )
 
     @pytest.mark.broad
     @given(provenance=st.dictionaries(st.sampled_from(NAMES), PLAIN))

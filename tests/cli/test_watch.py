@@ -21,12 +21,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=4000)
-    calibrator = BinningCalibrator(n_bins=4).fit(scores, (rng.uniform(size=4000) < scores).astype(int))
+    calibrator = BinningCalibrator(n_bins=4).fit(
+        scores, (rng.uniform(size=4000) < scores).astype(int)
+    )
     save_model(calibrator, "model.json")
     return tmp_path
 
 
-def write_lines(path: Path, first: int, days: int, power: float = 1.0, rows: int = 100, mode: str = "w") -> None:
+def write_lines(
+    path: Path, first: int, days: int, power: float = 1.0, rows: int = 100, mode: str = "w"
+) -> None:
     """Predictions of each day, with labels two days later."""
     rng = np.random.default_rng(first)
     waiting: list[dict[str, Any]] = []
@@ -38,13 +42,17 @@ def write_lines(path: Path, first: int, days: int, power: float = 1.0, rows: int
                 score = float(rng.uniform())
                 name = f"{day} {number}"
                 file.write(json.dumps({"id": name, "score": score, "at": day}) + "\n")
-                waiting.append({"id": name, "label": int(rng.uniform() < score**power), "at": day + 2})
+                waiting.append(
+                    {"id": name, "label": int(rng.uniform() < score**power), "at": day + 2}
+                )
 
 
 WATCH = ("watch", "labels.jsonl", "--model", "model.json", "--store", "watch.db", "--maturity", "3")
 
 
-def test_without_drift_the_exit_code_is_0_and_a_second_run_goes_on(folder: Path, calibrant: Any) -> None:
+def test_without_drift_the_exit_code_is_0_and_a_second_run_goes_on(
+    folder: Path, calibrant: Any
+) -> None:
     write_lines(folder / "labels.jsonl", 20_000, 12)
     answer = calibrant(*WATCH, "--once", "--json")
     found = json.loads(answer.out)
@@ -82,9 +90,16 @@ def test_drift_exits_with_1_and_writes_a_report(folder: Path, calibrant: Any) ->
     assert "Alarm. The rates have changed" in page
 
 
-def test_lines_that_cannot_be_read_exit_with_2_and_keep_what_came_before(folder: Path, calibrant: Any) -> None:
+def test_lines_that_cannot_be_read_exit_with_2_and_keep_what_came_before(
+    folder: Path, calibrant: Any
+) -> None:
     path = folder / "labels.jsonl"
-    for bad in ("not json\n", '{"score": 0.5}\n', '{"id": 1}\n', '{"id": "x", "score": "high", "at": 20000}\n'):
+    for bad in (
+        "not json\n",
+        '{"score": 0.5}\n',
+        '{"id": 1}\n',
+        '{"id": "x", "score": "high", "at": 20000}\n',
+    ):
         path.write_text(bad)
         assert calibrant(*WATCH, "--once").code == 2
     answer = calibrant("watch", "missing.jsonl", *WATCH[2:], "--once")
@@ -145,7 +160,9 @@ def test_the_recipe_for_cron_mails_after_an_alarm_and_not_before(folder: Path) -
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
 
     def night() -> int:
-        return subprocess.run(["sh", "watch.sh"], cwd=folder, env=environment, check=False).returncode
+        return subprocess.run(
+            ["sh", "watch.sh"], cwd=folder, env=environment, check=False
+        ).returncode
 
     write_lines(folder / "labels.jsonl", 20_000, 4)
     assert night() == 0

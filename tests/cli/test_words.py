@@ -1,4 +1,6 @@
-"""The command line speaks of options and theorems, never of parameters, classes of Python, or labels of LaTeX."""
+"""The command line speaks of options and theorems, never of parameters, classes of Python, or
+labels of LaTeX.
+"""
 
 import re
 from pathlib import Path
@@ -33,7 +35,9 @@ METHODS = (
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("form", [(), pytest.param(("--json",), marks=pytest.mark.broad)])
-def test_what_fit_and_verify_say(method: str, form: tuple[str, ...], folder: Path, calibrant: Any) -> None:
+def test_what_fit_and_verify_say(
+    method: str, form: tuple[str, ...], folder: Path, calibrant: Any
+) -> None:
     answer = calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", *form)
     assert answer.code == 0, answer.err
     check_plain(answer.out + answer.err)
@@ -42,7 +46,9 @@ def test_what_fit_and_verify_say(method: str, form: tuple[str, ...], folder: Pat
 
 @pytest.mark.broad
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_what_audit_and_compare_and_plan_say(form: tuple[str, ...], folder: Path, calibrant: Any) -> None:
+def test_what_audit_and_compare_and_plan_say(
+    form: tuple[str, ...], folder: Path, calibrant: Any
+) -> None:
     audit = calibrant("audit", "scores.csv", *COLUMNS, *form).out
     assert "Podkopaev and Ramdas 2020, Corollary 2" in " ".join(audit.split())
     assert "such as a binned score" in " ".join(audit.split())
@@ -62,7 +68,9 @@ def test_limits_of_the_paper_are_cited_by_number(folder: Path, calibrant: Any) -
 def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: Any) -> None:
     told = " ".join(calibrant("fit", "scores.csv", *COLUMNS, "--method", "platt").out.split())
     assert "Theorem 3" in told
-    assert told.endswith("For a guarantee, put bins on top with --method scaling-binning, or use --method binning.")
+    assert told.endswith(
+        "For a guarantee, put bins on top with --method scaling-binning, or use --method binning."
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,11 +78,17 @@ def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: 
     [
         (
             ("--pilot", "1.5"),
-            '--pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 1.5',
+            (
+                "--pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or"
+                ' "auto"; got 1.5'
+            ),
         ),
         (
             ("--pilot", "0"),
-            '--pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 0',
+            (
+                "--pilot must be a fraction strictly between 0 and 1, a number of rows >= 1 or"
+                ' "auto"; got 0'
+            ),
         ),
         (("--pilot", "0.2", "--interval", "umd"), "use --interval clopper-pearson"),
     ],
@@ -87,7 +101,9 @@ def test_errors_of_fit(arguments: tuple[str, ...], told: str, folder: Path, cali
 
 
 def test_errors_of_export(folder: Path, calibrant: Any) -> None:
-    calibrant("fit", "scores.csv", *COLUMNS, "--method", "scaling-binning", "-o", "model.json", "--quiet")
+    calibrant(
+        "fit", "scores.csv", *COLUMNS, "--method", "scaling-binning", "-o", "model.json", "--quiet"
+    )
     answer = calibrant("export", "model.json", "--to", "python")
     assert answer.code == 2
     assert "use --method binning" in answer.err
@@ -131,13 +147,24 @@ def test_names_of_columns_are_printed_as_they_are(name: str, folder: Path, calib
 
 @pytest.mark.broad
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_names_of_classes_and_segments_are_printed_as_they_are(name: str, folder: Path, calibrant: Any) -> None:
+def test_names_of_classes_and_segments_are_printed_as_they_are(
+    name: str, folder: Path, calibrant: Any
+) -> None:
     labels = [name, "other"] * 100
     table = pa.table({"p": [number / 200 for number in range(200)], "y": labels, "s": [name] * 200})
     pq.write_table(table, folder / "odd.parquet")
     options = ("--score", "p", "--label", "y", "--pos-label", name, "--bins", "2")
     fitted = calibrant(
-        "fit", "odd.parquet", *options, "--segment", "s", "--min-rows", "none", "-o", "model.json", "--json"
+        "fit",
+        "odd.parquet",
+        *options,
+        "--segment",
+        "s",
+        "--min-rows",
+        "none",
+        "-o",
+        "model.json",
+        "--json",
     )
     assert fitted.code == 0, fitted.err
     assert f"the true rate of class {name!r} is within" in fitted.json["guarantee"]["sentence"]

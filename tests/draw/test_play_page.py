@@ -1,4 +1,6 @@
-"""The page to play with, opened in Chromium: its limits are the library's, and its promises hold where it draws."""
+"""The page to play with, opened in Chromium: its limits are the library's, and its promises hold
+where it draws.
+"""
 
 import json
 import os
@@ -17,7 +19,9 @@ SCRIPT = Path(__file__).parents[2] / "docs" / "assets" / "play.js"
 
 @pytest.fixture(scope="module")
 def page():
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    found = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if find_spec("playwright") is None or found is None:
         message = "playwright and chromium are needed to open the page"
         if "CI" in os.environ:
@@ -40,7 +44,9 @@ def page():
 
 def set_slider(page, name, value):
     page.eval_on_selector(
-        f"#play-{name}", "(input, value) => { input.value = value; input.dispatchEvent(new Event('input')) }", value
+        f"#play-{name}",
+        "(input, value) => { input.value = value; input.dispatchEvent(new Event('input')) }",
+        value,
     )
 
 
@@ -55,12 +61,18 @@ CASES = [
 
 @pytest.mark.parametrize(("counts", "positives", "confidence"), CASES)
 def test_limits_and_epsilon_are_those_of_the_library(page, counts, positives, confidence):
-    found = page.evaluate(f"calibrantPlay.guarantee({json.dumps(counts)}, {json.dumps(positives)}, {confidence})")
+    found = page.evaluate(
+        f"calibrantPlay.guarantee({json.dumps(counts)}, {json.dumps(positives)}, {confidence})"
+    )
     bins = Partition.fixed_width(len(counts))
     tally = Tally.from_counts(counts, positives, partition=bins)
     proved = BinningCalibrator.from_tally(bins, tally, confidence_level=confidence).guarantee_
-    np.testing.assert_allclose([one["lower"] for one in found["bins"]], proved.lower, rtol=0, atol=1e-9)
-    np.testing.assert_allclose([one["upper"] for one in found["bins"]], proved.upper, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        [one["lower"] for one in found["bins"]], proved.lower, rtol=0, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        [one["upper"] for one in found["bins"]], proved.upper, rtol=0, atol=1e-9
+    )
     assert found["epsilon"] == pytest.approx(proved.epsilon, abs=1e-9)
 
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from calibrant import BinningCalibrator, CalibratedClassifier, PlattCalibrator, ReliabilityDisplay, threshold
+from calibrant import (
+    BinningCalibrator,
+    CalibratedClassifier,
+    PlattCalibrator,
+    ReliabilityDisplay,
+    threshold,
+)
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.draw.report.scales import SMALL, axes_in, threshold_marks
 from calibrant.draw.style import STYLES, decided
@@ -27,7 +33,9 @@ def ax():
 
 def heights(ax) -> set[float]:
     """All heights at which something is drawn as a line or a marker."""
-    return {round(float(y), 9) for line in ax.lines for y in np.asarray(line.get_ydata(), dtype=float)}
+    return {
+        round(float(y), 9) for line in ax.lines for y in np.asarray(line.get_ydata(), dtype=float)
+    }
 
 
 def test_observed_rates_are_those_of_the_table(ax) -> None:
@@ -82,7 +90,9 @@ def test_the_band_of_a_rate_that_does_not_fall_is_drawn() -> None:
         y = (rng.uniform(size=2_000) < rate).astype(int)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrantWarning)
-            display = ReliabilityDisplay.from_predictions(y, scores, monotone=True, ax=Figure().add_subplot())
+            display = ReliabilityDisplay.from_predictions(
+                y, scores, monotone=True, ax=Figure().add_subplot()
+            )
         told = [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert any("if the rate does not fall" in text for text in told) == (name == "rising")
 
@@ -96,13 +106,19 @@ def drawn(seed: int = 0, n: int = 1_500):
 def test_several_models_share_alpha_and_differ_in_colour_dash_and_marker() -> None:
     y, scores = drawn()
     models = {"a": scores, "b": scores**2, "c": np.sqrt(scores)}
-    display = ReliabilityDisplay.from_predictions(y, models, n_bins=5, confidence_level=0.9, ax=Figure().add_subplot())
+    display = ReliabilityDisplay.from_predictions(
+        y, models, n_bins=5, confidence_level=0.9, ax=Figure().add_subplot()
+    )
     alone = reliability_table(y, scores**2, n_bins=5, confidence_level=1 - 0.1 / 3)
     np.testing.assert_array_equal(display.models["b"].upper, alone.upper)
     lines = [container[0] for container in display.ax_.containers]
     for look in ("get_color", "get_marker", "get_linestyle"):
         assert len({getattr(line, look)() for line in lines}) == 3 or look == "get_linestyle"
-    assert len({style.dash for style in STYLES}) == len({style.marker for style in STYLES}) == len(STYLES)
+    assert (
+        len({style.dash for style in STYLES})
+        == len({style.marker for style in STYLES})
+        == len(STYLES)
+    )
     assert "all bins and models at once" in display.ax_.get_title(loc="left")
 
 
@@ -110,7 +126,9 @@ def test_rare_events_are_drawn_on_the_logit_scale() -> None:
     rng = np.random.default_rng(1)
     scores = 10 ** rng.uniform(-4, -1, size=5_000)
     y = rng.uniform(size=5_000) < scores
-    display = ReliabilityDisplay.from_predictions(y, scores, n_bins=6, scale="logit", ax=Figure().add_subplot())
+    display = ReliabilityDisplay.from_predictions(
+        y, scores, n_bins=6, scale="logit", ax=Figure().add_subplot()
+    )
     assert (display.ax_.get_xscale(), display.ax_.get_yscale()) == ("logit", "logit")
     low, high = display.ax_.get_xlim()
     assert 0 < low < 1e-3 < 0.05 < high < 1
@@ -128,7 +146,9 @@ def test_thresholds_and_their_regions_are_marked() -> None:
     assert {"selected", "referred to a person"} <= set(told)
     act, leave = found.cuts
     assert {f"precision 0.8: {act.threshold:.3g}", f"npv 0.8: {leave.threshold:.3g}"} <= set(told)
-    ReliabilityDisplay.from_predictions(y, scores, thresholds={"alert": 0.9}, ax=(other := Figure().add_subplot()))
+    ReliabilityDisplay.from_predictions(
+        y, scores, thresholds={"alert": 0.9}, ax=(other := Figure().add_subplot())
+    )
     assert "alert: 0.9" in [text.get_text() for text in other.get_legend().get_texts()]
 
 
@@ -142,7 +162,9 @@ def test_rows_are_referred_where_only_one_of_two_targets_is_proved(lost) -> None
     at = np.linspace(0.0, 1.0, 1_001)
     for name, (low, high) in decided(left, 0.0, 1.0).items():
         inside = left.predict(at) if name == "selected" else left.refer(at)
-        np.testing.assert_array_equal(inside, (at >= low) & ((at < high) | (at == 1.0) & (high == 1.0)))
+        np.testing.assert_array_equal(
+            inside, (at >= low) & ((at < high) | (at == 1.0) & (high == 1.0))
+        )
     expected = {"referred to a person": (leave, 1.0)}
     if lost == "npv":
         expected = {"selected": (act, 1.0), "referred to a person": (0.0, act)}
@@ -161,13 +183,17 @@ def test_the_legend_covers_no_mark(power, is_below) -> None:
     rng = np.random.default_rng(4)
     scores = rng.uniform(size=4_000)
     figure = Figure(figsize=(6, 6), layout="constrained")
-    display = ReliabilityDisplay.from_predictions(rng.uniform(size=4_000) < scores**power, scores, ax=figure.subplots())
+    display = ReliabilityDisplay.from_predictions(
+        rng.uniform(size=4_000) < scores**power, scores, ax=figure.subplots()
+    )
     figure.canvas.draw()
     legend, axes = (part.get_window_extent() for part in (display.ax_.get_legend(), display.ax_))
     assert (legend.y1 < axes.y0) == is_below
     seen = display.observed.counts > 0
     for height in (display.observed.rate[seen], display.observed.upper[seen]):
-        places = display.ax_.transData.transform(np.column_stack([display.observed.mean_score[seen], height]))
+        places = display.ax_.transData.transform(
+            np.column_stack([display.observed.mean_score[seen], height])
+        )
         assert not any(legend.contains(*place) for place in places)
 
 
@@ -177,7 +203,9 @@ def test_segments_are_small_multiples_on_one_scale() -> None:
     found = ReliabilityDisplay.by_segment(y, scores, segments, n_bins=4)
     assert [one.ax_.get_title(loc="left") for one in found] == ["a", "b", "c", "d"]
     assert len({one.ax_.get_xlim() + one.ax_.get_ylim() for one in found}) == 1
-    alone = reliability_table(y[segments == "a"], scores[segments == "a"], n_bins=4, confidence_level=1 - 0.1 / 4)
+    alone = reliability_table(
+        y[segments == "a"], scores[segments == "a"], n_bins=4, confidence_level=1 - 0.1 / 4
+    )
     np.testing.assert_array_equal(found[0].observed.lower, alone.lower)
     with pytest.raises(InvalidTypeError, match="segments must have one entry per row"):
         ReliabilityDisplay.by_segment(y, scores, segments[:5])
@@ -190,7 +218,9 @@ def test_from_estimator_is_from_predictions_of_its_probabilities():
     X, y = make_classification(n_samples=600, random_state=0)
     words = np.where(y == 1, "yes", "no")
     model = LogisticRegression().fit(X[:300], words[:300])
-    shown = ReliabilityDisplay.from_estimator(model, X[300:], words[300:], pos_label="no", ax=Figure().add_subplot())
+    shown = ReliabilityDisplay.from_estimator(
+        model, X[300:], words[300:], pos_label="no", ax=Figure().add_subplot()
+    )
     alone = ReliabilityDisplay.from_predictions(
         words[300:], model.predict_proba(X[300:])[:, 0], pos_label="no", ax=Figure().add_subplot()
     )

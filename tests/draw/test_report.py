@@ -31,10 +31,17 @@ def test_key_numbers_are_rounded_to_the_side_on_which_they_stay_true() -> None:
     discrete = np.round(SCORES, 1)
     result = audit(rng.uniform(size=6_000) < 0.7 * discrete, discrete)
     values = [
-        node for node in read(Report(result, CALIBRATOR).html).all("span", "value") if "data-exact" in node.attributes
+        node
+        for node in read(Report(result, CALIBRATOR).html).all("span", "value")
+        if "data-exact" in node.attributes
     ]
     exact = [node.number("exact") for node in values]
-    assert exact == [result.lower_bound, result.average_lower_bound, result.upper_bound, CALIBRATOR.guarantee_.epsilon]
+    assert exact == [
+        result.lower_bound,
+        result.average_lower_bound,
+        result.upper_bound,
+        CALIBRATOR.guarantee_.epsilon,
+    ]
     shown = [float(node.text) for node in values]
     assert shown[0] <= exact[0]
     assert shown[1] <= exact[1]
@@ -45,7 +52,8 @@ def test_key_numbers_are_rounded_to_the_side_on_which_they_stay_true() -> None:
 
 def test_the_table_before_lists_the_finest_regions() -> None:
     rows = table_rows(read(Report(AUDIT).html), "before-caption")
-    table, chosen = AUDIT.table, finest(AUDIT)
+    table = AUDIT.table
+    chosen = finest(AUDIT)
     assert len(rows) == chosen.size
     for cells, row in zip(rows, chosen, strict=True):
         assert int(cells[2].replace(",", "")) == table.counts[row]
@@ -77,7 +85,11 @@ def test_segments_stand_worst_first() -> None:
     root = read(Report(result).html)
     rows = table_rows(root, "segments-caption")
     found = [finding for finding in result.findings if finding.segment is not None]
-    assert [row[0] for row in rows[:3]] == [finding.segment for finding in found] == ["group 1", "group 3", "group 5"]
+    assert (
+        [row[0] for row in rows[:3]]
+        == [finding.segment for finding in found]
+        == ["group 1", "group 3", "group 5"]
+    )
     assert [row[2] for row in rows[:4]] == ["too low", "too low", "too high", "no evidence"]
     assert all(float(row[3]) <= finding.error for row, finding in zip(rows, found, strict=False))
     assert len(rows) == 8
@@ -85,7 +97,10 @@ def test_segments_stand_worst_first() -> None:
     for name, bar in zip([row[0] for row in rows], root.all("svg", "range"), strict=True):
         row = first[name]
         limits = f"{lower(result.table.lower[row])} and {upper(result.table.upper[row])}"
-        assert bar.all("title")[0].text == f"mean score {nearest(result.table.mean_score[row])}, rate between {limits}"
+        assert (
+            bar.all("title")[0].text
+            == f"mean score {nearest(result.table.mean_score[row])}, rate between {limits}"
+        )
     drawn = marks(chart(root, "segment-1"))
     worst = np.flatnonzero(result.table.is_finest & (result.table.segment == "group 1"))
     assert shown(drawn, AUDIT_NAMES) == audit_lines(result, worst)
@@ -127,24 +142,36 @@ def test_three_verdicts_have_three_headlines() -> None:
     assert text.startswith("Proved within 0.")
 
 
-@pytest.mark.parametrize("shift", [(0.2, -0.2), (0.25, 0.1)], ids=["errors cancel", "errors add up"])
+@pytest.mark.parametrize(
+    "shift", [(0.2, -0.2), (0.25, 0.1)], ids=["errors cancel", "errors add up"]
+)
 def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> None:
     rng = np.random.default_rng(1)
     groups = np.repeat(["a", "b"], 5_000)
     scores = rng.uniform(0.3, 0.7, size=10_000)
-    result = audit(rng.uniform(size=10_000) < scores + np.where(groups == "a", *shift), scores, segments=groups)
+    result = audit(
+        rng.uniform(size=10_000) < scores + np.where(groups == "a", *shift), scores, segments=groups
+    )
     assert result.worst.segment == "a" if shift[1] > 0 else result.worst.segment in {"a", "b"}
     text = read(Report(result).html).text
     within = result.within_segments
-    assert f"Somewhere within segments the scores are off by at least {lower(within.lower_bound)}." in text
-    assert f"On average within segments the scores are off by at least {lower(within.average_lower_bound)}." in text
+    assert (
+        f"Somewhere within segments the scores are off by at least {lower(within.lower_bound)}."
+        in text
+    )
+    assert (
+        "On average within segments the scores are off by at least"
+        f" {lower(within.average_lower_bound)}." in text
+    )
     assert f"within segments: proved miscalibrated by at least {lower(within.lower_bound)}" in text
     if shift[1] < 0:
         assert "No evidence; within segments: proved miscalibrated" in text
         assert "Somewhere the scores" not in text
     else:
         assert f"Somewhere the scores are off by at least {lower(result.lower_bound)}." in text
-        assert f"Proved miscalibrated by at least {lower(result.lower_bound)}; within segments" in text
+        assert (
+            f"Proved miscalibrated by at least {lower(result.lower_bound)}; within segments" in text
+        )
 
 
 def test_the_promise_is_the_guarantees_own_sentence() -> None:
@@ -157,7 +184,9 @@ def test_a_calibrator_without_a_promise_is_said_to_have_none() -> None:
     assert "No guarantee" in root.text
     assert "There is no figure here, because there is no guarantee." in root.text
     assert "Theorem 3" in root.text
-    assert [node.attributes["aria-labelledby"].split("-")[0] for node in root.all("svg", "chart")] == ["before"]
+    assert [
+        node.attributes["aria-labelledby"].split("-")[0] for node in root.all("svg", "chart")
+    ] == ["before"]
 
 
 def test_a_promise_that_is_not_proved_is_not_listed_as_proved() -> None:
@@ -184,15 +213,30 @@ def test_it_says_what_is_assumed_and_what_no_one_can_know() -> None:
 
 
 def test_it_says_how_it_was_computed() -> None:
-    source = {"file": "flights.parquet", "rows": 6000, "fingerprint": "abc123", "columns": ["p", "late"]}
+    source = {
+        "file": "flights.parquet",
+        "rows": 6000,
+        "fingerprint": "abc123",
+        "columns": ["p", "late"],
+    }
     text = read(Report(AUDIT, CALIBRATOR, source=source).html).text
-    for said in ("flights.parquet", "6,000", "abc123", "p, late", CALIBRATOR.partition_.fingerprint, "Hoeffding 1956",
-                 CALIBRATOR.guarantee_.theorem, f"numpy {np.__version__}", "calibrant 0."):  # fmt: skip
+    for said in (
+        "flights.parquet",
+        "6,000",
+        "abc123",
+        "p, late",
+        CALIBRATOR.partition_.fingerprint,
+        "Hoeffding 1956",
+        CALIBRATOR.guarantee_.theorem,
+        f"numpy {np.__version__}",
+        "calibrant 0.",
+    ):
         assert said in text
 
 
 @pytest.mark.parametrize(
-    "beside", [{"groups": np.arange(6_000) // 3}, {"importance_weight": 0.5 + SCORES, "weight_bound": 1.5}]
+    "beside",
+    [{"groups": np.arange(6_000) // 3}, {"importance_weight": 0.5 + SCORES, "weight_bound": 1.5}],
 )
 def test_it_says_how_rows_with_groups_or_weights_were_audited(beside) -> None:
     text = read(Report(audit(Y, SCORES, **beside)).html).text
@@ -206,7 +250,9 @@ def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
     guarantee = CALIBRATOR.guarantee_
     nothing = np.zeros_like(guarantee.value)
     calibrator = BinningCalibrator(12).fit(SCORES, Y)
-    calibrator.guarantee_ = replace(guarantee, value=nothing, lower=nothing, upper=nothing + epsilon, mass_limits=None)
+    calibrator.guarantee_ = replace(
+        guarantee, value=nothing, lower=nothing, upper=nothing + epsilon, mass_limits=None
+    )
     text = upper(epsilon)
     root = read(Report(AUDIT, calibrator).html)
     assert {mark.attributes["data-radius"] for mark in marks(chart(root, "after"))} == {text}
@@ -214,7 +260,10 @@ def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
     assert [node.text for node in root.all("span", "value")][-1] == text
     assert f"the true rate is within {text} of the predicted probability" in root.text
     assert f"The strip reaches {text} to both sides" in root.text
-    assert len(re.findall(rf"(?<![\d.]){re.escape(text)}(?!\d)", root.all("p", "guarantee")[0].text)) == 1
+    assert (
+        len(re.findall(rf"(?<![\d.]){re.escape(text)}(?!\d)", root.all("p", "guarantee")[0].text))
+        == 1
+    )
 
 
 def test_a_promise_that_leaves_regions_out_is_told_the_same_everywhere() -> None:

@@ -1,4 +1,6 @@
-"""The report, opened in Chromium: nothing is fetched, nothing is complained of, and the numbers can be reached."""
+"""The report, opened in Chromium: nothing is fetched, nothing is complained of, and the numbers can
+be reached.
+"""
 
 import os
 import re
@@ -15,7 +17,13 @@ pytestmark = pytest.mark.slow
 RNG = np.random.default_rng(0)
 SCORES = RNG.beta(1.2, 2.4, size=8_000)
 Y = (RNG.uniform(size=8_000) < SCORES + 0.15 * np.sin(2 * np.pi * SCORES)).astype(int)
-NAMES = ["LaGuardia", "Newark", "Kennedy", "a segment with a very long name that goes on and on and on", "<i>x</i>"]
+NAMES = [
+    "LaGuardia",
+    "Newark",
+    "Kennedy",
+    "a segment with a very long name that goes on and on and on",
+    "<i>x</i>",
+]
 SEGMENTS = RNG.choice(NAMES, size=8_000)
 
 
@@ -32,7 +40,9 @@ def browser():
         missing("playwright")
     from playwright import sync_api
 
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    found = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if found is None:
         missing("chromium on PATH")
     with sync_api.sync_playwright() as playwright:
@@ -55,7 +65,9 @@ def report(tmp_path_factory):
 @pytest.fixture
 def opened(browser, report):
     """Opens the report, and at the end holds the page to its word: no request, no message."""
-    contexts, requests, messages = [], [], []
+    contexts = []
+    requests = []
+    messages = []
 
     def start(width: int = 1180, height: int = 900, **options):
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
@@ -96,7 +108,8 @@ def test_pointing_at_a_mark_shows_its_exact_numbers(opened, figure) -> None:
         assert tip.is_visible()
         shown = tip.locator("dd").all_inner_texts() + tip.locator("strong").all_inner_texts()
         assert sorted(shown) == sorted(numbers(mark))
-        box, size = tip.bounding_box(), page.viewport_size
+        box = tip.bounding_box()
+        size = page.viewport_size
         assert box["x"] >= 0
         assert box["y"] >= 0
         assert box["x"] + box["width"] <= size["width"]
@@ -161,7 +174,7 @@ def test_nothing_sticks_out_at_any_width(opened, width, scale) -> None:
         """() => [...document.querySelectorAll("h1, h2, h3, p, li, dd, dt, figure, summary, .scroll")]
         .filter((element) => element.offsetParent && !element.closest(".unseen, #tip"))
         .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
-        .map((element) => element.textContent.slice(0, 40))"""
+        .map((element) => element.textContent.slice(0, 40))"""  # noqa: E501
     )
     assert outside == []
 
@@ -169,15 +182,13 @@ def test_nothing_sticks_out_at_any_width(opened, width, scale) -> None:
 @pytest.mark.parametrize("width", [1180, 360])
 def test_no_text_of_a_figure_overlaps_another(opened, width) -> None:
     page = opened(width)
-    overlaps = page.evaluate(
-        """() => [...document.querySelectorAll(".chart")].flatMap((chart) => {
+    overlaps = page.evaluate("""() => [...document.querySelectorAll(".chart")].flatMap((chart) => {
           const texts = [...chart.querySelectorAll("text")];
           const boxes = texts.map((text) => [text.textContent, text.getBoundingClientRect()]);
           return boxes.flatMap(([first, a], place) => boxes.slice(place + 1)
             .filter(([, b]) => a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1)
             .map(([second]) => `${first} over ${second}`));
-        })"""
-    )
+        })""")  # noqa: E501
     assert overlaps == []
 
 
@@ -195,7 +206,8 @@ def colours(page) -> tuple[str, str]:
 
 
 def test_it_is_light_or_dark_as_the_reader_likes_and_light_on_paper(opened) -> None:
-    light, dark = opened(color_scheme="light"), opened(color_scheme="dark")
+    light = opened(color_scheme="light")
+    dark = opened(color_scheme="dark")
     assert colours(light)[0] == "rgb(255, 255, 255)"
     assert colours(dark)[0] == "rgb(20, 23, 26)"
     assert colours(light)[1] != colours(dark)[1]
@@ -214,12 +226,17 @@ def test_it_prints_on_a_few_pages(opened, tmp_path, paper) -> None:
 
 
 def test_folded_tables_are_printed_unless_they_are_very_long(browser, tmp_path) -> None:
-    path = Report(audit(Y, SCORES, n_bins=100), BinningCalibrator(300).fit(SCORES, Y)).write(tmp_path / "long.html")
+    path = Report(audit(Y, SCORES, n_bins=100), BinningCalibrator(300).fit(SCORES, Y)).write(
+        tmp_path / "long.html"
+    )
     page = browser.new_page()
     page.goto(path.as_uri())
     assert page.locator("details[open]").count() == 0
     page.pdf(path=tmp_path / "long.pdf")
-    assert page.locator("details").evaluate_all("folds => folds.map((fold) => fold.open)") == [True, False]
+    assert page.locator("details").evaluate_all("folds => folds.map((fold) => fold.open)") == [
+        True,
+        False,
+    ]
     page.close()
 
 
@@ -234,7 +251,7 @@ def test_its_policy_stops_other_scripts(browser, report) -> None:
     page.goto(report.as_uri())
     page.evaluate(
         """() => { const script = document.createElement("script"); script.textContent = "window.ran = true";
-        document.body.append(script); }"""
+        document.body.append(script); }"""  # noqa: E501
     )
     assert page.evaluate("window.ran") is None
     page.close()

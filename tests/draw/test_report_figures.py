@@ -48,7 +48,14 @@ def test_the_figure_before_shows_the_numbers_of_the_audit() -> None:
 def test_the_figure_after_shows_the_numbers_of_the_guarantee() -> None:
     drawn = marks(chart(read(Report(AUDIT, CALIBRATOR).html), "after"))
     guarantee = CALIBRATOR.guarantee_
-    formats = {"counts": whole, "positives": whole, "value": nearest, "lower": lower, "upper": upper, "radius": upper}
+    formats = {
+        "counts": whole,
+        "positives": whole,
+        "value": nearest,
+        "lower": lower,
+        "upper": upper,
+        "radius": upper,
+    }
     columns = {name: (getattr(guarantee, name), write) for name, write in formats.items()}
     names = ("count", "positives", "value", "lower", "upper", "radius")
     assert shown(drawn, names) == written(columns, np.arange(guarantee.counts.size))
@@ -77,20 +84,30 @@ def axis_of(node: Node, name: str) -> tuple[float, float]:
 @pytest.mark.parametrize("name", ["before", "after", "segment-1"])
 def test_marks_stand_where_the_ticks_say(name) -> None:
     node = chart(read(Report(BY_SEGMENT, CALIBRATOR).html), name)
-    (x_slope, x_start), (y_slope, y_start) = axis_of(node, "x"), axis_of(node, "y")
+    x_slope, x_start = axis_of(node, "x")
+    y_slope, y_start = axis_of(node, "y")
     assert x_slope > 0 > y_slope
-    table, guarantee = BY_SEGMENT.table, CALIBRATOR.guarantee_
+    table = BY_SEGMENT.table
+    guarantee = CALIBRATOR.guarantee_
     if name == "after":
-        columns = np.column_stack([guarantee.value, guarantee.value, guarantee.lower, guarantee.upper])
+        columns = np.column_stack(
+            [guarantee.value, guarantee.value, guarantee.lower, guarantee.upper]
+        )
     else:
-        found = [None, *(finding.segment for finding in BY_SEGMENT.findings if finding.segment is not None)]
+        found = [
+            None,
+            *(finding.segment for finding in BY_SEGMENT.findings if finding.segment is not None),
+        ]
         first = found[name == "segment-1"]
         rows = table.is_finest & np.array([segment == first for segment in table.segment])
         columns = np.column_stack([table.mean_score, table.rate, table.lower, table.upper])[rows]
     places = []
     for mark in marks(node):
         x, y = map(float, re.findall(r"[-\d.]+", mark.attributes["transform"]))
-        top, bottom = map(float, re.fullmatch(r"M0 (\S+)V(\S+)", mark.all("path", "w")[0].attributes["d"]).groups())
+        top, bottom = map(
+            float,
+            re.fullmatch(r"M0 (\S+)V(\S+)", mark.all("path", "w")[0].attributes["d"]).groups(),
+        )
         places.append([x, y, y + bottom, y + top])
     expected = columns * [x_slope, y_slope, y_slope, y_slope] + [x_start, y_start, y_start, y_start]
     np.testing.assert_allclose(sorted(places), expected[np.argsort(expected[:, 0])], atol=0.05)
@@ -102,8 +119,11 @@ def test_the_diagonal_is_where_rate_and_score_agree(rate) -> None:
     scores = rng.uniform(size=20_000) * (0.01 if rate == "rare" else 1.0)
     truth = {"low": 0.004, "constant": 0.6}.get(rate, scores)
     node = chart(read(Report(audit(rng.uniform(size=20_000) < truth, scores)).html), "before")
-    (x_slope, x_start), (y_slope, y_start) = axis_of(node, "x"), axis_of(node, "y")
-    x1, y1, x2, y2 = map(float, re.findall(r"-?[\d.]+", node.all("path", "diagonal")[0].attributes["d"]))
+    x_slope, x_start = axis_of(node, "x")
+    y_slope, y_start = axis_of(node, "y")
+    x1, y1, x2, y2 = map(
+        float, re.findall(r"-?[\d.]+", node.all("path", "diagonal")[0].attributes["d"])
+    )
     for x, y in ((x1, y1), (x2, y2)):
         assert (x - x_start) / x_slope == pytest.approx((y - y_start) / y_slope, abs=0.001)
         assert 50 <= x <= 428
@@ -121,8 +141,12 @@ def test_a_rare_event_is_not_drawn_in_a_corner_of_an_empty_square() -> None:
 
 def test_the_histogram_is_the_tally_that_was_given() -> None:
     bars = chart(read(Report(AUDIT, histogram=HISTOGRAM).html), "before").all("g", "b")
-    assert [int(bar.attributes["data-count"].replace(",", "")) for bar in bars] == HISTOGRAM.counts.tolist()
-    assert [int(bar.attributes["data-positives"].replace(",", "")) for bar in bars] == HISTOGRAM.positives.tolist()
+    assert [
+        int(bar.attributes["data-count"].replace(",", "")) for bar in bars
+    ] == HISTOGRAM.counts.tolist()
+    assert [
+        int(bar.attributes["data-positives"].replace(",", "")) for bar in bars
+    ] == HISTOGRAM.positives.tolist()
     np.testing.assert_allclose([bar.number("low") for bar in bars], np.arange(25) / 25)
 
 
@@ -146,7 +170,10 @@ def test_a_histogram_that_shows_one_bar_of_a_rare_event_gives_way_to_densities()
     scores = rng.uniform(size=20_000) * 0.01
     y = (rng.uniform(size=20_000) < scores).astype(int)
     histogram = Tally.from_data(Partition.fixed_width(25), scores, y)
-    assert len(chart(read(Report(audit(y, scores), histogram=histogram).html), "before").all("g", "b")) > 5
+    assert (
+        len(chart(read(Report(audit(y, scores), histogram=histogram).html), "before").all("g", "b"))
+        > 5
+    )
 
 
 @pytest.mark.broad
@@ -173,8 +200,9 @@ def test_limits_hold_all_values_and_are_not_mostly_empty(values) -> None:
 
 
 @given(
-    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9)
-)  # fmt: skip
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9),
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9),
+)
 def test_some_of_the_diagonal_is_always_in_sight(across, upwards) -> None:
     x, y = common_limits(across, upwards)
     assert max(x[0], y[0]) < min(x[1], y[1])
@@ -183,7 +211,9 @@ def test_some_of_the_diagonal_is_always_in_sight(across, upwards) -> None:
 def contrast(first: str, second: str) -> float:
     def brightness(colour: str) -> float:
         parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     light, dark = sorted((brightness(first), brightness(second)), reverse=True)
@@ -191,10 +221,17 @@ def contrast(first: str, second: str) -> float:
 
 
 def test_colours_can_be_told_from_the_paper_in_light_dark_and_print() -> None:
-    style = resources.files("calibrant.draw.report").joinpath("style.css").read_text(encoding="utf-8")
+    style = (
+        resources.files("calibrant.draw.report").joinpath("style.css").read_text(encoding="utf-8")
+    )
     themes = [
-        {name: value if len(value) == 7 else "#" + "".join(2 * c for c in value[1:]) for name, value in pairs}
-        for pairs in (re.findall(r"--(\w+):(#\w+)", block) for block in re.findall(r":root\{([^}]*)\}", style))
+        {
+            name: value if len(value) == 7 else "#" + "".join(2 * c for c in value[1:])
+            for name, value in pairs
+        }
+        for pairs in (
+            re.findall(r"--(\w+):(#\w+)", block) for block in re.findall(r":root\{([^}]*)\}", style)
+        )
     ]
     assert len(themes) == 3
     for colours in themes:
@@ -218,29 +255,45 @@ def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
     y = rng.uniform(size=20_000) < scores
     found = threshold(y, scores, precision=0.2, npv=0.99)
     seen = audit(y, scores)
-    page = Report(seen, BinningCalibrator(8).fit(scores, y), scale="logit", thresholds=found, histogram=HISTOGRAM).html
+    page = Report(
+        seen,
+        BinningCalibrator(8).fit(scores, y),
+        scale="logit",
+        thresholds=found,
+        histogram=HISTOGRAM,
+    ).html
     node = chart(read(page), "before")
     lines = []
     for name in ("x", "y"):
         ticks = [tick for tick in node.all("text", name) if re.fullmatch(r"[\d.]+", tick.text)]
         at = np.array([float(tick.attributes[name]) for tick in ticks])
-        lines.append(np.polynomial.Polynomial.fit(special.logit([float(tick.text) for tick in ticks]), at, 1))
+        lines.append(
+            np.polynomial.Polynomial.fit(special.logit([float(tick.text) for tick in ticks]), at, 1)
+        )
         assert len(ticks) >= 4
     table = seen.table
     rows = table.is_finest & (table.rate > 0)
     expected = np.column_stack(
         [lines[0](special.logit(table.mean_score[rows])), lines[1](special.logit(table.rate[rows]))]
     )
-    places = [tuple(map(float, re.findall(r"[-\d.]+", mark.attributes["transform"]))) for mark in marks(node)]
+    places = [
+        tuple(map(float, re.findall(r"[-\d.]+", mark.attributes["transform"])))
+        for mark in marks(node)
+    ]
     lowest = max(y for _, y in places)
     inside = sorted(place for place in places if place[1] < lowest)
     assert len(inside) > 10
     for place in inside:
         assert np.abs(expected - place).max(axis=1).min() < 0.1
-    drawn = [float(re.match(r"M([\d.]+) ", rule.attributes["d"])[1]) for rule in node.all("path", "rule")]
+    drawn = [
+        float(re.match(r"M([\d.]+) ", rule.attributes["d"])[1]) for rule in node.all("path", "rule")
+    ]
     cuts = sorted(cut.threshold for cut in found.cuts)
     assert sorted(drawn) == pytest.approx(lines[0](special.logit(cuts)).tolist(), abs=0.1)
-    assert [span.attributes["class"] for span in node.all("rect", "span")] == ["span chosen", "span refer"]
+    assert [span.attributes["class"] for span in node.all("rect", "span")] == [
+        "span chosen",
+        "span refer",
+    ]
     assert "precision 0.2: " in page
     assert 'class="rule' not in Report(seen).html
     for wrong in ({"scale": "log"}, {"thresholds": 0.5}):

@@ -42,12 +42,20 @@ EVERY_KIND = {
     "audit": {},
     "segments": {"calibrator": BinningCalibrator(3).fit(SCORES, Y, segments=SEGMENTS)},
     "promise": {"calibrator": CALIBRATOR, "histogram": HISTOGRAM, "title": "Late <flights>"},
-    "no promise": {"calibrator": PlattCalibrator().fit(SCORES, Y), "source": {"file": "<a>.csv", "rows": 6000}},
+    "no promise": {
+        "calibrator": PlattCalibrator().fit(SCORES, Y),
+        "source": {"file": "<a>.csv", "rows": 6000},
+    },
     "weaker": {"calibrator": VennAbersCalibrator().fit(SCORES, Y)},
-    "few rows": {"calibrator": BinningCalibrator(2).fit(SCORES[:12], Y[:12]), "warnings": ["the <rows> are few"]},
+    "few rows": {
+        "calibrator": BinningCalibrator(2).fit(SCORES[:12], Y[:12]),
+        "warnings": ["the <rows> are few"],
+    },
     "many bins": {"calibrator": BinningCalibrator(300).fit(SCORES, Y)},
-    "empty bins": {"calibrator": BinningCalibrator(9, partition="uniform").fit(SCORES[:200] / 3, Y[:200])},
-}  # fmt: skip
+    "empty bins": {
+        "calibrator": BinningCalibrator(9, partition="uniform").fit(SCORES[:200] / 3, Y[:200])
+    },
+}
 
 
 @pytest.fixture(scope="module", params=EVERY_KIND)
@@ -88,8 +96,14 @@ def test_it_can_be_read_aloud(page) -> None:
 def test_it_needs_nothing_from_outside(page) -> None:
     assert "http" not in page.replace("http-equiv", "")
     root = read(page)
-    assert not [node for node in root.all() if node.tag in {"link", "img", "iframe", "object", "embed", "base", "form"}]
-    assert not [node for node in root.all() if "src" in node.attributes or "style" in node.attributes]
+    assert not [
+        node
+        for node in root.all()
+        if node.tag in {"link", "img", "iframe", "object", "embed", "base", "form"}
+    ]
+    assert not [
+        node for node in root.all() if "src" in node.attributes or "style" in node.attributes
+    ]
     assert "url(" not in page
     assert "@import" not in page
 
@@ -99,7 +113,9 @@ def test_only_its_own_script_may_run(page) -> None:
     scripts = root.all("script")
     assert len(scripts) == 1
     digest = base64.b64encode(hashlib.sha256("".join(scripts[0].words).encode()).digest()).decode()
-    policy = next(node for node in root.all("meta") if "http-equiv" in node.attributes).attributes["content"]
+    policy = next(node for node in root.all("meta") if "http-equiv" in node.attributes).attributes[
+        "content"
+    ]
     assert f"script-src 'sha256-{digest}'" in policy
     assert "default-src 'none'" in policy
     assert not [name for node in root.all() for name in node.attributes if name.startswith("on")]
@@ -152,7 +168,9 @@ def test_names_of_the_data_stay_text() -> None:
 
 def test_the_same_results_give_the_same_page() -> None:
     def make() -> str:
-        return Report(audit(Y, SCORES), BinningCalibrator(12).fit(SCORES, Y), histogram=HISTOGRAM).html
+        return Report(
+            audit(Y, SCORES), BinningCalibrator(12).fit(SCORES, Y), histogram=HISTOGRAM
+        ).html
 
     assert make() == make()
 
@@ -163,12 +181,16 @@ def huge_audit(n_segments: int, n_bins: int) -> Audit:
     sizes = [1, 2, n_bins]
     level = np.repeat(np.arange(3), sizes)
     per_segment = np.repeat(np.arange(3), [1, 2, 60])
-    segments = [None] * level.size + [f"segment {n} {'é' * 20}" for n in range(n_segments) for _ in per_segment]
+    segments = [None] * level.size + [
+        f"segment {n} {'é' * 20}" for n in range(n_segments) for _ in per_segment
+    ]
     labels = np.empty(len(segments), dtype=object)
     labels[:] = segments
     n = len(segments)
-    rate, mean = rng.uniform(size=n), rng.uniform(size=n)
-    lower, upper = np.maximum(rate - 0.1, 0.0), np.minimum(rate + 0.1, 1.0)
+    rate = rng.uniform(size=n)
+    mean = rng.uniform(size=n)
+    lower = np.maximum(rate - 0.1, 0.0)
+    upper = np.minimum(rate + 0.1, 1.0)
     table = AuditTable(
         segment=labels,
         resolution=np.concatenate([level, np.tile(per_segment, n_segments)]),
@@ -184,7 +206,16 @@ def huge_audit(n_segments: int, n_bins: int) -> Audit:
         relative_upper=upper / mean,
     )
     found = [
-        Finding(f"segment {n} {'é' * 20}", 0.1, 0.9, "scores too high", 0.9 - n / n_segments / 2, 10, 0.5, 0.4)
+        Finding(
+            f"segment {n} {'é' * 20}",
+            0.1,
+            0.9,
+            "scores too high",
+            0.9 - n / n_segments / 2,
+            10,
+            0.5,
+            0.4,
+        )
         for n in range(n_segments)
     ]
     return replace(BY_SEGMENT, table=table, findings=tuple(found))
@@ -194,13 +225,21 @@ def huge_audit(n_segments: int, n_bins: int) -> Audit:
 def test_it_stays_small_and_says_what_is_left_out() -> None:
     parts = Partition.by_segment({f"segment {n}": Partition.fixed_width(4) for n in range(5_000)})
     counts = np.full(20_000, 50)
-    calibrator = BinningCalibrator.from_tally(parts, Tally.from_counts(counts, counts // 3, partition=parts))
+    calibrator = BinningCalibrator.from_tally(
+        parts, Tally.from_counts(counts, counts // 3, partition=parts)
+    )
     histogram = Tally.from_data(Partition.fixed_width(1_000), SCORES, Y)
-    page = Report(huge_audit(5_000, 1_000), calibrator, histogram=histogram, title="x" * 10_000, source={
-        f"fact {n}": "y" * 1_000 for n in range(1_000)}).html  # fmt: skip
+    page = Report(
+        huge_audit(5_000, 1_000),
+        calibrator,
+        histogram=histogram,
+        title="x" * 10_000,
+        source={f"fact {n}": "y" * 1_000 for n in range(1_000)},
+    ).html
     assert len(page.encode()) < 1_000_000
     root = read(page)
-    rows, text = table_rows(root, "segments-caption"), root.text
+    rows = table_rows(root, "segments-caption")
+    text = root.text
     assert len(rows) == 1_000
     assert rows[0][0].startswith("segment 0 ")
     assert "4,000 more segments are left out" in text

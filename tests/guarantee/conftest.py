@@ -1,7 +1,9 @@
-"""Limits depend on counts alone, and simulations meet the same counts again and again: compute them once, together.
+"""Limits depend on counts alone, and simulations meet the same counts again and again: compute them
+once, together.
 
-A call for six regions costs nearly as much as one for thousands. So a simulation first fits all its draws while
-`Limits.collect` only writes down the counts. What is asked afterwards is computed for all of them in one call.
+A call for six regions costs nearly as much as one for thousands. So a simulation first fits all its
+draws while `Limits.collect` only writes down the counts. What is asked afterwards is computed for
+all of them in one call.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,11 +31,14 @@ class Table:
         new = np.setdiff1d(codes, self.codes)
         found = self.compute(new >> 32, new & 0xFFFFFFFF) if new.size else self.answers
         if not self.codes.size:
-            self.codes, self.answers = new, found
+            self.codes = new
+            self.answers = found
         elif new.size:
             order = np.argsort(codes := np.concatenate([self.codes, new]))
             self.codes = codes[order]
-            self.answers = [np.concatenate(both)[order] for both in zip(self.answers, found, strict=True)]
+            self.answers = [
+                np.concatenate(both)[order] for both in zip(self.answers, found, strict=True)
+            ]
 
     def __call__(self, codes: np.ndarray) -> list[np.ndarray]:
         at = np.minimum(np.searchsorted(self.codes, codes), max(self.codes.size - 1, 0))
@@ -44,7 +49,9 @@ class Table:
 
 
 class Limits:
-    """The limits of every method, and of the mass of regions, by number of regions and error budget."""
+    """The limits of every method, and of the mass of regions, by number of regions and error
+    budget.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.collecting = False
@@ -52,8 +59,12 @@ class Limits:
         self.tables: dict[object, Table] = {}
         self.learned: dict[object, int] = {}
         for name, method in list(METHODS.items()):
-            if name != "umd" and not method.takes_partition:  # these depend on more than the counts of each region
-                monkeypatch.setitem(METHODS, name, replace(method, function=self._of_method(name, method.function)))
+            if (
+                name != "umd" and not method.takes_partition
+            ):  # these depend on more than the counts of each region
+                monkeypatch.setitem(
+                    METHODS, name, replace(method, function=self._of_method(name, method.function))
+                )
         monkeypatch.setattr(mass, "upper_limit", self._of_mass(mass.upper_limit))
         monkeypatch.setattr(guarantee, "mass_limits", self._remembered(mass.mass_limits))
 
@@ -65,13 +76,17 @@ class Limits:
         self.collecting = False
 
     def learn_up_to(self, n_rows: int) -> None:
-        """From now on compute what is asked for all counts of up to so many rows: for small samples."""
+        """From now on compute what is asked for all counts of up to so many rows: for small
+        samples.
+        """
         counts = np.repeat(np.arange(n_rows + 1), np.arange(1, n_rows + 2))
         self.everything = counts << 32 | (np.arange(counts.size) - counts * (counts + 1) // 2)
 
     everything: np.ndarray | None = None
 
-    def _look_up(self, key: object, asked: object, codes: np.ndarray, compute: Callable) -> list[np.ndarray]:
+    def _look_up(
+        self, key: object, asked: object, codes: np.ndarray, compute: Callable
+    ) -> list[np.ndarray]:
         if self.collecting:
             self.asked.setdefault(asked, []).append(codes)
             return [np.zeros(codes.size), np.ones(codes.size)]
@@ -86,12 +101,19 @@ class Limits:
         def limits(tally, alpha):
             def compute(counts, positives):
                 rates = positives / np.maximum(counts, 1)
-                fields = {"counts": counts, "positives": positives, "rates": rates, "n_regions": tally.n_regions}
+                fields = {
+                    "counts": counts,
+                    "positives": positives,
+                    "rates": rates,
+                    "n_regions": tally.n_regions,
+                }
                 found = function(SimpleNamespace(**fields), alpha)
                 return [found.lower, found.upper]
 
             asked = (tally.n_regions, alpha)
-            return Interval(*self._look_up((name, *asked), asked, tally.counts << 32 | tally.positives, compute))
+            return Interval(
+                *self._look_up((name, *asked), asked, tally.counts << 32 | tally.positives, compute)
+            )
 
         return limits
 

@@ -1,4 +1,6 @@
-"""The average of the predictions in every region is as near to its rate as promised, whatever the curve."""
+"""The average of the predictions in every region is as near to its rate as promised, whatever the
+curve.
+"""
 
 from types import SimpleNamespace
 
@@ -15,7 +17,9 @@ from calibrant.limits.kolmogorov import kolmogorov_distance
 from worlds.binary import WORLDS, World
 from worlds.promises import assert_kept
 
-ROWS, ALPHA, LEVEL = 200, 0.1, 1e-4
+ROWS = 200
+ALPHA = 0.1
+LEVEL = 1e-4
 QUADRATURE = (np.arange(200) + 0.5) / 200
 
 
@@ -37,7 +41,11 @@ def average_prediction(world, model):
     """The true average of the predictions in each region."""
     low, high = np.clip(model.partition_.bounds, 0.0, 1.0).T
     points = low[:, None] + (high - low)[:, None] * QUADRATURE
-    sums = world.continuous * (high - low) * model.predict(points.ravel()).reshape(points.shape).mean(axis=1)
+    sums = (
+        world.continuous
+        * (high - low)
+        * model.predict(points.ravel()).reshape(points.shape).mean(axis=1)
+    )
     where = model.partition_.membership(world.atoms)
     inside = where >= 0
     np.add.at(sums, where[inside], (world.atom_mass * model.predict(world.atoms))[inside])
@@ -54,7 +62,9 @@ def simulate(curve):
         for world in SIMULATED:
             model = AnchoredCalibrator(curve, n_bins=4).fit(*world.draw(rng, ROWS), classes=(0, 1))
             found, rate, real = average_prediction(world, model)
-            broken[world.name] = bool(np.any(np.abs(found - rate)[real] > model.guarantee_.radius[real] + 1e-4))
+            broken[world.name] = bool(
+                np.any(np.abs(found - rate)[real] > model.guarantee_.radius[real] + 1e-4)
+            )
         yield broken | {"all": list(broken.values())}
 
 
@@ -66,11 +76,13 @@ def test_promise_holds(curve, caught):
 
 
 def misses_of_adversary(draws, *, spikes, over_rows=False):
-    """How often the bound fails for a curve that is made with knowledge of the rows and of the truth.
+    """How often the bound fails for a curve that is made with knowledge of the rows and of the
+    truth.
 
-    Scores are uniform and the rate is the score. Without spikes the curve has a step in each region, where the rows
-    are farthest from uniform, on the side that adds to the error of the rate. With spikes it is 1/2 at every row and
-    nearly 1 between rows. `over_rows` takes the variation between rows only, which is wrong.
+    Scores are uniform and the rate is the score. Without spikes the curve has a step in each
+    region, where the rows are farthest from uniform, on the side that adds to the error of the
+    rate. With spikes it is 1/2 at every row and nearly 1 between rows. `over_rows` takes the
+    variation between rows only, which is wrong.
     """
     rng = np.random.default_rng(8)
     samples = []
@@ -81,9 +93,12 @@ def misses_of_adversary(draws, *, spikes, over_rows=False):
         samples.append((scores, regions, Tally.from_data(regions, scores, y)))
     proof = CurveProof(*samples[0][1:], "clopper-pearson", AnchoredCalibrator().confidence_level)
     every = {
-        name: np.concatenate([getattr(one[2], name) for one in samples]) for name in ("counts", "positives", "rates")
+        name: np.concatenate([getattr(one[2], name) for one in samples])
+        for name in ("counts", "positives", "rates")
     }
-    limits = get_method("clopper-pearson").function(SimpleNamespace(**every, n_regions=4), proof.for_rates)
+    limits = get_method("clopper-pearson").function(
+        SimpleNamespace(**every, n_regions=4), proof.for_rates
+    )
     misses = 0
     for draw, (scores, regions, tally) in enumerate(samples):
         distances = kolmogorov_distance(tally.counts, proof.for_curve)
@@ -94,13 +109,17 @@ def misses_of_adversary(draws, *, spikes, over_rows=False):
         for region, (low, high) in enumerate(bounds):
             inside = scores[rows == region]
             if spikes:
-                mean, expected, variation = 0.5, 0.999, 0.0 if over_rows else 2 * 0.499 * (inside.size + 1)
+                mean = 0.5
+                expected = 0.999
+                variation = 0.0 if over_rows else 2 * 0.499 * (inside.size + 1)
             else:
                 share = (inside - low) / (high - low)
                 excess = np.arange(1, inside.size + 1) / inside.size - share
                 sign = 1.0 if tally.rates[region] < truth[region] else -1.0
                 at = np.argmax(sign * excess)  # the curve is 1 up to there and 0 beyond
-                mean, expected, variation = (at + 1) / inside.size, share[at], 1.0
+                mean = (at + 1) / inside.size
+                expected = share[at]
+                variation = 1.0
             distance = distances[region]
             error = expected - truth[region]
             above = mean - limits.lower[4 * draw + region] + variation * distance
@@ -133,7 +152,9 @@ def test_variation_of_a_curve_with_spikes_between_rows_is_seen():
 
 
 def cells(n_scores=60, n_small=20):
-    """Pairs of segment and score with their mass and rate: two large segments, and small ones with unlike rates."""
+    """Pairs of segment and score with their mass and rate: two large segments, and small ones with
+    unlike rates.
+    """
     score = np.tile((np.arange(n_scores) + 0.5) / n_scores, 2 + n_small)
     segment = np.repeat(np.arange(2 + n_small), n_scores)
     mass = np.repeat([0.5, 0.3, *[0.2 / n_small] * n_small], n_scores) / n_scores
@@ -144,16 +165,20 @@ def cells(n_scores=60, n_small=20):
 @pytest.mark.slow
 def test_promise_holds_within_segments_and_for_the_pooled_ones():
     segment, score, mass, rate = cells()
-    broken, draws = 0, 40
+    broken = 0
+    draws = 40
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         rows = rng.choice(mass.size, size=1_500, p=mass)
         y = (rng.uniform(size=rows.size) < rate[rows]).astype(int)
-        model = AnchoredCalibrator(n_bins=2, segment_rule=250).fit(score[rows], y, segments=segment[rows])
+        model = AnchoredCalibrator(n_bins=2, segment_rule=250).fit(
+            score[rows], y, segments=segment[rows]
+        )
         assert model.partition_.segments[-1] is OTHER
         where = model.partition_.membership(model.partition_.prepare(score, segment))
         predicted = model.predict(score, segments=segment)
-        inside, size = where >= 0, model.partition_.n_regions
+        inside = where >= 0
+        size = model.partition_.n_regions
         found = np.bincount(where[inside], (mass * (predicted - rate))[inside], minlength=size)
         total = np.bincount(where[inside], mass[inside], minlength=size)
         broken += bool((np.abs(found) > total * (model.guarantee_.radius + 1e-9)).any())

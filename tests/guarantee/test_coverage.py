@@ -31,14 +31,18 @@ DESIGNS = {
 
 
 def broken_promises(mass: np.ndarray, rate: np.ndarray, guarantee: Guarantee) -> dict[str, bool]:
-    """Which of the promises of one fit are false, where the true mass and rate of each region are known."""
+    """Which of the promises of one fit are false, where the true mass and rate of each region are
+    known.
+    """
     real = mass > 0
     sets = guarantee_sets(guarantee)
     partial = guarantee.restricted_to(MASS)
     off = np.abs(guarantee.value - rate)
     slack = 1e-12  # the truth itself is computed in floating point
     return {
-        "interval": bool(np.any(real & ((rate < guarantee.lower - slack) | (rate > guarantee.upper + slack)))),
+        "interval": bool(
+            np.any(real & ((rate < guarantee.lower - slack) | (rate > guarantee.upper + slack)))
+        ),
         "epsilon": bool(np.any(off[real] > guarantee.epsilon + slack)),
         "set": bool(
             np.any(real & ~sets[:, 0] & (1 - rate > 1 - COVERAGE + slack))
@@ -65,14 +69,18 @@ def simulate(
     while True:
         with limits.collect():
             fits = [
-                BinningCalibrator(n_bins=6, random_state=rng, **design).fit(*world.draw(rng, ROWS), classes=(0, 1))
+                BinningCalibrator(n_bins=6, random_state=rng, **design).fit(
+                    *world.draw(rng, ROWS), classes=(0, 1)
+                )
                 for _ in range(BATCH)
             ]
         broken: dict[tuple[str, str], list[bool]] = {}
         for fit in fits:
             mass, rate = world.truth(fit.partition_)
             for name in methods:
-                found = Guarantee.from_tally(fit.partition_, fit.tally_, interval=name, confidence_level=1 - ALPHA)
+                found = Guarantee.from_tally(
+                    fit.partition_, fit.tally_, interval=name, confidence_level=1 - ALPHA
+                )
                 for promise, is_broken in broken_promises(mass, rate, found).items():
                     broken.setdefault((name, promise), []).append(is_broken)
         yield broken
@@ -81,24 +89,38 @@ def simulate(
 @pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
-def test_no_promise_is_broken_more_often_than_stated(world: World, design: str, limits: Limits) -> None:
-    # umd is refused where bins are not of equal mass, and weighted limits depend on edges: they are simulated apart
+def test_no_promise_is_broken_more_often_than_stated(
+    world: World, design: str, limits: Limits
+) -> None:
+    # umd is refused where bins are not of equal mass, and weighted limits depend on edges: they are
+    # simulated apart
     apart = ("umd", "clopper-pearson-weighted")
-    methods = [name for name in METHODS if name not in apart] if design == "own" else ["clopper-pearson"]
-    assert_kept(simulate(world, DESIGNS[design], methods, 20201 + WORLDS.index(world), limits), ALPHA, caught=CAUGHT)
+    methods = (
+        [name for name in METHODS if name not in apart] if design == "own" else ["clopper-pearson"]
+    )
+    assert_kept(
+        simulate(world, DESIGNS[design], methods, 20201 + WORLDS.index(world), limits),
+        ALPHA,
+        caught=CAUGHT,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["umd", "clopper-pearson-weighted"])
-def test_limits_that_depend_on_all_bins_hold_for_continuous_scores(method: str, limits: Limits) -> None:
+def test_limits_that_depend_on_all_bins_hold_for_continuous_scores(
+    method: str, limits: Limits
+) -> None:
     simulated = simulate(WORLDS[0], DESIGNS["own"], [method], 1, limits)
-    assert set(next(simulated)) == {(method, promise) for promise in ("interval", "epsilon", "set", "partial")}
+    assert set(next(simulated)) == {
+        (method, promise) for promise in ("interval", "epsilon", "set", "partial")
+    }
     assert_kept(simulated, ALPHA, caught=CAUGHT)
 
 
 @pytest.mark.broad
 def test_exact_intervals_spend_their_error_budget() -> None:
-    # a promise kept always would be a wider interval than need be: on the smooth world the default must miss sometimes
+    # a promise kept always would be a wider interval than need be: on the smooth world the default
+    # must miss sometimes
     rng = np.random.default_rng(3)
     draws = 20_000  # so many are needed to refute the half below
     bins = BinningCalibrator(n_bins=10, pilot=None).fit(*WORLDS[0].draw(rng, 10_000)).partition_
@@ -106,9 +128,16 @@ def test_exact_intervals_spend_their_error_budget() -> None:
     mass, rate = WORLDS[0].truth(bins)
     counts = rng.multinomial(10_000, mass, size=draws)
     positives = rng.binomial(counts, rate)
-    every = {"counts": counts.ravel(), "positives": positives.ravel(), "rates": (positives / counts).ravel()}
-    limits = METHODS["clopper-pearson"].function(SimpleNamespace(**every, n_regions=10), budgets(ALPHA)[0])
-    lower, upper = limits.lower.reshape(draws, 10), limits.upper.reshape(draws, 10)
+    every = {
+        "counts": counts.ravel(),
+        "positives": positives.ravel(),
+        "rates": (positives / counts).ravel(),
+    }
+    limits = METHODS["clopper-pearson"].function(
+        SimpleNamespace(**every, n_regions=10), budgets(ALPHA)[0]
+    )
+    lower = limits.lower.reshape(draws, 10)
+    upper = limits.upper.reshape(draws, 10)
     first = Tally.from_counts(counts[0], positives[0], partition=bins)
     np.testing.assert_array_equal(Guarantee.from_tally(bins, first).lower, lower[0])
     misses = int(((rate < lower) | (rate > upper)).any(axis=1).sum())
@@ -120,17 +149,25 @@ def test_exact_intervals_spend_their_error_budget() -> None:
 @pytest.mark.broad
 def test_default_is_at_most_half_as_wide_as_the_papers_method() -> None:
     rng = np.random.default_rng(4)
-    ours, default, papers = [], [], []
+    ours = []
+    default = []
+    papers = []
     for _ in range(20):
         scores, y = WORLDS[0].draw(rng, 10_000)
-        ours.append(BinningCalibrator(n_bins=10, pilot=None, value="mean").fit(scores, y).guarantee_.epsilon)
+        ours.append(
+            BinningCalibrator(n_bins=10, pilot=None, value="mean").fit(scores, y).guarantee_.epsilon
+        )
         default.append(BinningCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon)
-        paper = BinningCalibrator(n_bins=10, pilot=0.2, interval="empirical-bernstein", random_state=rng)
+        paper = BinningCalibrator(
+            n_bins=10, pilot=0.2, interval="empirical-bernstein", random_state=rng
+        )
         papers.append(paper.fit(scores, y).guarantee_.epsilon)
     assert np.mean(ours) == pytest.approx(0.0410, abs=5e-4)
     assert np.mean(papers) == pytest.approx(0.0843, abs=2e-3)
     assert np.mean(ours) <= 0.5 * np.mean(papers)
-    assert np.mean(default) <= 0.5 * 0.0843  # it also looks for ties; the paper's mean of many draws
+    assert (
+        np.mean(default) <= 0.5 * 0.0843
+    )  # it also looks for ties; the paper's mean of many draws
 
 
 def test_nearly_empty_bin_does_not_spoil_the_statement() -> None:
@@ -143,7 +180,8 @@ def test_nearly_empty_bin_does_not_spoil_the_statement() -> None:
 
 
 def test_corollary_as_printed_would_undercover() -> None:
-    # cor:calibration-fixed-partition takes the bin with fewest rows; ours takes the maximum over bins
+    # cor:calibration-fixed-partition takes the bin with fewest rows; ours takes the maximum over
+    # bins
     bins = Partition.fixed_width(2)
     tally = Tally.from_counts([900, 1000], [0, 500], partition=bins)
     guarantee = Guarantee.from_tally(bins, tally, interval="empirical-bernstein", value="mean")

@@ -1,4 +1,5 @@
-"""What is drawn is independent of the rows, although the seed is fixed, is the seed of the data, or rows are sorted.
+"""What is drawn is independent of the rows, although the seed is fixed, is the seed of the data, or
+rows are sorted.
 
 `experiments/fixed_seeds.py` holds the attacks and runs them in full.
 """
@@ -13,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 from fixed_seeds import missed
 
 CASES = [
-    # the comment says how often the claim was false at alpha = .1 while a draw depended on the seed alone
+    # the comment says how often the claim was false at alpha = .1 while a draw depended on the seed
+    # alone
     ("recall", "one seed, other data", 1_000, 0.35, 100),  # .21
     ("recall", "sorted by score", 1_000, 0.35, 100),  # .28
     ("precision", "one seed, other data", 1_000, 0.35, 100),  # .52
@@ -27,6 +29,8 @@ CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("attack", "way", "n", "share", "draws"), CASES)
-def test_no_claim_is_false_more_often_than_stated(attack: str, way: str, n: int, share: float, draws: int) -> None:
+def test_no_claim_is_false_more_often_than_stated(
+    attack: str, way: str, n: int, share: float, draws: int
+) -> None:
     found = missed(attack, way, n, share, 0.1, draws)
     assert binomtest(found, draws, 0.1, alternative="greater").pvalue > 0.01

@@ -1,4 +1,6 @@
-"""Groups with a cap that is learned: values and limits are for the same rate, and a difference from rows is told."""
+"""Groups with a cap that is learned: values and limits are for the same rate, and a difference from
+rows is told.
+"""
 
 import re
 import warnings
@@ -34,7 +36,9 @@ def told(call, *given, **beside):
 
 
 def without_giants(world, n_groups, share, seed=0):
-    """Rows where giants are among the counted groups and not among the first few: as many as are drawn on average."""
+    """Rows where giants are among the counted groups and not among the first few: as many as are
+    drawn on average.
+    """
     rng = np.random.default_rng(seed)
     while True:
         scores, y, groups = world.draw(rng, n_groups)
@@ -59,12 +63,17 @@ def test_a_tenth_of_the_groups_finds_giants_that_one_group_misses():
 def test_a_rate_of_rows_outside_the_limits_is_told(kind):
     scores, y, groups = without_giants(RARE, 2000, 0.4)
     fitted, caps = told(kind(n_bins=1).fit, scores, y, groups=groups)
-    found, facts = fitted.guarantee_, fitted.guarantee_.statement.groups
+    found = fitted.guarantee_
+    facts = fitted.guarantee_.statement.groups
     assert not found.lower[0] <= y.mean() <= found.upper[0]
     assert found.lower[0] <= RARE.capped_rate(1) <= found.upper[0]
     assert len(caps) == 1
     assert "in 1 region the rate among all rows lies outside the limits" in caps[0]
-    share = float(re.search(r"at most 1 row in a region; ([\d.]+)% of the rows counted are above that", str(found))[1])
+    share = float(
+        re.search(
+            r"at most 1 row in a region; ([\d.]+)% of the rows counted are above that", str(found)
+        )[1]
+    )
     assert share == pytest.approx(100 * facts.above_cap, abs=0.06)
     assert facts.above_cap > 0.5
     assert facts.farthest == pytest.approx(0.9 - y.mean(), abs=0.1)
@@ -94,7 +103,9 @@ def test_weighted_groups_are_capped_and_told_alike():
         assert not found.lower[0] <= rate <= found.upper[0]
         assert found.lower[0] <= found.value[0] <= found.upper[0]
         assert len(caps) == 1
-        assert re.search(r"at most [\d.]+ in a region; [\d.]+% of the weight is above that", found.details)
+        assert re.search(
+            r"at most [\d.]+ in a region; [\d.]+% of the weight is above that", found.details
+        )
 
 
 @pytest.mark.parametrize("target", ["precision", "recall", "npv", "specificity"])
@@ -103,7 +114,8 @@ def test_thresholds_measure_what_they_prove(target):
     for seed in range(20):  # until no giant is among the groups that are drawn
         scores, y, groups = without_giants(RARE, 2000, 0.4, seed)
         if target in ("npv", "specificity"):
-            y, scores = 1 - y, 1.0 - scores
+            y = 1 - y
+            scores = 1.0 - scores
         found, caps = told(threshold, y, scores, groups=groups, **{target: level})
         if found.max_group_size == 1:
             break
@@ -112,7 +124,9 @@ def test_thresholds_measure_what_they_prove(target):
     assert share.value >= level
     assert share.lower == level
     assert found.above_cap > 0.5
-    assert re.search(r"at most 1 row; [\d.]+% of the rows counted are above that\.$", found.sentence)
+    assert re.search(
+        r"at most 1 row; [\d.]+% of the rows counted are above that\.$", found.sentence
+    )
     assert len(caps) == (target in ("precision", "npv"))  # giants have their scores like all others
     again = type(found).from_dict(found.to_dict())
     assert again.sentence.startswith(found.sentence)
@@ -123,9 +137,12 @@ def test_shares_at_a_threshold_count_groups_up_to_the_cap():
     sizes = rng.integers(1, 9, size=3000)
     groups = np.repeat(np.arange(3000), sizes)
     scores = rng.uniform(size=groups.size)
-    y = (rng.uniform(size=groups.size) < scores ** np.where(sizes > 4, 3.0, 0.5)[groups]).astype(int)
+    y = (rng.uniform(size=groups.size) < scores ** np.where(sizes > 4, 3.0, 0.5)[groups]).astype(
+        int
+    )
     found = threshold(y, scores, precision=0.7, groups=groups, max_group_size=2, pilot=60)
-    largest, cut = found.max_group_size, found.threshold
+    largest = found.max_group_size
+    cut = found.threshold
 
     def capped(of, right):
         own = np.bincount(groups[of], minlength=3000)
@@ -133,7 +150,9 @@ def test_shares_at_a_threshold_count_groups_up_to_the_cap():
         weight = np.minimum(own, largest)
         return (weight * hits / np.maximum(own, 1)).sum() / weight.sum()
 
-    above, positive, every = scores >= cut, y == 1, np.ones(y.size, dtype=bool)
+    above = scores >= cut
+    positive = y == 1
+    every = np.ones(y.size, dtype=bool)
     expected = {
         "selected": capped(every, above),
         "precision": capped(above, positive),
@@ -194,20 +213,27 @@ def test_estimators_of_several_columns_and_classifiers_tell_it_once_for_each_gua
 
 
 def check_kept(missed, draws, alpha):
-    assert binomtest(missed, draws, alpha, alternative="greater").pvalue > 0.001, f"missed {missed} of {draws}"
+    assert binomtest(missed, draws, alpha, alternative="greater").pvalue > 0.001, (
+        f"missed {missed} of {draws}"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 @pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
-def test_limits_hold_for_the_capped_rate_and_a_warning_marks_those_that_exclude_the_rate_of_rows(kind, alpha):
-    missed, silent, draws = 0, 0, 24
+def test_limits_hold_for_the_capped_rate_and_a_warning_marks_those_that_exclude_the_rate_of_rows(
+    kind, alpha
+):
+    missed = 0
+    silent = 0
+    draws = 24
     for seed in range(draws):
         world = (RARE, COMMON, Giants(0.005, 60, small=3, rate=0.6))[seed % 3]
         scores, y, groups = world.draw(np.random.default_rng(seed), 600)
         calibrator = kind(n_bins=1, confidence_level=1 - alpha, random_state=seed)
         fitted, caps = told(calibrator.fit, scores, y, groups=groups)
-        found, facts = fitted.guarantee_, fitted.guarantee_.statement.groups
+        found = fitted.guarantee_
+        facts = fitted.guarantee_.statement.groups
         truth = world.capped_rate(facts.max_size)
         missed += not found.lower[0] <= truth <= found.upper[0]
         rate = fitted.tally_.positives[0] / fitted.tally_.counts[0]
@@ -219,7 +245,8 @@ def test_limits_hold_for_the_capped_rate_and_a_warning_marks_those_that_exclude_
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 def test_thresholds_hold_for_the_capped_share(alpha):
-    missed, draws = 0, 40
+    missed = 0
+    draws = 40
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         world = Giants(rare=0.004, large=200, rate=0.8)

@@ -18,7 +18,9 @@ def _tally(regions, codes, groups, n_regions):
 
 
 def _check(missed, seeds, alpha=ALPHA):
-    assert binomtest(missed, seeds, alpha, alternative="greater").pvalue > 0.001, f"missed {missed} of {seeds}"
+    assert binomtest(missed, seeds, alpha, alternative="greater").pvalue > 0.001, (
+        f"missed {missed} of {seeds}"
+    )
 
 
 def _beta_binomial(rng, n_groups, size, icc, rate):
@@ -31,10 +33,16 @@ def _beta_binomial(rng, n_groups, size, icc, rate):
 @pytest.mark.parametrize("shared", [True, False], ids=["shared scores", "own scores"])
 @pytest.mark.parametrize(("n_groups", "icc"), [(10, 0.3), (300, 0.9), (300, 0.1)])
 def test_the_limits_cover_where_groups_share_a_random_rate(n_groups, icc, shared):
-    rng, missed, seeds = np.random.default_rng(1), 0, 40
+    rng = np.random.default_rng(1)
+    missed = 0
+    seeds = 40
     for _ in range(seeds):
         groups, codes = _beta_binomial(rng, n_groups, 8, icc, 0.3)
-        regions = rng.integers(0, 4, size=n_groups)[groups] if shared else rng.integers(0, 4, size=groups.size)
+        regions = (
+            rng.integers(0, 4, size=n_groups)[groups]
+            if shared
+            else rng.integers(0, 4, size=groups.size)
+        )
         limits = group_limits(_tally(regions, codes, groups, 4), GroupDesign(8), ALPHA)
         missed += not ((limits.lower <= 0.3) & (limits.upper >= 0.3)).all()
     _check(missed, seeds)
@@ -43,11 +51,15 @@ def test_the_limits_cover_where_groups_share_a_random_rate(n_groups, icc, shared
 @pytest.mark.broad
 @pytest.mark.parametrize(("n_groups", "rate", "seeds"), [(30, 0.5, 400), (100, 0.05, 200)])
 def test_the_limits_cover_in_the_one_order_that_the_labels_of_groups_give(n_groups, rate, seeds):
-    # bets in the order that a fixed hash gives to sorted groups miss .19 and .26, and are found with probability .98
+    # bets in the order that a fixed hash gives to sorted groups miss .19 and .26, and are found
+    # with probability .98
     groups = np.arange(n_groups)
-    rng, missed = np.random.default_rng(9), 0
+    rng = np.random.default_rng(9)
+    missed = 0
     for codes in (rng.uniform(size=(seeds, n_groups)) < rate).astype(int):
-        limits = group_limits(_tally(np.zeros(n_groups, int), codes, groups, 1), GroupDesign(1), ALPHA)
+        limits = group_limits(
+            _tally(np.zeros(n_groups, int), codes, groups, 1), GroupDesign(1), ALPHA
+        )
         missed += not limits.lower[0] <= rate <= limits.upper[0]
     _check(missed, seeds)
 
@@ -55,7 +67,8 @@ def test_the_limits_cover_in_the_one_order_that_the_labels_of_groups_give(n_grou
 def test_independent_rows_would_have_missed():
     from calibrant.intervals import clopper_pearson
 
-    rng, missed = np.random.default_rng(2), 0
+    rng = np.random.default_rng(2)
+    missed = 0
     for _ in range(40):
         groups, codes = _beta_binomial(rng, 300, 8, 0.9, 0.3)
         limits = clopper_pearson(_tally(np.zeros(groups.size, int), codes, groups, 1), ALPHA)
@@ -65,8 +78,11 @@ def test_independent_rows_would_have_missed():
 
 @pytest.mark.broad
 def test_sizes_may_tell_something_about_labels():
-    # half of the groups have one row, never positive; the others have nine, of which 2/3 are: the rate is 0.6
-    rng, missed, seeds = np.random.default_rng(3), 0, 60
+    # half of the groups have one row, never positive; the others have nine, of which 2/3 are: the
+    # rate is 0.6
+    rng = np.random.default_rng(3)
+    missed = 0
+    seeds = 60
     for _ in range(seeds):
         large = rng.uniform(size=200) < 0.5
         groups = np.repeat(np.arange(200), np.where(large, 9, 1))
@@ -96,12 +112,16 @@ def _rate_with_giants(largest):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::calibrant.errors.GroupCapWarning")
 def test_the_largest_size_seen_is_no_limit_and_is_never_taken_for_one():
-    rng, missed, trapped, seeds = np.random.default_rng(4), 0, 0, 60
+    rng = np.random.default_rng(4)
+    missed = 0
+    trapped = 0
+    seeds = 60
     for seed in range(seeds):
         groups, codes = _with_giants(rng, 300)
         calibrator = BinningCalibrator(1, partition="uniform", random_state=seed)
         fitted = calibrator.fit(np.full(groups.size, 0.5), codes, groups=groups)
-        found, largest = fitted.guarantee_, fitted.guarantee_.statement.groups.max_size
+        found = fitted.guarantee_
+        largest = fitted.guarantee_.statement.groups.max_size
         truth = _rate_with_giants(largest)
         missed += not found.lower[0] <= truth <= found.upper[0]
         trap = GroupDesign(int(np.bincount(groups).max()))
@@ -132,22 +152,31 @@ def _true_rates(partition, points=40_000):
 @pytest.mark.parametrize("target", ["rows", "groups"])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared scores", "own scores"])
 def test_bins_cover(shared, target):
-    rng, missed, seeds = np.random.default_rng(5), 0, 30
+    rng = np.random.default_rng(5)
+    missed = 0
+    seeds = 30
     for seed in range(seeds):
         scores, codes, groups = _sorted_world(rng, 400, shared)
-        found = BinningCalibrator(4, random_state=seed).fit(scores, codes, groups=groups, group_target=target)
+        found = BinningCalibrator(4, random_state=seed).fit(
+            scores, codes, groups=groups, group_target=target
+        )
         _, _, truth = _true_rates(found.partition_)
-        # sizes do not depend on scores or labels, so that both targets and any size limit have one rate
+        # sizes do not depend on scores or labels, so that both targets and any size limit have one
+        # rate
         missed += not ((found.guarantee_.lower <= truth) & (found.guarantee_.upper >= truth)).all()
         assert found.guarantee_.epsilon < 0.35
     _check(missed, seeds)
 
 
 def _classes_world(rng, n_groups):
-    """The top class is right as often as its score says; a coin of the whole group moves that up or down."""
+    """The top class is right as often as its score says.
+
+    A coin of the whole group moves that up or down.
+    """
     groups = np.repeat(np.arange(n_groups), rng.integers(15, 20, size=n_groups))
     scores = rng.dirichlet([1.0, 1.0, 1.0], size=groups.size)
-    top, best = scores.argmax(axis=1), scores.max(axis=1)
+    top = scores.argmax(axis=1)
+    best = scores.max(axis=1)
     coin = rng.choice([-1.0, 1.0], size=n_groups)[groups]
     right = rng.uniform(size=groups.size) < best + coin * np.minimum(best, 1 - best)
     return scores, np.where(right, top, (top + 1) % 3), groups
@@ -155,17 +184,25 @@ def _classes_world(rng, n_groups):
 
 @pytest.mark.slow
 def test_predicted_classes_cover():
-    rng, missed, plain_missed, seeds = np.random.default_rng(8), 0, 0, 25
+    rng = np.random.default_rng(8)
+    missed = 0
+    plain_missed = 0
+    seeds = 25
     fresh = _classes_world(rng, 3_000)[0]
     for _ in range(seeds):
         scores, labels, groups = _classes_world(rng, 150)
         for given in ({"groups": groups}, {}):
             found = TopLabelCalibrator(2, method="binning").fit(scores, labels, **given)
-            limits, best, top = found.predict_interval(fresh), fresh.max(axis=1), fresh.argmax(axis=1)
-            region = np.unique(np.column_stack([top, limits]), axis=0, return_inverse=True)[1].ravel()
+            limits = found.predict_interval(fresh)
+            best = fresh.max(axis=1)
+            top = fresh.argmax(axis=1)
+            region = np.unique(np.column_stack([top, limits]), axis=0, return_inverse=True)[
+                1
+            ].ravel()
             truth = (np.bincount(region, best) / np.bincount(region))[region]
             miss = not ((limits[:, 0] <= truth + 0.004) & (truth - 0.004 <= limits[:, 1])).all()
-            missed, plain_missed = missed + (miss and bool(given)), plain_missed + (miss and not given)
+            missed = missed + (miss and bool(given))
+            plain_missed = plain_missed + (miss and not given)
     _check(missed, seeds)
     assert plain_missed > 0.25 * seeds
 
@@ -173,7 +210,9 @@ def test_predicted_classes_cover():
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False], ids=["shared scores", "own scores"])
 def test_averages_of_the_curve_cover(shared):
-    rng, missed, seeds = np.random.default_rng(6), 0, 40
+    rng = np.random.default_rng(6)
+    missed = 0
+    seeds = 40
     for seed in range(seeds):
         scores, codes, groups = _sorted_world(rng, 300, shared)
         found = AnchoredCalibrator("beta", 3, random_state=seed).fit(scores, codes, groups=groups)
@@ -186,13 +225,20 @@ def test_averages_of_the_curve_cover(shared):
 
 @pytest.mark.parametrize("target", ["rows", "groups"])
 def test_the_distance_between_rows_and_population_is_bounded(target):
-    # scores of a group are close to each other, large groups have low scores, and sizes are clipped at 4
-    rng, missed, seeds = np.random.default_rng(7), 0, 60
-    sizes, shares = np.array([1, 2, 6]), np.array([0.5, 0.3, 0.2])
+    # scores of a group are close to each other, large groups have low scores, and sizes are clipped
+    # at 4
+    rng = np.random.default_rng(7)
+    missed = 0
+    seeds = 60
+    sizes = np.array([1, 2, 6])
+    shares = np.array([0.5, 0.3, 0.2])
     weights = shares * np.minimum(sizes, 4) if target == "rows" else shares
     points = np.linspace(0, 1, 501)
     truth = (
-        sum(weight * np.clip(points * (1 + size / 3), 0, 1) for weight, size in zip(weights, sizes, strict=True))
+        sum(
+            weight * np.clip(points * (1 + size / 3), 0, 1)
+            for weight, size in zip(weights, sizes, strict=True)
+        )
         / weights.sum()
     )
     for _ in range(seeds):
@@ -218,10 +264,13 @@ def test_the_design_effect_is_that_of_the_population():
 @pytest.mark.slow
 @pytest.mark.parametrize(("icc", "most"), [(0.3, 1.15), (0.1, 1.2)])
 def test_limits_are_nearly_those_of_the_normal_law_with_the_true_design_effect(icc, most):
-    rng, widths, one_row = np.random.default_rng(9), [], []
+    rng = np.random.default_rng(9)
+    widths = []
+    one_row = []
     for seed in range(30):
         groups, codes = _beta_binomial(rng, 1000, 10, icc, 0.5)
-        scores, first = rng.uniform(size=1000)[groups], np.arange(0, 10_000, 10)
+        scores = rng.uniform(size=1000)[groups]
+        first = np.arange(0, 10_000, 10)
         bins = {"n_bins": 10, "partition": "uniform", "random_state": seed}
         fitted = BinningCalibrator(**bins).fit(scores, codes, groups=groups, max_group_size=10)
         widths.append(fitted.guarantee_.interval.radius.mean())

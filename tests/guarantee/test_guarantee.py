@@ -17,7 +17,8 @@ BINS = Partition.fixed_width(10)
 
 
 def test_epsilon_around_the_mean_is_the_larger_side() -> None:
-    # N = 100, k = 5 at alpha / B = .01: .0851, not the half-width .0621; here at the Sidak level of 95 % of alpha
+    # N = 100, k = 5 at alpha / B = .01: .0851, not the half-width .0621; here at the Sidak level of
+    # 95 % of alpha
     delta = 1 - 0.905 ** (1 / 10)
     upper = stats.beta.ppf(1 - delta / 2, 6, 95)
     lower = stats.beta.ppf(delta / 2, 5, 96)
@@ -50,23 +51,30 @@ def test_what_is_left_out_is_paid_for_within_the_budget() -> None:
     one = guarantee(counts, positives)
     partial = one.restricted_to(0.99)
     assert partial.kept.tolist() == [False, True, True, True]
-    limit = stats.beta.ppf(1 - 0.005 / 4, 4, counts.sum() - 3)  # a twentieth of alpha = .1, over four regions
+    limit = stats.beta.ppf(
+        1 - 0.005 / 4, 4, counts.sum() - 3
+    )  # a twentieth of alpha = .1, over four regions
     assert partial.mass == pytest.approx(1 - limit, rel=1e-9)
     delta = 1 - (1 - 0.095) ** (1 / 4)
     upper = stats.beta.ppf(1 - delta / 2, positives[1:] + 1, counts[1:] - positives[1:])
     lower = stats.beta.ppf(delta / 2, positives[1:], counts[1:] - positives[1:] + 1)
     rates = positives[1:] / counts[1:]
-    assert partial.epsilon == pytest.approx(np.maximum(upper - rates, rates - lower).max(), abs=1e-9)
+    assert partial.epsilon == pytest.approx(
+        np.maximum(upper - rates, rates - lower).max(), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("interval", [name for name in METHODS if name != "umd"])
 def test_every_statement_comes_from_one_event(interval: str) -> None:
-    # the limits on rates hold at 95 % of alpha and those on mass at 5 %; all that is said follows from these limits
+    # the limits on rates hold at 95 % of alpha and those on mass at 5 %; all that is said follows
+    # from these limits
     rng = np.random.default_rng(8)
     for alpha in (0.3, 0.1, 1e-4):
         counts = rng.integers(0, 3000, 9)
         partition = Partition.fixed_width(9)
-        tally = Tally.from_counts(counts, rng.binomial(counts, rng.uniform(size=9)), partition=partition)
+        tally = Tally.from_counts(
+            counts, rng.binomial(counts, rng.uniform(size=9)), partition=partition
+        )
         one = Guarantee.from_tally(partition, tally, interval=interval, confidence_level=1 - alpha)
         limits = get_method(interval)(tally, 0.95 * alpha, partition)
         masses = mass_limits(partition, tally, 0.05 * alpha)
@@ -85,19 +93,25 @@ def test_every_statement_comes_from_one_event(interval: str) -> None:
 @pytest.mark.broad
 @pytest.mark.parametrize("n_rows", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -> None:
-    """Two bins of equal mass and rate 1/2. The limits must hold, and so must the mass of the regions that are kept.
+    """Two bins of equal mass and rate 1/2.
+
+    The limits must hold, and so must the mass of the regions that are kept.
 
     Limits of their own for statements that leave regions out would miss .1025 and .1055 at .1.
     """
     partition = Partition.fixed_width(2)
     half = n_rows // 2
-    smallest = half - int(2.25 * np.sqrt(n_rows))  # other sizes of the first bin are counted as misses
+    smallest = half - int(
+        2.25 * np.sqrt(n_rows)
+    )  # other sizes of the first bin are counted as misses
 
     def stated(size: int, low: int, high: int) -> Guarantee:
         tally = Tally.from_counts([size, n_rows - size], [low, high], partition=partition)
         return Guarantee.from_tally(partition, tally, confidence_level=0.9)
 
-    fewest, positives = {}, smallest // 2 - int(1.4 * np.sqrt(n_rows))  # positives of a bin whose limits hold
+    # positives of a bin whose limits hold
+    fewest = {}
+    positives = smallest // 2 - int(1.4 * np.sqrt(n_rows))
     for size in range(smallest, n_rows - smallest + 1):
         while stated(size, positives, half // 2).upper[0] < 0.5:
             positives += 1
@@ -105,10 +119,15 @@ def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -
     missed = 2 * stats.binom.cdf(smallest - 1, n_rows, 0.5)
     for size in range(smallest, half + 1):
         other = n_rows - size
-        looks = [stated(size, fewest[size] - 1, other // 2), stated(size, size // 2, fewest[other] - 1)]
+        looks = [
+            stated(size, fewest[size] - 1, other // 2),
+            stated(size, size // 2, fewest[other] - 1),
+        ]
         claims = [look.restricted_to(0.5) for look in looks]
         assert claims[0].mass == claims[1].mass
-        limits_hold = np.prod([1 - 2 * stats.binom.cdf(fewest[rows] - 1, rows, 0.5) for rows in (size, other)])
+        limits_hold = np.prod(
+            [1 - 2 * stats.binom.cdf(fewest[rows] - 1, rows, 0.5) for rows in (size, other)]
+        )
         mass_holds = claims[0].mass <= claims[0].kept.sum() / 2
         weight = stats.binom.pmf(size, n_rows, 0.5) * (1 if size == half else 2)
         missed += weight * (1 - limits_hold * mass_holds)
@@ -118,14 +137,17 @@ def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -
 @pytest.mark.broad
 def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
     # 50 rare segments, of which some are never seen: the whole population was claimed
-    rng, shares = np.random.default_rng(10), np.repeat([0.095, 0.001], [10, 50])
+    rng = np.random.default_rng(10)
+    shares = np.repeat([0.095, 0.001], [10, 50])
     for options in ({"partition": "uniform"}, {"segment_rule": None}, {"pilot": 0.3}):
         false = 0
         for _ in range(20):
             segments = rng.choice(60, size=300, p=shares)
             scores = rng.uniform(size=300)
             y = rng.uniform(size=300) < scores
-            fitted = BinningCalibrator(1, **options).fit(scores, y, segments=segments, classes=(False, True))
+            fitted = BinningCalibrator(1, **options).fit(
+                scores, y, segments=segments, classes=(False, True)
+            )
             true = shares[np.unique(segments)].sum()
             partial = fitted.guarantee_.restricted_to(1.0)
             assert partial.kept.all()
@@ -136,10 +158,14 @@ def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
 @pytest.mark.broad
 def test_mass_of_edge_values_seen_once_is_not_claimed() -> None:
     # 300 score values in 99 rows: most edges are seen once, and what lies at them is in no region
-    rng, values, false = np.random.default_rng(11), np.arange(300) / 300, 0
+    rng = np.random.default_rng(11)
+    values = np.arange(300) / 300
+    false = 0
     for _ in range(40):
         scores = rng.choice(values, size=99)
-        fitted = BinningCalibrator(30, pilot=None).fit(scores, rng.integers(2, size=99), classes=(0, 1))
+        fitted = BinningCalibrator(30, pilot=None).fit(
+            scores, rng.integers(2, size=99), classes=(0, 1)
+        )
         true = np.mean(fitted.partition_.membership(values) >= 0)
         assert true < 0.98
         false += fitted.guarantee_.restricted_to(1.0).mass > true
@@ -148,7 +174,8 @@ def test_mass_of_edge_values_seen_once_is_not_claimed() -> None:
 
 def test_mass_is_unknown_where_nothing_is_proved_about_it() -> None:
     rng = np.random.default_rng(12)
-    scores, segments = rng.uniform(size=200), rng.choice(["a", "b"], size=200)
+    scores = rng.uniform(size=200)
+    segments = rng.choice(["a", "b"], size=200)
     stream = OnlineCalibrator(partition=Partition.by_segment({"a": BINS, "b": BINS}))
     stream.partial_fit(scores, rng.integers(2, size=200), segments=segments)
     assert np.isnan(stream.guarantee_.restricted_to(0.5).mass)
@@ -200,12 +227,14 @@ def test_to_dict_is_plain_json() -> None:
 
 def test_values_that_never_fall_share_what_breaks_the_order() -> None:
     rng = np.random.default_rng(2)
-    scores, segments = rng.uniform(size=4000), rng.choice(["a", "b"], size=4000)
+    scores = rng.uniform(size=4000)
+    segments = rng.choice(["a", "b"], size=4000)
     y = rng.uniform(size=4000) < 0.5
     plain = BinningCalibrator(10).fit(scores, y, segments=segments)
     rising = BinningCalibrator(10, value="monotone").fit(scores, y, segments=segments)
     for region in (slice(0, 10), slice(10, 20)):
-        values, weights = plain.guarantee_.value[region], plain.tally_.counts[region] + 1
+        values = plain.guarantee_.value[region]
+        weights = plain.tally_.counts[region] + 1
         reference = isotonic_regression(values, sample_weight=weights)
         np.testing.assert_allclose(rising.guarantee_.value[region], reference, rtol=1e-12)
         assert (np.diff(values) < 0).any()
@@ -218,14 +247,16 @@ def test_default_values_are_never_0_or_1() -> None:
     value = BinningCalibrator(5).fit(scores, scores > 0.5).guarantee_.value
     assert (value > 0).all()
     assert (value < 1).all()
-    counts, positives = np.array([4, 0, 9]), np.array([4, 0, 3])
+    counts = np.array([4, 0, 9])
+    positives = np.array([4, 0, 3])
     tally = Tally.from_counts(counts, positives, partition=Partition.fixed_width(3))
     found = BinningCalibrator.from_tally(Partition.fixed_width(3), tally).guarantee_.value
     np.testing.assert_array_equal(found, (positives + 0.5) / (counts + 1))
 
 
 def test_shares_of_alpha_are_powers_of_the_confidence_and_halved_for_two_sides() -> None:
-    tally, shares = Tally.from_counts([40, 90], [10, 60]), np.array([0.2, 0.8])
+    tally = Tally.from_counts([40, 90], [10, 60])
+    shares = np.array([0.2, 0.8])
     found = _limits(Partition.fixed_width(2), tally, get_method("clopper-pearson"), 0.1, shares)
     tail = (1 - 0.9**shares) / 2
     np.testing.assert_allclose(found.lower, stats.beta.ppf(tail, [10, 60], [31, 31]), rtol=1e-9)

@@ -41,7 +41,12 @@ def test_sentence_never_promises_more_than_is_proved() -> None:
 
 def test_sentence_names_confidence_regions_label_and_assumption() -> None:
     text = guarantee([500] * 4, [100] * 4, confidence_level=0.95, positive_label="fraud").sentence
-    for phrase in ("95% confidence", "in each of 4 bins", "class 'fraud'", "if new rows are i.i.d. with these"):
+    for phrase in (
+        "95% confidence",
+        "in each of 4 bins",
+        "class 'fraud'",
+        "if new rows are i.i.d. with these",
+    ):
         assert phrase in text
 
 
@@ -57,9 +62,15 @@ def test_a_caveat_withdraws_the_promise_and_keeps_the_numbers() -> None:
 def test_ties_that_make_small_regions_are_remarked_upon() -> None:
     rng = np.random.default_rng(3)
     scores = np.round(rng.uniform(size=2000), 3)
-    one = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=2000) < scores).guarantee_
+    one = (
+        BinningCalibrator(n_bins=10, pilot=None)
+        .fit(scores, rng.uniform(size=2000) < scores)
+        .guarantee_
+    )
     assert any("pilot='auto'" in remark for remark in one.notes)
-    split = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(scores, rng.uniform(size=2000) < scores)
+    split = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(
+        scores, rng.uniform(size=2000) < scores
+    )
     assert not split.guarantee_.notes
     assert split.guarantee_.epsilon < one.epsilon
 
@@ -69,7 +80,9 @@ def test_advice_for_tied_scores_is_to_let_them_share_a_bin() -> None:
     scores = np.round(rng.uniform(size=1000), 1)
     tied = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=1000) < scores)
     assert "Scores are tied: use pilot='auto' or fewer bins" in str(tied.guarantee_)
-    shared = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(scores, rng.uniform(size=1000) < scores)
+    shared = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(
+        scores, rng.uniform(size=1000) < scores
+    )
     assert not shared.guarantee_.is_vacuous
 
 
@@ -87,31 +100,39 @@ def test_a_segment_name_is_printed_as_it_is() -> None:
     fitted = BinningCalibrator(n_bins=1, segment_rule=None).fit(
         scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2, classes=(0, 1)
     )
-    assert "This says almost nothing yet: region }: (-inf, inf) holds 2 rows." in str(fitted.guarantee_)
+    assert "This says almost nothing yet: region }: (-inf, inf) holds 2 rows." in str(
+        fitted.guarantee_
+    )
 
 
 def test_details_are_the_sentence_its_scope_and_the_assumptions() -> None:
     found = guarantee([500] * 4, [100] * 4)
-    assert found.sentence == (
-        "With 90% confidence, if new rows are i.i.d. with these: in each of 4 bins the true rate of class 1 is within "
-        "0.044 of the prediction."
+    assert (
+        found.sentence
+        == "With 90% confidence, if new rows are i.i.d. with these: in each of 4 bins the true rate"
+        " of class 1 is within 0.044 of the prediction."
     )
     said, assumed = str(found).split("\n")
     assert str(found) == found.details
-    assert said == (
-        f"{found.sentence} This holds for every distribution of the data, if future rows are drawn like the 2,000 "
-        "calibration rows."
+    assert (
+        said
+        == f"{found.sentence} This holds for every distribution of the data, if future rows are"
+        " drawn like the 2,000 calibration rows."
     )
-    assert assumed == (
-        "Assumptions: calibration rows and future rows are independent draws from one distribution; the model that "
-        "made the scores was not trained on the calibration rows."
+    assert (
+        assumed == "Assumptions: calibration rows and future rows are independent draws from one"
+        " distribution; the model that made the scores was not trained on the calibration rows."
     )
 
 
 def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
     rng = np.random.default_rng(5)
     scores = np.round(rng.uniform(size=1000), 1)
-    tied = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=1000) < scores).guarantee_
+    tied = (
+        BinningCalibrator(n_bins=10, pilot=None)
+        .fit(scores, rng.uniform(size=1000) < scores)
+        .guarantee_
+    )
 
     def option(setting: Setting) -> str:
         return f"--{setting.parameter} {setting.value}"
@@ -122,7 +143,9 @@ def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
     assert pickle.loads(pickle.dumps(tied.advice)).parts == tied.advice.parts  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))]
+)
 def test_a_copied_calibrator_says_the_same_of_a_parameter_that_was_not_given(copied) -> None:
     scores = np.random.default_rng(0).uniform(size=200)
     fitted = BinningCalibrator(2).fit(scores, np.arange(200) % 2, importance_weight=0.5 + scores)
@@ -139,12 +162,18 @@ def test_more_regions_than_bins_are_explained() -> None:
     groups = np.where(rng.uniform(size=4000) < 0.5, "a", "b")
     grouped = BinningCalibrator(n_bins=5, partition="uniform").fit(scores, y, segments=groups)
     assert "The 10 regions are bins within 2 segments." in str(grouped.guarantee_)
-    merged = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(np.maximum(scores, 0.5), y).guarantee_
+    merged = (
+        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0)
+        .fit(np.maximum(scores, 0.5), y)
+        .guarantee_
+    )
     assert f"scores are tied: 5 bins asked for, {len(merged.regions)} bins made" in merged.notes
 
 
 def test_two_caveats_are_both_told() -> None:
-    one = guarantee([500], [100]).with_caveat("weights were guessed", supposition="the guess is right")
+    one = guarantee([500], [100]).with_caveat(
+        "weights were guessed", supposition="the guess is right"
+    )
     both = one.with_caveat("models saw these rows")
     assert both.caveat == "weights were guessed; and models saw these rows"
     assert both.supposition == "the guess is right and that makes no difference"
@@ -188,10 +217,16 @@ def test_the_advice_for_a_single_bin_is_more_rows() -> None:
     assert "region [0, 1] holds 5 rows. Use more rows." in guarantee([5], [2]).details
 
 
-def test_nothing_is_assumed_of_the_order_of_rows_unless_the_draw_depended_on_the_seed_alone() -> None:
-    """As it did in earlier releases: in a file sorted by label, with all scores tied, that missed .26 at .1."""
+def test_nothing_is_assumed_of_the_order_of_rows_unless_the_draw_depended_on_the_seed_alone() -> (
+    None
+):
+    """As it did in earlier releases: in a file sorted by label, with all scores tied, that missed
+    .26 at .1.
+    """
     y = np.repeat([0, 1], 200)
-    assumed = "the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)"
+    assumed = (
+        "the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)"
+    )
     for scores in (np.linspace(0.0, 1.0, 400), np.tile([0.25, 0.75], 200)):
         for split, drawn in (("auto", True), (0.2, True), (None, False)):
             fitted = BinningCalibrator(2, pilot=split).fit(scores, y)
@@ -203,10 +238,22 @@ def test_nothing_is_assumed_of_the_order_of_rows_unless_the_draw_depended_on_the
 
 @pytest.mark.parametrize(
     ("counts", "mass"),
-    [([300, 9_700], 1.0), ([1, 9_999], 0.99), ([0, 10_000], 0.99), ([0, 300], 0.95), ([0, 100], 0.9), ([0, 30], 1.0)],
+    [
+        ([300, 9_700], 1.0),
+        ([1, 9_999], 0.99),
+        ([0, 10_000], 0.99),
+        ([0, 300], 0.95),
+        ([0, 100], 0.9),
+        ([0, 30], 1.0),
+    ],
 )
-def test_the_sentence_leaves_out_a_hundredth_or_more_only_where_nothing_else_is_said(counts, mass) -> None:
-    """Of 300 rows, an empty region holds at most .027; one with 300 of 10,000 rows is left out at .95, unasked."""
+def test_the_sentence_leaves_out_a_hundredth_or_more_only_where_nothing_else_is_said(
+    counts, mass
+) -> None:
+    """Of 300 rows, an empty region holds at most .027.
+
+    One with 300 of 10,000 rows is left out at .95, unasked.
+    """
     partition = Partition.fixed_width(2)
     tally = Tally.from_counts(counts, [count // 2 for count in counts], partition=partition)
     found = Guarantee.from_tally(partition, tally, confidence_level=0.9)

@@ -10,7 +10,8 @@ from calibrant import ClassWiseCalibrator, TopLabelCalibrator
 from worlds.multiclass import SIMULATED
 from worlds.promises import assert_kept
 
-ROWS, DRAWS = 120, 25
+ROWS = 120
+DRAWS = 25
 
 
 def rates_in(region, mass, hits, n_regions):
@@ -21,8 +22,12 @@ def rates_in(region, mass, hits, n_regions):
 
 
 def holds(promise, region, mass, hits):
-    real, rate = rates_in(region[region >= 0], mass[region >= 0], hits[region >= 0], promise.value.size)
-    return bool(np.all((rate >= promise.lower[real] - 1e-12) & (rate <= promise.upper[real] + 1e-12)))
+    real, rate = rates_in(
+        region[region >= 0], mass[region >= 0], hits[region >= 0], promise.value.size
+    )
+    return bool(
+        np.all((rate >= promise.lower[real] - 1e-12) & (rate <= promise.upper[real] + 1e-12))
+    )
 
 
 def membership(partition, scores, segments=None):
@@ -33,16 +38,24 @@ def simulate(truth):
     """Whether the promises of both ways to calibrate were broken, for ever, one draw at a time."""
     rng = np.random.default_rng(40 + SIMULATED.index(truth))
     top = truth.scores.argmax(axis=1)
-    confidence, right = truth.scores.max(axis=1), truth.rates[np.arange(top.size), top]
+    confidence = truth.scores.max(axis=1)
+    right = truth.rates[np.arange(top.size), top]
     while True:
         scores, y = truth.draw(rng, ROWS)
         top_label = TopLabelCalibrator(n_bins=3, method="binning").fit(scores, y, classes=(0, 1, 2))
         region = membership(top_label.calibrator_.partition_, confidence, top)
-        class_wise = ClassWiseCalibrator(n_bins=3, method="binning").fit(scores, y, classes=(0, 1, 2))
+        class_wise = ClassWiseCalibrator(n_bins=3, method="binning").fit(
+            scores, y, classes=(0, 1, 2)
+        )
         yield {
             "top label": not holds(top_label.guarantee_, region, truth.mass, right),
             "class-wise": not all(
-                holds(one.guarantee_, membership(one.partition_, truth.scores[:, k]), truth.mass, truth.rates[:, k])
+                holds(
+                    one.guarantee_,
+                    membership(one.partition_, truth.scores[:, k]),
+                    truth.mass,
+                    truth.rates[:, k],
+                )
                 for k, one in enumerate(class_wise.calibrators_)
             ),
         }
@@ -51,7 +64,9 @@ def simulate(truth):
 def averages_hold(promise, region, mass, hits, predicted):
     """Whether, in every region, the average prediction is within the promised distance of the rate."""
     inside = region >= 0
-    real, error = rates_in(region[inside], mass[inside], (predicted - hits)[inside], promise.value.size)
+    real, error = rates_in(
+        region[inside], mass[inside], (predicted - hits)[inside], promise.value.size
+    )
     return bool((np.abs(error) <= promise.radius[real] + 1e-9).all())
 
 
@@ -59,7 +74,8 @@ def simulate_default(truth):
     """The same for the curves of the default, and their average predictions."""
     rng = np.random.default_rng(70 + SIMULATED.index(truth))
     top = truth.scores.argmax(axis=1)
-    confidence, right = truth.scores.max(axis=1), truth.rates[np.arange(top.size), top]
+    confidence = truth.scores.max(axis=1)
+    right = truth.rates[np.arange(top.size), top]
     while True:
         scores, y = truth.draw(rng, ROWS)
         top_label = TopLabelCalibrator(n_bins=2).fit(scores, y, classes=(0, 1, 2))

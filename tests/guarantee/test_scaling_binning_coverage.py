@@ -16,12 +16,17 @@ SIMULATED = [world for world in WORLDS if world.name not in ("near-empty", "many
 
 def in_score_space(calibrator):
     """The regions of the map's output as regions of the score, which a logistic curve makes easy."""
-    slope, intercept = calibrator.base_.slope_, calibrator.base_.intercept_
+    slope = calibrator.base_.slope_
+    intercept = calibrator.base_.intercept_
     with np.errstate(divide="ignore", over="ignore"):
-        bounds = (logit(np.clip(calibrator.partition_.bounds, 0.0, 1.0)) - intercept) / (slope or 1.0)
+        bounds = (logit(np.clip(calibrator.partition_.bounds, 0.0, 1.0)) - intercept) / (
+            slope or 1.0
+        )
     return SimpleNamespace(
         bounds=np.sort(bounds, axis=1),
-        membership=lambda scores: calibrator.partition_.membership(calibrator.base_.predict(scores)),
+        membership=lambda scores: calibrator.partition_.membership(
+            calibrator.base_.predict(scores)
+        ),
     )
 
 
@@ -29,11 +34,17 @@ def simulate(world):
     """Whether the promise was broken, for ever, one draw at a time."""
     rng = np.random.default_rng(60 + WORLDS.index(world))
     while True:
-        calibrator = ScalingBinningCalibrator(n_bins=4, random_state=rng).fit(*world.draw(rng, ROWS), classes=(0, 1))
+        calibrator = ScalingBinningCalibrator(n_bins=4, random_state=rng).fit(
+            *world.draw(rng, ROWS), classes=(0, 1)
+        )
         promise = calibrator.guarantee_
         mass, rate = world.truth(in_score_space(calibrator))
         real = mass > 1e-9
-        yield {"rates": bool(np.any(real & ((rate < promise.lower - 1e-9) | (rate > promise.upper + 1e-9))))}
+        yield {
+            "rates": bool(
+                np.any(real & ((rate < promise.lower - 1e-9) | (rate > promise.upper + 1e-9)))
+            )
+        }
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""The first sentence of every guarantee: at most 35 words, with its assumption; relative limits of rare events."""
+"""The first sentence of every guarantee: at most 35 words, with its assumption.
+
+Relative limits of rare events.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,7 +51,9 @@ class Rows:
         self.groups = np.arange(N) // 4
         self.segments = np.where(rng.uniform(size=N) < 0.5, "north", "south")
         self.features = np.column_stack([self.scores, rng.normal(size=N)])
-        self.columns = np.column_stack([self.scores, (1.0 - self.scores) / 2.0, (1.0 - self.scores) / 2.0])
+        self.columns = np.column_stack(
+            [self.scores, (1.0 - self.scores) / 2.0, (1.0 - self.scores) / 2.0]
+        )
         self.classes = np.where(self.y == 1, 0, rng.integers(1, 3, size=N))
 
 
@@ -57,57 +62,97 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
     "fixed bins": lambda rows: BinningCalibrator(4, partition="uniform").fit(rows.scores, rows.y),
     "curve": lambda rows: AnchoredCalibrator(n_bins=4).fit(rows.scores, rows.y),
     "segments": lambda rows: BinningCalibrator(3).fit(rows.scores, rows.y, segments=rows.segments),
-    "curve in segments": lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, segments=rows.segments),
-    "weights": lambda rows: BinningCalibrator(3).fit(
-        rows.scores, rows.y, importance_weight=rows.weights, weight_bound=1.0
+    "curve in segments": (
+        lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, segments=rows.segments)
     ),
-    "weights without a bound": lambda rows: AnchoredCalibrator(n_bins=3).fit(
-        rows.scores, rows.y, importance_weight=rows.weights
+    "weights": (
+        lambda rows: BinningCalibrator(3).fit(
+            rows.scores, rows.y, importance_weight=rows.weights, weight_bound=1.0
+        )
+    ),
+    "weights without a bound": (
+        lambda rows: AnchoredCalibrator(n_bins=3).fit(
+            rows.scores, rows.y, importance_weight=rows.weights
+        )
     ),
     "groups": lambda rows: BinningCalibrator(3).fit(rows.scores, rows.y, groups=rows.groups),
-    "curve with groups": lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, groups=rows.groups),
-    "equal groups": lambda rows: BinningCalibrator(3).fit(
-        rows.scores, rows.y, groups=rows.groups, group_target="groups"
+    "curve with groups": (
+        lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, groups=rows.groups)
     ),
-    "weighted groups": lambda rows: AnchoredCalibrator(n_bins=3).fit(
-        rows.scores, rows.y, groups=rows.groups, importance_weight=rows.weights, weight_bound=1.0
+    "equal groups": (
+        lambda rows: BinningCalibrator(3).fit(
+            rows.scores, rows.y, groups=rows.groups, group_target="groups"
+        )
+    ),
+    "weighted groups": (
+        lambda rows: AnchoredCalibrator(n_bins=3).fit(
+            rows.scores,
+            rows.y,
+            groups=rows.groups,
+            importance_weight=rows.weights,
+            weight_bound=1.0,
+        )
     ),
     "stream": lambda rows: OnlineCalibrator(Partition.fixed_width(3)).fit(rows.scores, rows.y),
-    "stream of groups": lambda rows: OnlineCalibrator(Partition.fixed_width(3)).fit(
-        rows.scores, rows.y, groups=rows.groups
+    "stream of groups": (
+        lambda rows: OnlineCalibrator(Partition.fixed_width(3)).fit(
+            rows.scores, rows.y, groups=rows.groups
+        )
     ),
-    "covariate shift": lambda rows: ShiftCalibrator(n_bins=3, weight_bound=1.0).fit(
-        rows.scores, rows.y, importance_weight=rows.weights
+    "covariate shift": (
+        lambda rows: ShiftCalibrator(n_bins=3, weight_bound=1.0).fit(
+            rows.scores, rows.y, importance_weight=rows.weights
+        )
     ),
-    "estimated weights": lambda rows: ShiftCalibrator(n_bins=3, ratio=LogisticRatio()).fit(
-        rows.scores, rows.y, X=rows.features, X_target=rows.features[:300]
+    "estimated weights": (
+        lambda rows: ShiftCalibrator(n_bins=3, ratio=LogisticRatio()).fit(
+            rows.scores, rows.y, X=rows.features, X_target=rows.features[:300]
+        )
     ),
     "label shift": lambda rows: LabelShiftCalibrator(3, target_prior=0.3).fit(rows.scores, rows.y),
-    "label shift in segments": lambda rows: LabelShiftCalibrator(2, target_prior=0.3).fit(
-        rows.scores, rows.y, segments=rows.segments
+    "label shift in segments": (
+        lambda rows: LabelShiftCalibrator(2, target_prior=0.3).fit(
+            rows.scores, rows.y, segments=rows.segments
+        )
     ),
     "top label": lambda rows: TopLabelCalibrator(3).fit(rows.columns, rows.classes),
-    "top label with groups": lambda rows: TopLabelCalibrator(3).fit(rows.columns, rows.classes, groups=rows.groups),
-    "top label with weights": lambda rows: TopLabelCalibrator(3).fit(
-        rows.columns, rows.classes, importance_weight=rows.weights, weight_bound=1.0
+    "top label with groups": (
+        lambda rows: TopLabelCalibrator(3).fit(rows.columns, rows.classes, groups=rows.groups)
+    ),
+    "top label with weights": (
+        lambda rows: TopLabelCalibrator(3).fit(
+            rows.columns, rows.classes, importance_weight=rows.weights, weight_bound=1.0
+        )
     ),
     "class-wise": lambda rows: ClassWiseCalibrator(3).fit(rows.columns, rows.classes),
-    "class-wise with groups": lambda rows: ClassWiseCalibrator(3).fit(rows.columns, rows.classes, groups=rows.groups),
+    "class-wise with groups": (
+        lambda rows: ClassWiseCalibrator(3).fit(rows.columns, rows.classes, groups=rows.groups)
+    ),
     "Platt": lambda rows: PlattCalibrator().fit(rows.scores, rows.y),
     "isotonic": lambda rows: IsotonicCalibrator().fit(rows.scores, rows.y),
     "Venn-Abers": lambda rows: VennAbersCalibrator().fit(rows.scores, rows.y),
-    "classifier": lambda rows: CalibratedClassifier(LogisticRegression()).fit(rows.features, rows.y),
-    "classifier with groups": lambda rows: CalibratedClassifier(LogisticRegression()).fit(
-        rows.features, rows.y, groups=rows.groups
+    "classifier": (
+        lambda rows: CalibratedClassifier(LogisticRegression()).fit(rows.features, rows.y)
     ),
-    "classifier without rows held out": lambda rows: CalibratedClassifier(LogisticRegression(), calibration_size=0).fit(
-        rows.features, rows.y
+    "classifier with groups": (
+        lambda rows: CalibratedClassifier(LogisticRegression()).fit(
+            rows.features, rows.y, groups=rows.groups
+        )
     ),
-    "out-of-fold scores": lambda rows: CalibratedClassifier(LogisticRegression(), BinningCalibrator(2), cv=3).fit(
-        rows.features, rows.y
+    "classifier without rows held out": (
+        lambda rows: CalibratedClassifier(LogisticRegression(), calibration_size=0).fit(
+            rows.features, rows.y
+        )
     ),
-    "cross Venn-Abers": lambda rows: CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=3).fit(
-        rows.features, rows.y
+    "out-of-fold scores": (
+        lambda rows: CalibratedClassifier(LogisticRegression(), BinningCalibrator(2), cv=3).fit(
+            rows.features, rows.y
+        )
+    ),
+    "cross Venn-Abers": (
+        lambda rows: CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=3).fit(
+            rows.features, rows.y
+        )
     ),
 }
 
@@ -115,7 +160,9 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
 @pytest.mark.broad
 @pytest.mark.parametrize("rate", [0.5, 0.02])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_sentence_has_at_most_35_words_and_carries_its_assumption(kind: str, rate: float) -> None:
+def test_the_first_sentence_has_at_most_35_words_and_carries_its_assumption(
+    kind: str, rate: float
+) -> None:
     found = KINDS[kind](Rows(rate)).guarantee_
     said = found.sentence
     assert n_words(said) <= MOST_WORDS == 35
@@ -152,13 +199,20 @@ def test_caveats_that_do_not_fit_are_told_in_the_details() -> None:
 inside = st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0)).map(sorted)
 
 
-@given(rate=inside, prediction=inside, slack=st.tuples(st.floats(0.0, 0.5), st.floats(0.0, 0.5)), known=st.booleans())
+@given(
+    rate=inside,
+    prediction=inside,
+    slack=st.tuples(st.floats(0.0, 0.5), st.floats(0.0, 0.5)),
+    known=st.booleans(),
+)
 def test_relative_limits_follow_from_limits_that_hold(rate, prediction, slack, known) -> None:
     low, truth, high = rate
     least, average, most = prediction
     if average == 0.0:
         return
-    errors = Interval(np.array([truth - average - slack[0]]), np.array([truth - average + slack[1]]))
+    errors = Interval(
+        np.array([truth - average - slack[0]]), np.array([truth - average + slack[1]])
+    )
     found = relative_limits(
         Interval(np.array([low]), np.array([high])),
         Interval(np.array([least]), np.array([most])),
@@ -178,7 +232,9 @@ def test_relative_limits_of_a_prediction_of_zero_say_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
 def test_relative_limits_hold_in_all_regions_at_once(kind: type) -> None:
-    """Scores are uniform on a fine grid of [0, 0.1], and the true rate is half the score, plus a jump."""
+    """Scores are uniform on a fine grid of [0, 0.1], and the true rate is half the score, plus a
+    jump.
+    """
     grid = (np.arange(5_000) + 0.5) / 50_000
     rates = np.where(grid < 0.03, 0.5 * grid, 0.5 * grid + 0.01)
     rng = np.random.default_rng(0)
@@ -193,7 +249,9 @@ def test_relative_limits_hold_in_all_regions_at_once(kind: type) -> None:
             found = fitted.guarantee_
             region = fitted.partition_.regions_of(grid)
             predicted = fitted.predict(grid)
-            truth = np.array([rates[region == b].sum() / predicted[region == b].sum() for b in range(3)])
+            truth = np.array(
+                [rates[region == b].sum() / predicted[region == b].sum() for b in range(3)]
+            )
             off = (truth < found.relative.lower - 1e-3) | (truth > found.relative.upper + 1e-3)
             yield {"relative limits": bool(off.any())}
 
@@ -203,10 +261,17 @@ def test_relative_limits_hold_in_all_regions_at_once(kind: type) -> None:
 def test_rare_events_are_stated_as_multiples_of_the_prediction() -> None:
     all_told = guarantee([20_000] * 2, [200, 400])
     assert all_told.is_rare
-    low, high = all_told.relative.lower.min(), all_told.relative.upper.max()
-    said = f"is between {np.floor(low * 100) / 100:g} and {np.ceil(high * 100) / 100:g} times the prediction."
+    low = all_told.relative.lower.min()
+    high = all_told.relative.upper.max()
+    said = (
+        f"is between {np.floor(low * 100) / 100:g} and {np.ceil(high * 100) / 100:g} times the"
+        " prediction."
+    )
     assert all_told.sentence.endswith(said)
-    assert f"In all 2 bins the distance is at most {np.ceil(all_told.epsilon * 1e4) / 1e4:g}" in all_told.details
+    assert (
+        f"In all 2 bins the distance is at most {np.ceil(all_told.epsilon * 1e4) / 1e4:g}"
+        in all_told.details
+    )
     some = guarantee([20_000] * 3, [0, 300, 400])
     assert "in 2 of 3 bins the true rate of class 1 is between" in some.sentence
     assert some.sentence.endswith(f", elsewhere at most {np.ceil(some.upper[0] * 1e5) / 1e5:g}.")
@@ -225,13 +290,17 @@ def test_an_audit_and_a_plan_of_rare_events_state_multiples() -> None:
     assert found.is_rare
     worst = found.worst
     row = int(np.argmax(found.table.error))
-    assert worst.relative_lower == pytest.approx(found.table.lower[row] / found.table.mean_score[row])
+    assert worst.relative_lower == pytest.approx(
+        found.table.lower[row] / found.table.mean_score[row]
+    )
     assert 1.0 < worst.relative_lower < 2.0 < worst.relative_upper
     assert "times the mean score" in str(worst)
     common = audit((rng.uniform(size=4_000) < 0.3).astype(int), np.full(4_000, 0.6))
     assert "times" not in str(common)
     planned = plan(n=100_000, n_bins=5, base_rate=0.01)
-    fitted = guarantee([planned.rows_per_bin] * 5, [round(0.01 * planned.rows_per_bin)] * 5, value="jeffreys")
+    fitted = guarantee(
+        [planned.rows_per_bin] * 5, [round(0.01 * planned.rows_per_bin)] * 5, value="jeffreys"
+    )
     assert planned.relative.lower[0] == pytest.approx(fitted.relative.lower[0])
     assert planned.relative.upper[0] == pytest.approx(fitted.relative.upper[0])
     assert "In a bin with 1% positive rows, the true rate is between" in str(planned)
@@ -243,7 +312,9 @@ def test_relative_limits_of_a_weighted_audit_hold_for_the_population() -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(0.005, 0.02, size=20_000)
     y = (rng.uniform(size=20_000) < 2.0 * scores).astype(int)
-    found = audit(y, scores, importance_weight=rng.uniform(0.5, 1.0, size=20_000), weight_bound=1.0).table
+    found = audit(
+        y, scores, importance_weight=rng.uniform(0.5, 1.0, size=20_000), weight_bound=1.0
+    ).table
     assert (found.relative_lower <= 2.0).all()
     assert (found.relative_upper >= 2.0).all()
     assert found.relative_upper.min() < 5.0

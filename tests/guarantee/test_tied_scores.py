@@ -12,12 +12,16 @@ from calibrant.calibrators.regions.binned_rows import look_size, split_size
 from calibrant.guarantee import absorbed
 from worlds.promises import assert_kept
 
-ALPHA, N, N_BINS = 0.1, 400, 4
+ALPHA = 0.1
+N = 400
+N_BINS = 4
 Rates = Callable[[int], np.ndarray]
 
 
 def jumps(size: int) -> np.ndarray:
-    """Neighbouring values have rates as unlike as can be: wherever an edge lies, the rate jumps there."""
+    """Neighbouring values have rates as unlike as can be: wherever an edge lies, the rate jumps
+    there.
+    """
     return np.where(np.arange(size) % 2 == 0, 0.02, 0.98)
 
 
@@ -32,14 +36,19 @@ def masses(size: int, rates: Rates) -> np.ndarray:
     return mass / mass.sum()
 
 
-def broken(size: int, rates: Rates, *, sort: bool = False, weights: bool = False) -> tuple[int, int, int]:
+def broken(
+    size: int, rates: Rates, *, sort: bool = False, weights: bool = False
+) -> tuple[int, int, int]:
     """Fail if fits have too often a region whose rate lies outside its limits.
 
     Returns the number of fits; how many absorb an edge; how many are cut.
     """
-    rng, values = np.random.default_rng([size, len(rates.__name__), sort, weights]), np.arange(size) / size
-    rate, mass = rates(size), masses(size, rates)
-    absorbing, cut = [], []
+    rng = np.random.default_rng([size, len(rates.__name__), sort, weights])
+    values = np.arange(size) / size
+    rate = rates(size)
+    mass = masses(size, rates)
+    absorbing = []
+    cut = []
 
     def simulate() -> Iterator[dict[str, bool]]:
         for seed in count():
@@ -50,7 +59,8 @@ def broken(size: int, rates: Rates, *, sort: bool = False, weights: bool = False
             fitted = BinningCalibrator(N_BINS, random_state=seed).fit(
                 values[which[order]], y[order], **once, classes=(0, 1)
             )
-            region, inside = fitted.partition_.assign(values), fitted.partition_.membership(values) >= 0
+            region = fitted.partition_.assign(values)
+            inside = fitted.partition_.membership(values) >= 0
             held = np.bincount(region[inside], mass[inside], fitted.partition_.n_regions)
             hits = np.bincount(region[inside], (mass * rate)[inside], fitted.partition_.n_regions)
             true = hits / np.maximum(held, 1e-300)
@@ -90,15 +100,19 @@ def test_limits_hold_without_a_look_where_rows_have_weights() -> None:
 
 
 def shares_missed(size: int, *, less: int = 0) -> tuple[int, int]:
-    """How often the bound on the share of the value at a fixed rank is too small, where all values are equally likely.
+    """How often the bound on the share of the value at a fixed rank is too small, where all values
+    are equally likely.
 
-    Of 200 rows, the value v of rank 100 and the next edge, of rank 110; the bound is that of tail 0.05.
+    Of 200 rows, the value v of rank 100 and the next edge, of rank 110; the bound is that of tail
+    0.05.
     """
     rng = np.random.default_rng(size)
     rows = np.sort(rng.integers(size, size=(20_000, 200)), axis=1)
-    v, w = rows[:, [99]], rows[:, [109]]
+    v = rows[:, [99]]
+    w = rows[:, [109]]
     apart = (v < w)[:, 0]
-    tied, between = (rows == v).sum(axis=1)[apart], ((rows > v) & (rows < w)).sum(axis=1)[apart]
+    tied = (rows == v).sum(axis=1)[apart]
+    between = ((rows > v) & (rows < w)).sum(axis=1)[apart]
     bound = absorbed.upper_limit(tied - less, tied - less + between, 0.05)
     share = 1.0 / (w - v)[apart, 0]
     return int(np.count_nonzero(share > bound)), 20_000
@@ -111,11 +125,13 @@ def test_the_share_of_an_edge_that_was_selected_is_bounded(size: int) -> None:
 
 
 def lowest_missed(less: int) -> tuple[int, int]:
-    """The same for the value of rank 1, an atom below all other scores, and no next edge: its rows are hardly selected.
+    """The same for the value of rank 1, an atom below all other scores, and no next edge: its rows
+    are hardly selected.
 
     Its share is such that the binomial limit of tail 0.05 is nearly exact.
     """
-    n, draws = 200, 100_000
+    n = 200
+    draws = 100_000
     share = float(stats.beta.ppf(0.95, 3, n - 3)) + 1e-6  # two rows or fewer are just too few
     tied = np.random.default_rng(0).binomial(n, share, size=draws)
     tied = tied[tied > 0]
@@ -133,7 +149,12 @@ def test_tied_scores_are_served_by_default() -> None:
     rates = rng.uniform(size=10_000)
     y = rng.uniform(size=10_000) < rates
     untied = BinningCalibrator(10, pilot=None).fit(rates, y).guarantee_
-    scores = {"2": rates.round(2), "4": rates.round(4), "6": rates.round(6), "forest": rng.binomial(100, rates) / 100}
+    scores = {
+        "2": rates.round(2),
+        "4": rates.round(4),
+        "6": rates.round(6),
+        "forest": rng.binomial(100, rates) / 100,
+    }
     for name, tied in scores.items():
         found = BinningCalibrator(10).fit(tied, y).guarantee_
         assert len(found.regions) == 10, name
@@ -143,10 +164,12 @@ def test_tied_scores_are_served_by_default() -> None:
 
 def test_each_segment_has_its_look() -> None:
     rng = np.random.default_rng(1)
-    scores, segments = rng.uniform(size=6_000), np.repeat(["tied", "untied"], 3_000)
+    scores = rng.uniform(size=6_000)
+    segments = np.repeat(["tied", "untied"], 3_000)
     scores[:3_000] = scores[:3_000].round(2)
     fitted = BinningCalibrator(5).fit(scores, rng.uniform(size=6_000) < scores, segments=segments)
-    said, parts = fitted.guarantee_.statement, fitted.partition_.bins_by_segment
+    said = fitted.guarantee_.statement
+    parts = fitted.partition_.bins_by_segment
     assert (said.looked, said.cutting) == (look_size(3_000, 5), split_size(3_000, 5))
     assert (parts["tied"].cuts_own_sample, parts["untied"].cuts_own_sample) == (False, True)
     assert fitted.tally_.n_rows == 6_000 - said.looked - said.cutting

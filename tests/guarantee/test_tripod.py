@@ -21,9 +21,11 @@ def test_there_and_back_gives_the_same_predictor() -> None:
 
 
 def test_converse_is_refused_for_marginal_intervals_that_share_a_midpoint() -> None:
-    # regions of probability .9 and .1 with rates .6 and 1, and [.4, .6] on both: coverage .9, half-width .1, error .14
+    # regions of probability .9 and .1 with rates .6 and 1, and [.4, .6] on both: coverage .9,
+    # half-width .1, error .14
     interval = Interval(np.array([0.4, 0.4]), np.array([0.6, 0.6]))
-    mass, rate = np.array([0.9, 0.1]), np.array([0.6, 1.0])
+    mass = np.array([0.9, 0.1])
+    rate = np.array([0.6, 1.0])
     covered = (interval.lower <= rate) & (rate <= interval.upper)
     assert mass[covered].sum() == pytest.approx(0.9)
     value = interval.midpoint[0]
@@ -45,7 +47,9 @@ def test_intersection_with_the_labels_is_empty_for_intervals_inside_the_unit_int
 
 
 def test_region_sets_rule_out_a_label_only_when_it_is_rare_enough() -> None:
-    sets = region_sets(Interval(np.array([0.0, 0.0, 0.95, 0.94]), np.array([0.05, 0.06, 1.0, 1.0])), 0.95)
+    sets = region_sets(
+        Interval(np.array([0.0, 0.0, 0.95, 0.94]), np.array([0.05, 0.06, 1.0, 1.0])), 0.95
+    )
     assert sets.tolist() == [[True, False], [True, True], [False, True], [True, True]]
 
 

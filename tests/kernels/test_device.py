@@ -1,7 +1,7 @@
 """Arrays on a device give what the kernels for numpy arrays give, bit for bit.
 
-Here torch tensors live on the CPU, and numpy arrays stand for CuPy's: the functions use nothing but what both have.
-`benchmarks/device.py` makes the same checks on a GPU.
+Here torch tensors live on the CPU, and numpy arrays stand for CuPy's: the functions use nothing but
+what both have. `benchmarks/device.py` makes the same checks on a GPU.
 """
 
 import subprocess
@@ -20,9 +20,27 @@ from calibrant.sample.draw import Draw, position_keys
 torch = pytest.importorskip("torch")
 
 LARGEST = float(np.finfo(np.float64).max)
-EXTREMES = [0.0, -0.0, 5e-324, -5e-324, 1e-45, 1e-40, 1.0, -1.0, 0.5, 0.1, 1e300, -1e300, LARGEST, -LARGEST, 3.4e38]
+EXTREMES = [
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1e-45,
+    1e-40,
+    1.0,
+    -1.0,
+    0.5,
+    0.1,
+    1e300,
+    -1e300,
+    LARGEST,
+    -LARGEST,
+    3.4e38,
+]
 finite = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(EXTREMES), st.integers(-3, 3).map(float)
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(EXTREMES),
+    st.integers(-3, 3).map(float),
 )
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -45,7 +63,9 @@ def around(cuts: Any, kind: Any) -> Any:
     """The cuts in that precision and their neighbours, without infinities."""
     with np.errstate(all="ignore"):
         near = cuts.astype(kind)
-        near = np.concatenate((near, np.nextafter(near, kind(np.inf)), np.nextafter(near, kind(-np.inf))))
+        near = np.concatenate(
+            (near, np.nextafter(near, kind(np.inf)), np.nextafter(near, kind(-np.inf)))
+        )
     return near[np.isfinite(near)]
 
 
@@ -74,10 +94,15 @@ def test_counts_and_values_equal_those_of_numpy_arrays(maker: str, data: st.Data
     assert rows.dtype == positives.dtype == np.int64
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(positives, expected_positives)
-    for table in (np.cos(np.arange(cuts.shape[0] + 1.0)), np.arange(2.0 * cuts.shape[0] + 2).reshape(-1, 2)):
+    for table in (
+        np.cos(np.arange(cuts.shape[0] + 1.0)),
+        np.arange(2.0 * cuts.shape[0] + 2).reshape(-1, 2),
+    ):
         result = device.look_up(to(scores), cuts, table)
         assert libraries.is_device_array(result) == (maker == "torch")
-        np.testing.assert_array_equal(libraries.to_host(result), kernels.look_up(scores, cuts, table))
+        np.testing.assert_array_equal(
+            libraries.to_host(result), kernels.look_up(scores, cuts, table)
+        )
     sets = np.arange(cuts.shape[0] + 1) % 2 == 0
     held = libraries.to_host(device.look_up(to(scores), cuts, sets))
     np.testing.assert_array_equal(held, sets[kernels.assign(scores, cuts)])
@@ -88,9 +113,13 @@ def test_counts_and_values_equal_those_of_numpy_arrays(maker: str, data: st.Data
 @pytest.mark.parametrize("n_offsets", [0, 2])
 @quick
 @given(data=st.data())
-def test_values_of_curves_equal_those_of_numpy_arrays(maker: str, n_offsets: int, data: st.DataObject) -> None:
+def test_values_of_curves_equal_those_of_numpy_arrays(
+    maker: str, n_offsets: int, data: st.DataObject
+) -> None:
     scores, _, cuts = draw_case(data)
-    lines = np.sin(np.arange((3.0 + n_offsets) * (cuts.shape[0] + 1))).reshape(cuts.shape[0] + 1, -1)
+    lines = np.sin(np.arange((3.0 + n_offsets) * (cuts.shape[0] + 1))).reshape(
+        cuts.shape[0] + 1, -1
+    )
     with np.errstate(all="ignore"):
         result = device_curves.follow(MAKERS[maker](scores), cuts, lines)
         expected = kernels.follow(scores, cuts, lines)
@@ -112,7 +141,9 @@ def test_order_statistics_equal_those_of_numpy_arrays(maker: str, data: st.DataO
     assert not np.signbit(result[result == 0.0]).any()
 
 
-@pytest.mark.parametrize("shape", ["uniform", "constant", "two decimals", "float32", "sorted", "both signs"])
+@pytest.mark.parametrize(
+    "shape", ["uniform", "constant", "two decimals", "float32", "sorted", "both signs"]
+)
 def test_order_statistics_of_many_rows(to: Any, shape: str) -> None:
     scores = np.random.default_rng(2).random(60_000)
     scores = {
@@ -124,19 +155,24 @@ def test_order_statistics_of_many_rows(to: Any, shape: str) -> None:
         "both signs": scores - 0.5,
     }[shape]
     ranks = np.array([1, 20_000, 59_999, 30_000, 60_000, 30_000])
-    np.testing.assert_array_equal(device.order_statistics(to(scores), ranks), kernels.order_statistics(scores, ranks))
+    np.testing.assert_array_equal(
+        device.order_statistics(to(scores), ranks), kernels.order_statistics(scores, ranks)
+    )
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("cut", [0.0, -0.0])
 def test_zeros_of_both_signs_are_equal(to: Any, kind: Any, cut: float) -> None:
-    scores, cuts = np.array([-0.0, 0.0, -1.0], kind), np.array([-0.5, cut, 0.5])
+    scores = np.array([-0.0, 0.0, -1.0], kind)
+    cuts = np.array([-0.5, cut, 0.5])
     assert libraries.to_host(device.look_up(to(scores), cuts, np.arange(4))).tolist() == [2, 2, 0]
 
 
 @pytest.mark.parametrize("bad_score", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_scores_that_are_not_finite_are_among_the_extremes(to: Any, bad_score: float, kind: Any) -> None:
+def test_scores_that_are_not_finite_are_among_the_extremes(
+    to: Any, bad_score: float, kind: Any
+) -> None:
     scores = np.linspace(0.0, 1.0, 200, dtype=kind)
     assert device.extremes(to(scores)) == (0.0, 1.0)
     scores[150] = bad_score
@@ -160,24 +196,32 @@ def test_rows_are_drawn_as_everywhere(to: Any, limit: int, monkeypatch: pytest.M
     monkeypatch.setattr(device, "CHUNK_ROWS", 700)
     draw = Draw(7, limit)
     want = np.flatnonzero(draw.chosen(position_keys(0, 2_000)))
-    assert libraries.to_host(device.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist() == want.tolist()
+    assert (
+        libraries.to_host(device.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist()
+        == want.tolist()
+    )
 
 
 @pytest.mark.parametrize("step", [2, 3])
 def test_strides_are_followed(to: Any, step: int) -> None:
     generator = np.random.default_rng(0)
-    scores, labels = generator.random(3000, np.float32), generator.integers(0, 2, 3000).astype(np.uint8)
+    scores = generator.random(3000, np.float32)
+    labels = generator.integers(0, 2, 3000).astype(np.uint8)
     cuts = np.linspace(0.1, 0.9, 9)
     expected = kernels.count(scores[1::step], labels[1::step], cuts)
-    np.testing.assert_array_equal(device.count(to(scores)[1::step], to(labels)[1::step], cuts), expected)
+    np.testing.assert_array_equal(
+        device.count(to(scores)[1::step], to(labels)[1::step], cuts), expected
+    )
     ranks = np.array([1, 400, 900])
     np.testing.assert_array_equal(
-        device.order_statistics(to(scores)[1::step], ranks), kernels.order_statistics(scores[1::step], ranks)
+        device.order_statistics(to(scores)[1::step], ranks),
+        kernels.order_statistics(scores[1::step], ranks),
     )
 
 
 def test_no_rows(to: Any) -> None:
-    nothing, cuts = to(np.empty(0)), np.array([0.5])
+    nothing = to(np.empty(0))
+    cuts = np.array([0.5])
     assert device.count(nothing, to(np.empty(0, np.uint8)), cuts)[0].tolist() == [0, 0]
     assert device.order_statistics(nothing, np.empty(0, np.int64)).shape == (0,)
     assert tuple(device.look_up(nothing, cuts, np.zeros(2)).shape) == (0,)
@@ -195,7 +239,10 @@ def test_arrays_go_to_the_host_and_back(kind: str) -> None:
 
 
 def test_what_numpy_has_no_type_for_comes_to_the_host_too() -> None:
-    assert libraries.to_host(torch.tensor([0.5, 0.25], dtype=torch.bfloat16)).tolist() == [0.5, 0.25]
+    assert libraries.to_host(torch.tensor([0.5, 0.25], dtype=torch.bfloat16)).tolist() == [
+        0.5,
+        0.25,
+    ]
     assert libraries.to_host(torch.tensor([0.5, 0.25], requires_grad=True)).tolist() == [0.5, 0.25]
 
 
@@ -210,7 +257,9 @@ def test_results_that_torch_cannot_hold_or_share_come_back() -> None:
 def test_no_large_array_comes_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     brought: list[int] = []
     to_host = libraries.to_host
-    monkeypatch.setattr(device, "to_host", lambda array: brought.append(len(array)) or to_host(array))
+    monkeypatch.setattr(
+        device, "to_host", lambda array: brought.append(len(array)) or to_host(array)
+    )
     monkeypatch.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("copied to the host"))
     monkeypatch.setattr(torch.Tensor, "tolist", lambda *_: pytest.fail("copied to the host"))
     scores = torch.rand(100_000, generator=torch.Generator().manual_seed(0))
@@ -234,6 +283,8 @@ def test_which_arrays_live_on_a_device() -> None:
 
 
 def test_importing_loads_no_library() -> None:
-    code = "import sys, calibrant.kernels.device; print({'torch', 'cupy', 'numba'} & set(sys.modules))"
+    code = (
+        "import sys, calibrant.kernels.device; print({'torch', 'cupy', 'numba'} & set(sys.modules))"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"

@@ -1,4 +1,6 @@
-"""Both implementations equal the textbook definition, bit for bit, on every shape of scores we could think of."""
+"""Both implementations equal the textbook definition, bit for bit, on every shape of scores we
+could think of.
+"""
 
 import subprocess
 import sys
@@ -16,7 +18,17 @@ IMPLEMENTATIONS = ["numpy", pytest.param("numba", marks=pytest.mark.broad)]
 """What is compiled is left out of `make quick`: compiling takes longer than all of it."""
 DENORMAL = 5e-324
 LARGEST = float(np.finfo(np.float64).max)
-EXTREMES = [0.0, -0.0, DENORMAL, -DENORMAL, 1e-310, 1.0, np.nextafter(1.0, 0.0), np.nextafter(1.0, 2.0), -1.0]
+EXTREMES = [
+    0.0,
+    -0.0,
+    DENORMAL,
+    -DENORMAL,
+    1e-310,
+    1.0,
+    np.nextafter(1.0, 0.0),
+    np.nextafter(1.0, 2.0),
+    -1.0,
+]
 EXTREMES += [1e300, -1e300, LARGEST, -LARGEST, 0.5, 0.1]
 
 SHAPES: dict[str, Any] = {
@@ -33,7 +45,9 @@ SHAPES: dict[str, Any] = {
     "logits": lambda generator, rows: generator.normal(0.0, 3.0, rows),
     "negative": lambda generator, rows: -np.exp(generator.uniform(-300.0, 300.0, rows)),
     "cauchy": lambda generator, rows: generator.standard_cauchy(rows),
-    "outliers": lambda generator, rows: np.where(generator.random(rows) < 0.001, 1e300, generator.normal(size=rows)),
+    "outliers": lambda generator, rows: np.where(
+        generator.random(rows) < 0.001, 1e300, generator.normal(size=rows)
+    ),
     "signed zeros": lambda generator, rows: generator.choice([0.0, -0.0, 1.0, -1.0], rows),
     "denormals": lambda generator, rows: DENORMAL * generator.integers(0, 50, rows),
     "all magnitudes": lambda generator, rows: (
@@ -42,14 +56,20 @@ SHAPES: dict[str, Any] = {
     "largest": lambda generator, rows: generator.choice([-LARGEST, LARGEST, 0.0], rows),
     "extremes": lambda generator, rows: generator.choice(EXTREMES, rows),
     "float32": lambda generator, rows: generator.random(rows, dtype=np.float32),
-    "big integers": lambda generator, rows: generator.integers(-(10**15), 10**15, rows).astype(float),
+    "big integers": (
+        lambda generator, rows: generator.integers(-(10**15), 10**15, rows).astype(float)
+    ),
 }
 
 finite = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(EXTREMES), st.integers(-3, 3).map(float)
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(EXTREMES),
+    st.integers(-3, 3).map(float),
 )
 quick = settings(
-    max_examples=min(60, settings.default.max_examples), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=min(60, settings.default.max_examples),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
@@ -70,10 +90,16 @@ def check_cells(scores: Any, labels: Any, cuts: Any, **options: Any) -> None:
     rows, positives = kernels.count(scores, labels, cuts, **options)
     assert rows.dtype == positives.dtype == np.int64
     np.testing.assert_array_equal(rows, np.bincount(cells, minlength=size))
-    np.testing.assert_array_equal(positives, np.bincount(cells[labels.astype(bool)], minlength=size))
+    np.testing.assert_array_equal(
+        positives, np.bincount(cells[labels.astype(bool)], minlength=size)
+    )
     table = np.cos(np.arange(3.0 * size)).reshape(size, 3)
-    np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, 0], **options), table[cells, 0])
-    np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, :2], **options), table[cells, :2])
+    np.testing.assert_array_equal(
+        kernels.look_up(scores, cuts, table[:, 0], **options), table[cells, 0]
+    )
+    np.testing.assert_array_equal(
+        kernels.look_up(scores, cuts, table[:, :2], **options), table[cells, :2]
+    )
     lines = np.sin(np.arange(5.0 * size)).reshape(size, 5)
     start, value, slope, lower, upper = lines[cells].T
     with np.errstate(all="ignore"):
@@ -97,7 +123,11 @@ def test_cells_equal_searchsorted(implementation: str, data: st.DataObject) -> N
     cuts = np.array(sorted(set(data.draw(st.lists(finite, max_size=20)))), dtype=float)
     if data.draw(st.booleans()):
         cuts = doubled(cuts)
-    pool = data.draw(st.lists(finite, min_size=1, max_size=30)) + list(cuts) + list(np.nextafter(cuts, 0.0))
+    pool = (
+        data.draw(st.lists(finite, min_size=1, max_size=30))
+        + list(cuts)
+        + list(np.nextafter(cuts, 0.0))
+    )
     generator = np.random.default_rng(data.draw(st.integers(0, 1000)))
     rows = data.draw(st.sampled_from([0, 1, 2, 300, 5000]))
     scores = generator.choice(np.array(pool), rows)
@@ -149,7 +179,9 @@ def test_order_statistics_by_cells_within_cells(
     monkeypatch.setattr(_select, "SORT_ROWS", 16)
     monkeypatch.setattr(_select, "FEW_VALUES", few_values)
     scores = SHAPES[shape](np.random.default_rng(6), 20_000)
-    check_ranks(scores, np.array([1, 2, 7, 10_000, 10_000, 19_999, 20_000]), implementation=implementation)
+    check_ranks(
+        scores, np.array([1, 2, 7, 10_000, 10_000, 19_999, 20_000]), implementation=implementation
+    )
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -160,7 +192,9 @@ def test_a_misleading_sample_costs_time_only(
     scores = np.random.default_rng(7).random(60_000)
     smallest = np.sort(scores)[:500]
     for low, high in ((smallest[3], smallest[400]), (smallest[3], smallest[3])):
-        monkeypatch.setattr(_select, "_sampled", lambda scores, wanted, ends=(low, high): (*ends, smallest))
+        monkeypatch.setattr(
+            _select, "_sampled", lambda scores, wanted, ends=(low, high): (*ends, smallest)
+        )
         check_ranks(scores, np.array(ranks), implementation=implementation)
 
 
@@ -176,12 +210,15 @@ def test_cuts_that_all_scores_tie_with_still_have_keys() -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("cuts", [np.empty(0), np.linspace(0.1, 0.9, 9)])
 @pytest.mark.parametrize("limits", [(0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)])
-def test_scores_are_checked_as_they_are_looked_up(implementation: str, dtype: Any, cuts: Any, limits: Any) -> None:
+def test_scores_are_checked_as_they_are_looked_up(
+    implementation: str, dtype: Any, cuts: Any, limits: Any
+) -> None:
     scores = np.random.default_rng(4).random(300_000).astype(dtype)
     table = np.cos(np.arange(cuts.shape[0] + 1.0))
     options = {"limits": limits, "implementation": implementation}
     np.testing.assert_array_equal(
-        kernels.look_up(scores, cuts, table, **options), table[np.searchsorted(cuts, scores.astype(float), "right")]
+        kernels.look_up(scores, cuts, table, **options),
+        table[np.searchsorted(cuts, scores.astype(float), "right")],
     )
     for bad in (np.nan, np.inf, -np.inf, *((1.5, -0.5) if limits == (0.0, 1.0) else ())):
         spoilt = scores.copy()
@@ -195,7 +232,11 @@ def test_scores_are_checked_as_they_are_looked_up(implementation: str, dtype: An
 def test_every_kind_of_key(implementation: str, kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(8)
     scores = np.concatenate((generator.normal(0.5, 0.3, 9_000), generator.choice(EXTREMES, 1_000)))
-    for cuts in (np.array([0.0, DENORMAL, 0.3, 0.9]), doubled(np.linspace(0.1, 0.9, 9)), np.array([0.5])):
+    for cuts in (
+        np.array([0.0, DENORMAL, 0.3, 0.9]),
+        doubled(np.linspace(0.1, 0.9, 9)),
+        np.array([0.5]),
+    ):
         grid = _grid._try(cuts, kind, 1 << 10)
         assert grid is not None
         monkeypatch.setattr(kernels, "build", lambda cuts, scores, *_, grid=grid: grid)
@@ -207,20 +248,27 @@ def test_many_cuts(implementation: str) -> None:
     generator = np.random.default_rng(9)
     scores = generator.random(20_000)
     for n_cuts in (126, 127, 254, 255, 70_000):
-        check_cells(scores, scores > 0.5, np.unique(generator.random(n_cuts)), implementation=implementation)
+        check_cells(
+            scores, scores > 0.5, np.unique(generator.random(n_cuts)), implementation=implementation
+        )
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("step", [1, 3, -1])
-def test_strided_read_only_input_is_read_and_left_alone(implementation: str, dtype: Any, step: int) -> None:
+def test_strided_read_only_input_is_read_and_left_alone(
+    implementation: str, dtype: Any, step: int
+) -> None:
     generator = np.random.default_rng(10)
     base = generator.random(150_000).astype(dtype)
     base_labels = generator.random(150_000) < 0.3
-    before, before_labels = base.copy(), base_labels.copy()
+    before = base.copy()
+    before_labels = base_labels.copy()
     base.flags.writeable = base_labels.flags.writeable = False
-    scores, labels = base[::step], base_labels[::step]
-    cuts, ranks = np.linspace(0.05, 0.95, 19), np.array([3, 10_000, 49_000])
+    scores = base[::step]
+    labels = base_labels[::step]
+    cuts = np.linspace(0.05, 0.95, 19)
+    ranks = np.array([3, 10_000, 49_000])
     cuts.flags.writeable = ranks.flags.writeable = False
     check_cells(scores, labels, cuts, implementation=implementation)
     check_cells(scores, labels.view(np.uint8), cuts, implementation=implementation)
@@ -240,7 +288,9 @@ def test_float32_scores_are_compared_in_float64(implementation: str) -> None:
 @pytest.mark.broad
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("shape", ["uniform", "two decimals", "logits", "float32"])
-def test_threads_never_change_a_result(implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_never_change_a_result(
+    implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_chunks, "THREAD_ROWS", 1)
     generator = np.random.default_rng(11)
     scores = SHAPES[shape](generator, 90_001)
@@ -258,7 +308,8 @@ def test_threads_never_change_a_result(implementation: str, shape: str, monkeypa
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_a_table_may_hold_nan(implementation: str) -> None:
     scores = np.random.default_rng(12).random(10_000)
-    cuts, table = np.array([0.25, 0.5]), np.array([np.nan, 1.0, 2.0])
+    cuts = np.array([0.25, 0.5])
+    table = np.array([np.nan, 1.0, 2.0])
     result = kernels.look_up(scores, cuts, table, implementation=implementation)
     np.testing.assert_array_equal(result, table[np.searchsorted(cuts, scores, side="right")])
 
@@ -267,8 +318,12 @@ def test_a_table_may_hold_nan(implementation: str) -> None:
 def test_empty_input(implementation: str) -> None:
     for cuts in (np.empty(0), np.array([0.5])):
         check_cells(np.empty(0), np.empty(0, np.uint8), cuts, implementation=implementation)
-    check_cells(np.array([0.2, 0.7]), np.array([True, False]), np.empty(0), implementation=implementation)
-    nothing = kernels.order_statistics(np.array([0.5]), np.empty(0, np.int64), implementation=implementation)
+    check_cells(
+        np.array([0.2, 0.7]), np.array([True, False]), np.empty(0), implementation=implementation
+    )
+    nothing = kernels.order_statistics(
+        np.array([0.5]), np.empty(0, np.int64), implementation=implementation
+    )
     assert nothing.shape == (0,)
     assert kernels.first_nonfinite(np.empty(0)) == -1
 
@@ -319,8 +374,9 @@ def test_encode_refuses_nan() -> None:
 
 def test_importing_the_kernels_does_not_import_numba() -> None:
     code = (
-        "import sys, numpy as np; from calibrant import kernels; kernels.assign(np.ones(9), np.zeros(1));"
-        "kernels.count(np.ones(9999), np.ones(9999, bool), np.zeros(1)); print('numba' in sys.modules)"
+        "import sys, numpy as np; from calibrant import kernels; kernels.assign(np.ones(9),"
+        " np.zeros(1));kernels.count(np.ones(9999), np.ones(9999, bool), np.zeros(1));"
+        " print('numba' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

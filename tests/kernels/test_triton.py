@@ -1,4 +1,5 @@
-"""The kernels for GPUs, run by Triton's interpreter on tensors of the CPU: the same code, step by step in numpy.
+"""The kernels for GPUs, run by Triton's interpreter on tensors of the CPU: the same code, step by
+step in numpy.
 
 `benchmarks/device.py` runs them on a GPU, on the same kinds of scores.
 """
@@ -22,16 +23,36 @@ from calibrant.sample.draw import Draw, position_keys
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Triton is made for Linux")
 
 LARGEST = float(np.finfo(np.float64).max)
-EXTREMES = [0.0, -0.0, 5e-324, -5e-324, 1e-45, 1e-40, 1.0, -1.0, 0.5, 0.1, 1e300, -1e300, LARGEST, -LARGEST, 3.4e38]
+EXTREMES = [
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1e-45,
+    1e-40,
+    1.0,
+    -1.0,
+    0.5,
+    0.1,
+    1e300,
+    -1e300,
+    LARGEST,
+    -LARGEST,
+    3.4e38,
+]
 finite = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(EXTREMES), st.integers(-3, 3).map(float)
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(EXTREMES),
+    st.integers(-3, 3).map(float),
 )
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module, made anew by the interpreter, in the place of `_fused`, which takes scores of a GPU alone."""
+    """The module, made anew by the interpreter, in the place of `_fused`, which takes scores of a
+    GPU alone.
+    """
     name = "calibrant.kernels._triton"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "TRITON_INTERPRET", "1")
@@ -51,7 +72,9 @@ def scores_near(cuts: Any, kind: Any, more: Any, rows: int) -> Any:
     """Scores at the cuts and beside them, and others."""
     with np.errstate(all="ignore"):
         near = cuts.astype(kind)
-        pool = np.concatenate((near, np.nextafter(near, kind(np.inf)), np.nextafter(near, kind(-np.inf)), more))
+        pool = np.concatenate(
+            (near, np.nextafter(near, kind(np.inf)), np.nextafter(near, kind(-np.inf)), more)
+        )
     pool = np.concatenate((pool[np.isfinite(pool)].astype(kind), np.zeros(1, kind)))
     return np.random.default_rng(rows).choice(pool, rows)
 
@@ -64,7 +87,11 @@ def same_as_numpy(scores: Any, cuts: Any) -> None:
     np.testing.assert_array_equal(positives, expected_positives)
     cells = kernels.assign(scores, cuts)
     size = cuts.shape[0] + 1
-    for table in (np.cos(np.arange(size)), np.arange(2.0 * size).reshape(-1, 2), np.arange(size) % 2 == 0):
+    for table in (
+        np.cos(np.arange(size)),
+        np.arange(2.0 * size).reshape(-1, 2),
+        np.arange(size) % 2 == 0,
+    ):
         found = device.look_up(torch.from_numpy(scores), cuts, table)
         np.testing.assert_array_equal(libraries.to_host(found), table[cells])
 
@@ -110,19 +137,27 @@ def test_order_statistics_equal_those_of_numpy(shape: str, kind: Any) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2**40, 2**62, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("key", [7, 2**64 - 300])
-def test_rows_are_drawn_as_everywhere(interpreted: Any, key: int, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_drawn_as_everywhere(
+    interpreted: Any, key: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(interpreted, "_DRAWN_ROWS", 300)
     want = np.flatnonzero(Draw(key, limit).chosen(position_keys(0, 700)))
     assert device.drawn(torch.zeros(700), key, limit).tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_the_fingerprint_is_that_of_the_host(interpreted: Any, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fingerprint_is_that_of_the_host(
+    interpreted: Any, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(interpreted, "_PROGRAMS", 3)
-    scores = scores_near(np.array([-2.5, 0.0, 1e-40, 0.3]), kind, np.linspace(-3, 3, 400).astype(kind), 500)
+    scores = scores_near(
+        np.array([-2.5, 0.0, 1e-40, 0.3]), kind, np.linspace(-3, 3, 400).astype(kind), 500
+    )
     codes = np.arange(500) % 3 == 0
     sums = RowSums.of([scores.astype(float)], (0, 1), codes.astype(int))
-    assert device.sums_of_rows(torch.from_numpy(scores), torch.from_numpy(codes)) == [*sums.kinds.values()]
+    assert device.sums_of_rows(torch.from_numpy(scores), torch.from_numpy(codes)) == [
+        *sums.kinds.values()
+    ]
 
 
 def test_every_other_score_is_followed() -> None:

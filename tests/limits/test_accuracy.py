@@ -1,7 +1,9 @@
-"""The limits against 50-digit arithmetic: N from 1 to 10^15, every regime of k, alpha from 1e-300 to 0.5.
+"""The limits against 50-digit arithmetic: N from 1 to 10^15, every regime of k, alpha from 1e-300
+to 0.5.
 
-No root is searched for. With T(p) the exact tail, log T is concave in log p with derivative k P(X = k) / T, so that
-(log T(limit) - log level) / derivative is the relative error of the limit, up to its square.
+No root is searched for. With T(p) the exact tail, log T is concave in log p with derivative k P(X =
+k) / T, so that (log T(limit) - log level) / derivative is the relative error of the limit, up to
+its square.
 """
 
 import mpmath as mp
@@ -19,9 +21,11 @@ N_NODES = 64
 
 
 def random_cases(seed, size):
-    """N log-uniform; k at and next to both ends, small, next to N/2, proportional to N, and log-uniform.
+    """N log-uniform; k at and next to both ends, small, next to N/2, proportional to N, and
+    log-uniform.
 
-    alpha is log-uniform on [1e-300, 0.5], and in a quarter of the cases on [1e-3, 0.5], where users live.
+    alpha is log-uniform on [1e-300, 0.5], and in a quarter of the cases on [1e-3, 0.5], where users
+    live.
     """
     rng = np.random.default_rng(seed)
     n = np.floor(10 ** rng.uniform(0, 15, size)).astype(np.int64)
@@ -29,7 +33,9 @@ def random_cases(seed, size):
     small = rng.integers(0, 10, size)
     spread = np.floor(np.exp(rng.random(size) * np.log(n))).astype(np.int64)
     share = np.floor(rng.random(size) * (n + 1)).astype(np.int64)
-    kinds = np.stack([np.zeros_like(n), np.ones_like(n), small, small % 3, n // 2, spread, share, share])
+    kinds = np.stack(
+        [np.zeros_like(n), np.ones_like(n), small, small % 3, n // 2, spread, share, share]
+    )
     k = np.minimum(kinds[rng.integers(0, len(kinds), size), np.arange(size)], n)
     k = np.where(rng.random(size) < 0.5, k, n - k)
     smallest = np.where(rng.random(size) < 0.75, -300.0, -3.0)
@@ -42,7 +48,8 @@ def gauss_legendre():
     for start in np.polynomial.legendre.leggauss(N_NODES)[0]:
         x = mp.mpf(float(start))
         for _ in range(4):
-            before, value = mp.mpf(1), x
+            before = mp.mpf(1)
+            value = x
             for j in range(2, N_NODES + 1):
                 before, value = value, ((2 * j - 1) * x * value - (j - 1) * before) / j
             slope = N_NODES * (x * value - before) / (x * x - 1)
@@ -52,9 +59,13 @@ def gauss_legendre():
 
 
 def ratio_by_fraction(k, n, p, levels=60):
-    """P(X >= k) / P(X = k) by the continued fraction of the incomplete beta function, or None if it is slow."""
-    a, b = mp.mpf(k), mp.mpf(n - k + 1)
-    c, d = mp.mpf(1), 1 / (1 - (a + b) * p / (a + 1))
+    """P(X >= k) / P(X = k) by the continued fraction of the incomplete beta function, or None if it
+    is slow.
+    """
+    a = mp.mpf(k)
+    b = mp.mpf(n - k + 1)
+    c = mp.mpf(1)
+    d = 1 / (1 - (a + b) * p / (a + 1))
     value = d
     for m in range(1, levels):
         for term in (
@@ -70,13 +81,17 @@ def ratio_by_fraction(k, n, p, levels=60):
 
 
 def ratio_by_integral(k, n, p, rule):
-    """P(X >= k) / P(X = k) as k times the integral of (1 - x)^(k-1) (1 + x p/q)^(n-k), where the fraction is slow."""
-    odds, rest = p / (1 - p), n - k
+    """P(X >= k) / P(X = k) as k times the integral of (1 - x)^(k-1) (1 + x p/q)^(n-k), where the
+    fraction is slow.
+    """
+    odds = p / (1 - p)
+    rest = n - k
 
     def log_integrand(x):
         return (k - 1) * mp.log1p(-x) + rest * mp.log1p(odds * x)
 
-    lean, curvature = 1 - rest * odds / k, rest * odds / ((1 - p) * k * k)
+    lean = 1 - rest * odds / k
+    curvature = rest * odds / ((1 - p) * k * k)
     end = min(92 / (lean + mp.sqrt(lean * lean + 92 * curvature)) / k, mp.mpf(0.5))
     for _ in range(6):
         slope = -(k - 1) / (1 - end) + rest * odds / (1 + odds * end)
@@ -94,15 +109,19 @@ def relative_error(k, n, p, log_choose, log_level, rule):
 
 
 def worst_errors(seed, size):
-    """Largest relative errors of the lower and of the upper limit, and how many limits lie on the unsafe side."""
+    """Largest relative errors of the lower and of the upper limit, and how many limits lie on the
+    unsafe side.
+    """
     k, n, alpha = random_cases(seed, size)
-    lower, upper = lower_limit(k, n, alpha / 2), upper_limit(k, n, alpha / 2)
+    lower = lower_limit(k, n, alpha / 2)
+    upper = upper_limit(k, n, alpha / 2)
     worst = {"lower": 0.0, "upper": 0.0}
     unsafe = 0
     with mp.workdps(DIGITS):
         rule = gauss_legendre()
         for i in range(size):
-            ki, ni = int(k[i]), int(n[i])
+            ki = int(k[i])
+            ni = int(n[i])
             log_level = mp.log(mp.mpf(float(alpha[i] / 2)))
             log_choose = mp.loggamma(ni + 1) - mp.loggamma(ki + 1) - mp.loggamma(ni - ki + 1)
             if ki == 0:
@@ -175,7 +194,8 @@ def test_kl_limits_agree_with_fifty_digits():
                 value += (n - hits) * mp.log((n - hits) / (n * (1 - p))) if hits < n else 0
                 return (value - bound) * (p - 1) / (hits - n * p)
 
-            lower, rest = mp.mpf(interval.lower[0]), 1 - mp.mpf(interval.upper[0])
+            lower = mp.mpf(interval.lower[0])
+            rest = 1 - mp.mpf(interval.upper[0])
             errors = []
             if lower > 0:
                 errors.append(error(ki, lower))
@@ -199,13 +219,16 @@ def log_upper_tail(k, n, p, rule):
 
 
 def acceptability_left_of_the_rate(k, n, p, rule):
-    """P(X >= k) + P(X <= j) with the largest j for which the second does not exceed the first, found by bisection."""
+    """P(X >= k) + P(X <= j) with the largest j for which the second does not exceed the first,
+    found by bisection.
+    """
     above = log_upper_tail(k, n, p, rule)
 
     def below(j):
         return log_upper_tail(n - j, n, 1 - p, rule)
 
-    fits, exceeds = -1, min(k - 1, int(n * p))
+    fits = -1
+    exceeds = min(k - 1, int(n * p))
     while exceeds - fits > 1:
         middle = (fits + exceeds) // 2
         fits, exceeds = (middle, exceeds) if below(middle) <= above else (fits, middle)
@@ -225,7 +248,9 @@ def test_blaker_limits_agree_with_fifty_digits_up_to_a_million(alpha):
         for k, lower, upper in zip(positives, interval.lower, interval.upper, strict=True):
             for hits, end in ((k, mp.mpf(lower)), (n - k, 1 - mp.mpf(upper))):
                 assert acceptability_left_of_the_rate(hits, n, end, rule) <= delta
-                assert acceptability_left_of_the_rate(hits, n, end * (1 + mp.mpf(BAR)), rule) > delta
+                assert (
+                    acceptability_left_of_the_rate(hits, n, end * (1 + mp.mpf(BAR)), rule) > delta
+                )
 
 
 def test_a_limit_too_small_for_a_double_is_zero():

@@ -5,7 +5,13 @@ import pytest
 from scipy import stats
 
 from calibrant.limits import dealt_blocks
-from calibrant.limits.block_bets import SINGLE_ROWS, BlockSamples, _block_gain, block_limits, block_sizes
+from calibrant.limits.block_bets import (
+    SINGLE_ROWS,
+    BlockSamples,
+    _block_gain,
+    block_limits,
+    block_sizes,
+)
 from calibrant.limits.dealt_blocks import DealtBlocks
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
@@ -19,7 +25,13 @@ def samples(values, counts, seed, low, high, variance):
     singles = np.where(dealt.singles >= 0, np.asarray(values)[np.maximum(dealt.singles, 0)], np.nan)
     one = np.ones(counts.shape[0])
     return BlockSamples(
-        every, counts.astype(float), dealt.blocks.astype(float), singles, low * one, high * one, variance * one
+        every,
+        counts.astype(float),
+        dealt.blocks.astype(float),
+        singles,
+        low * one,
+        high * one,
+        variance * one,
     )
 
 

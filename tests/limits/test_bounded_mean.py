@@ -1,4 +1,6 @@
-"""Limits for the mean of outcomes between 0 and 1: they cover, shrink, mirror, and solve their equations."""
+"""Limits for the mean of outcomes between 0 and 1: they cover, shrink, mirror, and solve their
+equations.
+"""
 
 import math
 
@@ -33,7 +35,9 @@ def test_limits_of_a_bounded_mean_cover_and_shrink(world: str) -> None:
     assert high - low < 0.0125
 
 
-@pytest.mark.parametrize(("mean", "n", "tail"), [(0.05, 1000, 0.05), (0.7, 30, 1e-6), (0.999, 5, 0.3)])
+@pytest.mark.parametrize(
+    ("mean", "n", "tail"), [(0.05, 1000, 0.05), (0.7, 30, 1e-6), (0.999, 5, 0.3)]
+)
 def test_lower_limit_of_a_mean_solves_its_equation(mean: float, n: int, tail: float) -> None:
     limit = lower_mean(mean, n, tail)
     entropy = special.rel_entr(mean, limit) + special.rel_entr(1 - mean, 1 - limit)
@@ -42,9 +46,12 @@ def test_lower_limit_of_a_mean_solves_its_equation(mean: float, n: int, tail: fl
 
 
 def largest_capital(outcomes: list[float], mean: float, alpha: float) -> float:
-    """The largest capital of the bets on larger outcomes than `mean`, as the docstring of `betting_mean` has it."""
+    """The largest capital of the bets on larger outcomes than `mean`, as the docstring of
+    `betting_mean` has it.
+    """
     capital = largest = 1.0
-    total, squares = 0.5, 0.25
+    total = 0.5
+    squares = 0.25
     for i, outcome in enumerate(outcomes, start=1):
         bet = math.sqrt(2 * math.log(2 / alpha) / (len(outcomes) * squares / i))
         capital *= 1 + min(bet, 0.5 / mean) * (outcome - mean)
@@ -55,12 +62,18 @@ def largest_capital(outcomes: list[float], mean: float, alpha: float) -> float:
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.5])
-def test_limits_of_a_betting_mean_are_where_the_capital_reaches_two_over_alpha(alpha: float) -> None:
+def test_limits_of_a_betting_mean_are_where_the_capital_reaches_two_over_alpha(
+    alpha: float,
+) -> None:
     outcomes = np.random.default_rng(21).beta(2, 3, size=400)
     low, high = betting_mean(outcomes, alpha)
     for bets, limit in ((outcomes, low), (1 - outcomes, 1 - high)):
         inside = limit + 2e-3 * (bets.mean() - limit)
-        assert largest_capital(bets.tolist(), limit, alpha) >= 2 / alpha > largest_capital(bets.tolist(), inside, alpha)
+        assert (
+            largest_capital(bets.tolist(), limit, alpha)
+            >= 2 / alpha
+            > largest_capital(bets.tolist(), inside, alpha)
+        )
 
 
 def test_betting_is_narrower_than_bernstein_and_chernoff_and_mirrors() -> None:
@@ -68,9 +81,15 @@ def test_betting_is_narrower_than_bernstein_and_chernoff_and_mirrors() -> None:
     for n in (100, 1_000, 30_000):
         outcomes = rng.beta(0.5, 2, size=n)
         low, high = betting_mean(outcomes, ALPHA)
-        bernstein = math.sqrt(2 * outcomes.var(ddof=1) * math.log(4 / ALPHA) / n)  # Maurer and Pontil (2009), Theorem 4
+        bernstein = math.sqrt(
+            2 * outcomes.var(ddof=1) * math.log(4 / ALPHA) / n
+        )  # Maurer and Pontil (2009), Theorem 4
         bernstein += 7 * math.log(4 / ALPHA) / (3 * (n - 1))
-        chernoff = 1 - lower_mean(1 - outcomes.mean(), n, ALPHA / 2) - lower_mean(outcomes.mean(), n, ALPHA / 2)
+        chernoff = (
+            1
+            - lower_mean(1 - outcomes.mean(), n, ALPHA / 2)
+            - lower_mean(outcomes.mean(), n, ALPHA / 2)
+        )
         assert low < outcomes.mean() < high
         assert high - low < 0.9 * 2 * bernstein
         assert high - low < 0.75 * chernoff
@@ -80,7 +99,9 @@ def test_betting_is_narrower_than_bernstein_and_chernoff_and_mirrors() -> None:
     assert betting_mean(np.zeros(1), ALPHA) == pytest.approx((0.0, 1.0), abs=0.05)
 
 
-def test_bets_on_blocks_give_nearly_the_limits_of_bets_on_single_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bets_on_blocks_give_nearly_the_limits_of_bets_on_single_outcomes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng = np.random.default_rng(10)
     for outcomes in (rng.beta(0.5, 2, size=40_000), rng.uniform(0.49, 0.51, size=40_000)):
         blocks = betting_mean(outcomes, ALPHA)
@@ -101,7 +122,9 @@ def test_bets_on_blocks_cover_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bets_on_blocks_stay_below_the_largest_that_is_allowed(monkeypatch):
-    """Blocks are so small that a bet on one is about 0.8 of the largest: larger ones would be cut off."""
+    """Blocks are so small that a bet on one is about 0.8 of the largest: larger ones would be cut
+    off.
+    """
     made = []
 
     def recorded(*fields):

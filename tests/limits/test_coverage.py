@@ -1,8 +1,9 @@
-"""Exact coverage by enumeration: the binomial miss probability at the worst means, for every N up to 200.
+"""Exact coverage by enumeration: the binomial miss probability at the worst means, for every N up
+to 200.
 
-Between neighbouring endpoints the counts whose interval misses are a lower and an upper tail, always the same, and
-their probability falls and then rises as the mean grows. So its maxima lie at the endpoints, and to both sides of each
-is where a method that is not valid is caught.
+Between neighbouring endpoints the counts whose interval misses are a lower and an upper tail,
+always the same, and their probability falls and then rises as the mean grows. So its maxima lie at
+the endpoints, and to both sides of each is where a method that is not valid is caught.
 """
 
 from types import SimpleNamespace
@@ -14,15 +15,21 @@ from scipy.special import gammaln
 from calibrant.intervals import METHODS, get_method
 
 LARGEST = 200
-ONE_REGION = [name for name, method in METHODS.items() if name != "umd" and not method.takes_partition]
+ONE_REGION = [
+    name for name, method in METHODS.items() if name != "umd" and not method.takes_partition
+]
 """The methods whose limits of a region do not depend on other regions."""
 
 
 def all_intervals(method, alpha):
-    """The interval of every (N, k) up to the largest N, each at the full alpha, as for a single region."""
+    """The interval of every (N, k) up to the largest N, each at the full alpha, as for a single
+    region.
+    """
     counts = np.concatenate([np.full(n + 1, n) for n in range(1, LARGEST + 1)])
     positives = np.concatenate([np.arange(n + 1) for n in range(1, LARGEST + 1)])
-    tally = SimpleNamespace(counts=counts, positives=positives, rates=positives / counts, n_regions=1)
+    tally = SimpleNamespace(
+        counts=counts, positives=positives, rates=positives / counts, n_regions=1
+    )
     interval = method(tally, alpha)
     for n in range(1, LARGEST + 1):
         part = slice((n + 2) * (n - 1) // 2, (n + 3) * n // 2)
@@ -49,5 +56,6 @@ def test_no_mean_is_missed_more_often_than_alpha(name, alpha):
         means = means[(means > 0) & (means < 1)]
         worst = max(worst, miss_probability(n, lower, upper, means).max())
     assert worst <= alpha
-    # Not vacuous: somewhere the whole budget, or for two separate tails most of it, is spent; a bound spends some.
+    # Not vacuous: somewhere the whole budget, or for two separate tails most of it, is spent; a
+    # bound spends some.
     assert worst > (0.999 if name == "blaker" else 0.9 if get_method(name).exact else 0) * alpha

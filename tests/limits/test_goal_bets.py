@@ -1,4 +1,6 @@
-"""Limits by bets that aim at a goal: exact by enumeration, by simulation, and nearly as narrow as the normal limits."""
+"""Limits by bets that aim at a goal: exact by enumeration, by simulation, and nearly as narrow as
+the normal limits.
+"""
 
 import itertools
 import math
@@ -27,7 +29,10 @@ def test_each_limit_misses_at_most_as_often_as_stated_by_enumeration(rate):
 
 
 SEQUENCES = list(itertools.product((0, 1), repeat=9))
-LIMITS = {labels: goal_limits(BetUnits(np.array(labels, dtype=float), 0.0, 1.0, 0.2), TAIL) for labels in SEQUENCES}
+LIMITS = {
+    labels: goal_limits(BetUnits(np.array(labels, dtype=float), 0.0, 1.0, 0.2), TAIL)
+    for labels in SEQUENCES
+}
 
 
 def _skewed(rng, n):
@@ -52,7 +57,12 @@ def _weighted(rng, n):
 
 
 def _atom(rng, n):
-    return BetUnits(np.where(rng.uniform(size=n) < 0.9, 0.0, rng.uniform(-1.0, 1.0, n)), -1.0, 1.0, 0.03), 0.0
+    return (
+        BetUnits(
+            np.where(rng.uniform(size=n) < 0.9, 0.0, rng.uniform(-1.0, 1.0, n)), -1.0, 1.0, 0.03
+        ),
+        0.0,
+    )
 
 
 @pytest.mark.slow
@@ -106,7 +116,9 @@ def test_weights_of_one_change_nothing():
 
 
 def capital_by_definition(values, weights, mean, low, goal):
-    """The largest capital of bets against a mean, row by row, as the docstring of `goal_limits` has it."""
+    """The largest capital of bets against a mean, row by row, as the docstring of `goal_limits` has
+    it.
+    """
     n = values.size
     span = 1.0 - low
     capital = 1.0
@@ -143,7 +155,9 @@ def test_the_limit_is_where_the_capital_reaches_the_goal_and_a_step_further_it_d
     if world == "weighted":
         weights = rng.uniform(0.1, 1.0, n)
     tail = 0.04
-    lower, _ = goal_limits(BetUnits(values, low, 1.0, weights=None if world != "weighted" else weights), tail)
+    lower, _ = goal_limits(
+        BetUnits(values, low, 1.0, weights=None if world != "weighted" else weights), tail
+    )
     step = math.sqrt(0.01) * 2.0 / (32.0 * math.sqrt(n))
     goal = 1.0 / (0.99 * tail)
     assert lower / step == pytest.approx(round(lower / step), abs=1e-6)
@@ -175,7 +189,9 @@ def test_knots_are_fixed_by_the_range_and_the_first_block():
     values = rng.uniform(0.2, 0.6, 1000)
     later = values.copy()
     later[300:] = rng.uniform(size=700)
-    one, other = (KnotBlocks.of(column, column, np.array([0, 300]), (0.0, 1.0)) for column in (values, later))
+    one, other = (
+        KnotBlocks.of(column, column, np.array([0, 300]), (0.0, 1.0)) for column in (values, later)
+    )
     assert (one.values == other.values).all()
     assert (one.weights == other.weights).all()
     assert (one.rows[0] == other.rows[0]).all()

@@ -39,8 +39,13 @@ def seen_in(world, region, design):
     for group in range(90):
         there = (groups == group) & (regions == region)
         if there.any():
-            rows, size = int(there.sum()), int((groups == group).sum())
-            weight = min(rows, design.max_size) / design.max_size if design.target == "rows" else rows / size
+            rows = int(there.sum())
+            size = int((groups == group).sum())
+            weight = (
+                min(rows, design.max_size) / design.max_size
+                if design.target == "rows"
+                else rows / size
+            )
             yield rows, int(codes[there].sum()), weight, int(blocks[group])
 
 
@@ -49,7 +54,9 @@ TURNS = [*range(0, 48, 2), *range(47, 0, -2)]
 
 def capital(seen, q, side, goal, *, hedged=True):
     """Logarithm of the most that bets against the rate q have won after any block."""
-    log_wealth, best, before = 0.0, 0.0, []
+    log_wealth = 0.0
+    best = 0.0
+    before = []
     for block in TURNS:
         now = [(w, hits / rows) for rows, hits, w, own in seen if own == block]
         if not now:
@@ -59,7 +66,9 @@ def capital(seen, q, side, goal, *, hedged=True):
         variance = (most**2 / 4 + sum((w * (y - mean)) ** 2 for w, y in before)) / (1 + len(before))
         if hedged:
             share = np.exp(min(log_wealth - goal, -1e-9))
-            stake = norm.pdf(norm.ppf(share)) / share / np.sqrt(variance * (len(seen) - len(before)))
+            stake = (
+                norm.pdf(norm.ppf(share)) / share / np.sqrt(variance * (len(seen) - len(before)))
+            )
         else:
             stake = np.sqrt(2 * goal / (len(seen) * variance))
         stake = min(stake, 0.9 / (q if side > 0 else 1 - q))
@@ -74,7 +83,8 @@ def capital(seen, q, side, goal, *, hedged=True):
 @pytest.mark.broad
 @pytest.mark.parametrize("design", DESIGNS)
 def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, design):
-    limits, goal = group_limits(tally, design, 0.2), np.log(2 * 3 / 0.2)
+    limits = group_limits(tally, design, 0.2)
+    goal = np.log(2 * 3 / 0.2)
     for region in range(2):
         seen = list(seen_in(world, region, design))
         step = 1 / (40 * np.sqrt(len(seen) * min(design.max_size, 10)))
@@ -83,8 +93,16 @@ def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, des
             assert place == pytest.approx(round(place), abs=1e-6), "on the grid"
             shares = np.sin(np.arange(round(place) + 2) * step) ** 2
             rates = shares if side > 0 else 1 - shares
-            first, then = goal - np.log(0.05), goal - np.log(0.95)
-            begin = bisect_left(rates[1:], True, key=lambda q: capital(seen, q, side, first, hedged=False) < first) + 1
+            first = goal - np.log(0.05)
+            then = goal - np.log(0.95)
+            begin = (
+                bisect_left(
+                    rates[1:],
+                    True,
+                    key=lambda q: capital(seen, q, side, first, hedged=False) < first,
+                )
+                + 1
+            )
             assert 2 < begin < round(place) - 2, "the walk begins where the first bets end"
             for q in (*rates[begin:-2:6], *rates[-4:-1]):
                 assert capital(seen, q, side, then) >= then
@@ -95,7 +113,8 @@ def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, des
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.broad
 def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, tally, design):
-    rates, goal = np.linspace(0.02, 0.6, 15), -np.log(0.1)
+    rates = np.linspace(0.02, 0.6, 15)
+    goal = -np.log(0.1)
     found = np.array([proved_above(tally, design, rate, 0.1) for rate in rates])
     for region in range(2):
         seen = list(seen_in(world, region, design))
@@ -109,15 +128,18 @@ def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, ta
 @pytest.mark.parametrize("design", DESIGNS)
 def test_sums_are_those_of_the_groups_one_by_one(world, tally, design):
     sums = GroupSums.of(tally, design)
-    squares, alone = 0.0, 0.0
+    squares = 0.0
+    alone = 0.0
     for region in range(2):
         rows, hits, weight, _ = np.array(list(seen_in(world, region, design))).T
         rate = (weight * hits / rows).sum() / weight.sum()
         assert sums.rates[region] == pytest.approx(rate)
-        spread, own = ((weight * (hits / rows - rate)) ** 2).sum(), (weight**2 / rows).sum()
+        spread = ((weight * (hits / rows - rate)) ** 2).sum()
+        own = (weight**2 / rows).sum()
         told = weight.sum() ** 2 * min(rate * (1 - rate) / spread, 1 / own)
         assert sums.telling[0][region] == pytest.approx(told)
-        squares, alone = squares + spread, alone + own * rate * (1 - rate)
+        squares = squares + spread
+        alone = alone + own * rate * (1 - rate)
     assert sums.design_effect == pytest.approx(squares / alone)
     assert np.isnan(sums.rates[2])
     assert (sums.telling[0][2], sums.telling[1][2]) == (0, 0)
@@ -128,10 +150,17 @@ def test_the_distance_is_that_of_the_formula(world, tally, design):
     found = group_distance(tally, design, 0.3)
     for region in range(2):
         rows, _, weight, _ = np.array(list(seen_in(world, region, design))).T
-        n, share = rows.size, weight.mean()
+        n = rows.size
+        share = weight.mean()
         most = 1 - lower_mean(1 - share, n, 0.01)
         bounds = [
-            a + np.exp(-4 * a * a / k) * n * most * np.exp(v) * (1 + most * np.expm1(v)) ** (n - 1) / (2 * a * 0.09)
+            a
+            + np.exp(-4 * a * a / k)
+            * n
+            * most
+            * np.exp(v)
+            * (1 + most * np.expm1(v)) ** (n - 1)
+            / (2 * a * 0.09)
             for a in np.sqrt(n) * np.geomspace(0.02, 4, 160)
             for k in n * np.geomspace(0.01, 1, 60)
             if (v := 2 * (a / k) ** 2) < 300 / n

@@ -17,7 +17,9 @@ ANY_COUNTS = [name for name in METHODS if name != "umd"]
 @st.composite
 def tallies(draw):
     counts = draw(st.lists(st.integers(0, 50) | st.integers(0, 10**15), min_size=1, max_size=6))
-    positives = [draw(st.sampled_from(sorted({0, n // 2, n, min(n, 1)})) | st.integers(0, n)) for n in counts]
+    positives = [
+        draw(st.sampled_from(sorted({0, n // 2, n, min(n, 1)})) | st.integers(0, n)) for n in counts
+    ]
     return Tally.from_counts(counts, positives)
 
 
@@ -38,7 +40,9 @@ def dense():
 
 DENSE = dense()
 ALPHAS = [1e-300, 1e-9, 0.001, 0.1, 0.5, 0.999]
-few_random = settings(deadline=None, derandomize=True, max_examples=min(25, settings.default.max_examples))
+few_random = settings(
+    deadline=None, derandomize=True, max_examples=min(25, settings.default.max_examples)
+)
 
 
 def check_order(name, tally, alpha):
@@ -54,7 +58,8 @@ def check_order(name, tally, alpha):
 
 
 def check_mirror(name, tally, alpha):
-    interval, mirrored = get_method(name)(tally, alpha), get_method(name)(flipped(tally), alpha)
+    interval = get_method(name)(tally, alpha)
+    mirrored = get_method(name)(flipped(tally), alpha)
     np.testing.assert_allclose(mirrored.lower, 1 - interval.upper, rtol=0, atol=1e-15)
     np.testing.assert_allclose(mirrored.upper, 1 - interval.lower, rtol=0, atol=1e-15)
 
@@ -67,7 +72,8 @@ def check_nested(name, tally, levels):
 
 
 def check_inside(tally, alpha):
-    inner, outer = blaker(tally, alpha), clopper_pearson(tally, alpha)
+    inner = blaker(tally, alpha)
+    outer = clopper_pearson(tally, alpha)
     assert np.all(outer.lower <= inner.lower)
     assert np.all(inner.upper <= outer.upper)
 
@@ -146,7 +152,8 @@ def test_empty_regions_widen_the_others(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_nothing_changes_the_callers_arrays(name):
-    counts, positives = np.array([50, 50]), np.array([10, 20])
+    counts = np.array([50, 50])
+    positives = np.array([10, 20])
     get_method(name)(Tally.from_counts(counts, positives), 0.1)
     np.testing.assert_array_equal(counts, [50, 50])
     np.testing.assert_array_equal(positives, [10, 20])
@@ -168,7 +175,9 @@ def test_the_registry_names_each_method_once():
 
 @pytest.mark.parametrize("name", ["foo", "Clopper-Pearson", "", None, 3])
 def test_an_unknown_method_is_refused(name):
-    with pytest.raises(ValueError, match=r"interval must be one of 'clopper-pearson', .*'umd'; got"):
+    with pytest.raises(
+        ValueError, match=r"interval must be one of 'clopper-pearson', .*'umd'; got"
+    ):
         get_method(name)
 
 
@@ -183,13 +192,18 @@ def test_intervals_compare_by_value():
 
 def test_umd_refuses_too_few_rows():
     with pytest.raises(
-        ValueError, match=r"at least 2 rows per region; got 3 rows in 2 regions: use interval='clopper-pearson'"
+        ValueError,
+        match=(
+            r"at least 2 rows per region; got 3 rows in 2 regions: use interval='clopper-pearson'"
+        ),
     ):
         umd(Tally.from_counts([2, 1], [1, 0]), 0.1)
 
 
 def test_umd_refuses_a_region_that_is_too_small():
-    with pytest.raises(ValueError, match=r"region with 3 rows where floor\(n/B\) - 1 = 51.*clopper-pearson"):
+    with pytest.raises(
+        ValueError, match=r"region with 3 rows where floor\(n/B\) - 1 = 51.*clopper-pearson"
+    ):
         umd(Tally.from_counts([101, 3], [50, 1]), 0.1)
 
 
@@ -206,7 +220,8 @@ def test_many_regions_at_once():
 def test_limits_for_unlike_labels_are_binomial_but_for_one_count_on_each_side(tail):
     for n in range(1, 200):
         k = np.arange(n + 1)
-        unlike, alike = non_identical(n, k, tail), non_identical(n, k, tail, True)
+        unlike = non_identical(n, k, tail)
+        alike = non_identical(n, k, tail, True)
         np.testing.assert_array_equal(np.delete(unlike.lower, 1), np.delete(alike.lower, 1))
         np.testing.assert_array_equal(np.delete(unlike.upper, n - 1), np.delete(alike.upper, n - 1))
         assert unlike.lower[1] <= alike.lower[1]

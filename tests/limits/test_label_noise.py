@@ -42,9 +42,12 @@ def test_noise_exceeds_its_bound_at_most_as_often_as_stated(rates, tail):
 
 
 def test_bounds_cannot_be_much_smaller():
-    """Of labels that are all alike, the noise exceeds nine tenths of the bound more often than stated."""
+    """Of labels that are all alike, the noise exceeds nine tenths of the bound more often than
+    stated.
+    """
     often = [
-        exceeded(np.full(8, rate), np.ones(8), 0.9 * signed_noise_bound(8, 0.25, 0.25)) for rate in (0.5, 0.55, 0.6)
+        exceeded(np.full(8, rate), np.ones(8), 0.9 * signed_noise_bound(8, 0.25, 0.25))
+        for rate in (0.5, 0.55, 0.6)
     ]
     assert max(often) > 0.25
 
@@ -59,7 +62,9 @@ def test_with_signs_the_bound_is_nearly_that_of_the_normal_distribution(n, wider
 
 def test_a_small_variance_makes_the_bound_small():
     variance = 0.01
-    assert noise_bound(10_000, variance, 0.05) == pytest.approx(np.sqrt(2 * variance * np.log(20) / 10_000), rel=0.05)
+    assert noise_bound(10_000, variance, 0.05) == pytest.approx(
+        np.sqrt(2 * variance * np.log(20) / 10_000), rel=0.05
+    )
     assert noise_bound(10_000, None, 0.05) == pytest.approx(np.sqrt(np.log(20) / 20_000), rel=1e-12)
 
 

@@ -1,4 +1,6 @@
-"""Limits on the mass of regions, and of what lies in no region: exact values, and coverage where the truth is known."""
+"""Limits on the mass of regions, and of what lies in no region: exact values, and coverage where
+the truth is known.
+"""
 
 from collections.abc import Iterator
 from functools import cache
@@ -37,7 +39,9 @@ def test_limits_of_fixed_bins_are_exact_and_share_alpha() -> None:
     counts = np.array([0, 3, 100, 397])
     bins = Partition.fixed_width(4)
     found = mass_limits(bins, Tally.from_counts(counts, counts, partition=bins), TAU)
-    np.testing.assert_allclose(found.regions, stats.beta.isf(TAU / 4, counts + 1, 500 - counts), rtol=1e-8)
+    np.testing.assert_allclose(
+        found.regions, stats.beta.isf(TAU / 4, counts + 1, 500 - counts), rtol=1e-8
+    )
     assert found.outside == 0.0
 
 
@@ -45,7 +49,9 @@ def test_limits_of_fixed_bins_in_segments_pay_for_unseen_segments_too() -> None:
     counts = np.array([10, 190, 0, 300])
     bins = Partition.by_segment({"a": Partition.fixed_width(2), "b": Partition.fixed_width(2)})
     found = mass_limits(bins, Tally.from_counts(counts, counts, partition=bins), TAU)
-    np.testing.assert_allclose(found.regions, stats.beta.isf(TAU / 5, counts + 1, 500 - counts), rtol=1e-8)
+    np.testing.assert_allclose(
+        found.regions, stats.beta.isf(TAU / 5, counts + 1, 500 - counts), rtol=1e-8
+    )
     assert found.outside == missing_mass_limit(np.array([200, 300]), TAU / 5)
 
 
@@ -54,7 +60,9 @@ def test_limits_of_own_quantiles_are_over_all_runs_of_spacings_and_all_numbers_o
     counts = partition.cut_counts()
     found = mass_limits(partition, tally, TAU)
     tail = TAU / 2 * 2 / (101 * 102)
-    np.testing.assert_allclose(found.regions, stats.beta.isf(tail, counts + 1, 100 - counts), rtol=1e-8)
+    np.testing.assert_allclose(
+        found.regions, stats.beta.isf(tail, counts + 1, 100 - counts), rtol=1e-8
+    )
     # three edges, each seen once, lie within six spacings
     assert found.outside == pytest.approx(stats.beta.isf(TAU / 2 / 100, 6, 95), rel=1e-8)
 
@@ -62,30 +70,43 @@ def test_limits_of_own_quantiles_are_over_all_runs_of_spacings_and_all_numbers_o
 def test_limits_of_own_quantiles_in_segments_share_alpha_in_quarters() -> None:
     rng = np.random.default_rng(1)
     segments = np.repeat(["a", "b"], [300, 700])
-    fitted = BinningCalibrator(2, pilot=None).fit(rng.uniform(size=1000), rng.integers(2, size=1000), segments=segments)
-    share, sizes = TAU / 4 / 2, np.array([300, 700])
+    fitted = BinningCalibrator(2, pilot=None).fit(
+        rng.uniform(size=1000), rng.integers(2, size=1000), segments=segments
+    )
+    share = TAU / 4 / 2
+    sizes = np.array([300, 700])
     counts = fitted.partition_.cut_counts().reshape(2, 2)
     n = sizes[:, None]
     segment_mass = stats.beta.isf(share, sizes + 1, 1000 - sizes)
     within = stats.beta.isf(share * 2 / ((n + 1) * (n + 2)), counts + 1, n - counts)
     edges = stats.beta.isf(share / sizes, 2, sizes - 1)
     found = mass_limits(fitted.partition_, fitted.tally_, TAU)
-    np.testing.assert_allclose(found.regions.reshape(2, 2), segment_mass[:, None] * within, rtol=1e-8)
-    assert found.outside == pytest.approx(missing_mass_limit(sizes, TAU / 4) + segment_mass @ edges, rel=1e-8)
+    np.testing.assert_allclose(
+        found.regions.reshape(2, 2), segment_mass[:, None] * within, rtol=1e-8
+    )
+    assert found.outside == pytest.approx(
+        missing_mass_limit(sizes, TAU / 4) + segment_mass @ edges, rel=1e-8
+    )
 
 
 def test_segments_of_one_sample_with_own_and_with_other_edges_have_exact_masses() -> None:
     rng = np.random.default_rng(2)
     segments = np.repeat(["own", "tied"], 500)
     scores = np.concatenate([rng.uniform(size=500), rng.integers(20, size=500) / 20])
-    fitted = BinningCalibrator(2, segment_rule=None).fit(scores, rng.integers(2, size=1000), segments=segments)
+    fitted = BinningCalibrator(2, segment_rule=None).fit(
+        scores, rng.integers(2, size=1000), segments=segments
+    )
     own, tied = fitted.partition_.bins_by_segment.values()
     assert (own.cuts_own_sample, tied.cuts_own_sample) == (True, False)
-    within = stats.beta.isf(TAU / 8 / 2, fitted.tally_.counts[-2:] + 1, 500 - tied.aside - fitted.tally_.counts[-2:])
+    within = stats.beta.isf(
+        TAU / 8 / 2, fitted.tally_.counts[-2:] + 1, 500 - tied.aside - fitted.tally_.counts[-2:]
+    )
     found = mass_limits(fitted.partition_, fitted.tally_, TAU).regions
     np.testing.assert_allclose(found[-2:], stats.beta.isf(TAU / 8, 501, 500) * within, rtol=1e-8)
     later = Tally.from_data(fitted.partition_, scores, scores > 0.5, segments=segments)
-    others = mass_limits(fitted.partition_, later, TAU).regions  # which adds up two samples of unlike size
+    others = mass_limits(
+        fitted.partition_, later, TAU
+    ).regions  # which adds up two samples of unlike size
     np.testing.assert_allclose(others[:2], found[:2] / stats.beta.isf(TAU / 8, 501, 500), rtol=1e-8)
     later_within = stats.beta.isf(TAU / 8 / 2, later.counts[-2:] + 1, 500 - later.counts[-2:])
     np.testing.assert_allclose(others[-2:], later_within, rtol=1e-8)
@@ -102,7 +123,9 @@ def test_ranks_of_edges_are_found_behind_ties() -> None:
     scores = np.concatenate([np.full(50, 0.1), np.linspace(0.2, 1.0, 50)])
     partition, tally = own_quantiles(scores, 10)
     assert partition.layout.n_atoms == 1
-    assert mass_limits(partition, tally, TAU).outside == pytest.approx(stats.beta.isf(TAU / 200, 18, 83), rel=1e-8)
+    assert mass_limits(partition, tally, TAU).outside == pytest.approx(
+        stats.beta.isf(TAU / 200, 18, 83), rel=1e-8
+    )
 
 
 def test_limits_for_no_rows_say_nothing() -> None:
@@ -164,7 +187,9 @@ def test_limit_on_unseen_kinds_holds_by_enumeration(shares: list[float], alpha: 
 @pytest.mark.broad
 @pytest.mark.parametrize("n_kinds", [20, 300, 10_000])
 def test_limit_on_unseen_kinds_holds_with_many_kinds(n_kinds: int) -> None:
-    rng, draws, missed = np.random.default_rng(n_kinds), 100, 0
+    rng = np.random.default_rng(n_kinds)
+    draws = 100
+    missed = 0
     shares = rng.dirichlet(np.full(n_kinds, 0.3))
     for _ in range(draws):
         counts = rng.multinomial(200, shares)
@@ -178,8 +203,11 @@ def test_limit_on_unseen_kinds_is_small_where_every_kind_was_seen_often() -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
-def test_limits_hold_for_all_regions_at_once_in_every_world(world, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng, table = np.random.default_rng(1), Limits(monkeypatch)
+def test_limits_hold_for_all_regions_at_once_in_every_world(
+    world, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    table = Limits(monkeypatch)
 
     def simulate() -> Iterator[dict[str, list[bool]]]:
         while True:
@@ -196,7 +224,9 @@ def test_limits_hold_for_all_regions_at_once_in_every_world(world, monkeypatch: 
                 mass, _ = world.truth(partition)
                 limits = mass_limits(partition, tally, 0.1)
                 outside = 1.0 - mass.sum()
-                missed.append(bool((mass > limits.regions + 1e-12).any() or outside > limits.outside + 1e-12))
+                missed.append(
+                    bool((mass > limits.regions + 1e-12).any() or outside > limits.outside + 1e-12)
+                )
             yield {"own edges": missed[::2], "given edges": missed[1::2]}
 
     assert_kept(simulate(), 0.1, caught=0.2)
@@ -204,9 +234,14 @@ def test_limits_hold_for_all_regions_at_once_in_every_world(world, monkeypatch: 
 
 def test_segments_bound_the_mass_of_segment_and_bin_together() -> None:
     rng = np.random.default_rng(2)
-    scores, segment = rng.uniform(size=2000), rng.choice(["a", "b"], p=[0.9, 0.1], size=2000)
-    fitted = BinningCalibrator(n_bins=4, segment_rule=None).fit(scores, scores < 0.5, segments=segment)
+    scores = rng.uniform(size=2000)
+    segment = rng.choice(["a", "b"], p=[0.9, 0.1], size=2000)
+    fitted = BinningCalibrator(n_bins=4, segment_rule=None).fit(
+        scores, scores < 0.5, segments=segment
+    )
     limits = mass_limits(fitted.partition_, fitted.tally_, 0.1).regions
     true = np.repeat([0.9, 0.1], 4) / 4
     assert (limits >= true).all()
-    assert limits[4:].max() < 0.1  # far below what a limit that ignored the segment's size would give
+    assert (
+        limits[4:].max() < 0.1
+    )  # far below what a limit that ignored the segment's size would give

@@ -1,4 +1,6 @@
-"""Tails of sums of labels with unlike rates, against full enumeration and the binomial distribution."""
+"""Tails of sums of labels with unlike rates, against full enumeration and the binomial
+distribution.
+"""
 
 from itertools import product
 

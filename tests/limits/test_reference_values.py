@@ -1,4 +1,6 @@
-"""Each method against an independent computation: reference tables, scipy, statsmodels, and the printed formulas."""
+"""Each method against an independent computation: reference tables, scipy, statsmodels, and the
+printed formulas.
+"""
 
 from types import SimpleNamespace
 
@@ -9,11 +11,20 @@ from scipy.special import comb
 from scipy.stats import binomtest
 
 from calibrant import Tally
-from calibrant.intervals import METHODS, blaker, clopper_pearson, empirical_bernstein, hoeffding, kl, umd
+from calibrant.intervals import (
+    METHODS,
+    blaker,
+    clopper_pearson,
+    empirical_bernstein,
+    hoeffding,
+    kl,
+    umd,
+)
 from calibrant.limits.binomial import lower_limit, sidak_log_level, upper_limit
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
 
-ALPHA, B = 0.1, 10
+ALPHA = 0.1
+B = 10
 
 
 def ten_regions(n, k):
@@ -42,7 +53,8 @@ def test_exact_half_widths_at_the_bonferroni_level(n, k, half_width):
 
 def test_asymmetric_epsilon_at_the_bonferroni_level():
     tail = ALPHA / (2 * B)
-    above, below = upper_limit(5, 100, tail) - 0.05, 0.05 - lower_limit(5, 100, tail)
+    above = upper_limit(5, 100, tail) - 0.05
+    below = 0.05 - lower_limit(5, 100, tail)
     assert max(above, below) == pytest.approx(0.0851, abs=5e-5)
     assert (above + below) / 2 == pytest.approx(0.0621, abs=5e-5)
 
@@ -55,7 +67,9 @@ def test_sidak_is_a_little_narrower_than_bonferroni():
 
 @pytest.mark.parametrize("n_regions", [1, 10, 10**7])
 def test_sidak_level_does_not_underflow(n_regions):
-    assert sidak_log_level(1e-300, n_regions) == pytest.approx(np.log(1e-300) - np.log(n_regions), rel=1e-15)
+    assert sidak_log_level(1e-300, n_regions) == pytest.approx(
+        np.log(1e-300) - np.log(n_regions), rel=1e-15
+    )
 
 
 def scipy_limits(k, n, alpha):
@@ -63,10 +77,14 @@ def scipy_limits(k, n, alpha):
 
 
 def statsmodels_limits(k, n, alpha):
-    return pytest.importorskip("statsmodels.stats.proportion").proportion_confint(k, n, alpha, method="beta")
+    return pytest.importorskip("statsmodels.stats.proportion").proportion_confint(
+        k, n, alpha, method="beta"
+    )
 
 
-@pytest.mark.parametrize("reference", [scipy_limits, pytest.param(statsmodels_limits, marks=pytest.mark.broad)])
+@pytest.mark.parametrize(
+    "reference", [scipy_limits, pytest.param(statsmodels_limits, marks=pytest.mark.broad)]
+)
 @pytest.mark.parametrize("alpha", [0.3, 0.1, 0.01, 1e-6])
 def test_clopper_pearson_agrees_with_scipy_and_statsmodels(alpha, reference):
     for n in (1, 2, 7, 50, 500):
@@ -84,8 +102,12 @@ POSITIVES = np.array([1, 3, 0, 999, 10, 4 * 10**14])
 def test_hoeffding_is_its_formula():
     interval = hoeffding(Tally.from_counts(COUNTS, POSITIVES), 0.05)
     width = np.sqrt(np.log(2 * 6 / 0.05) / (2 * COUNTS))
-    np.testing.assert_allclose(interval.lower, np.clip(POSITIVES / COUNTS - width, 0, 1), rtol=1e-12)
-    np.testing.assert_allclose(interval.upper, np.clip(POSITIVES / COUNTS + width, 0, 1), rtol=1e-12)
+    np.testing.assert_allclose(
+        interval.lower, np.clip(POSITIVES / COUNTS - width, 0, 1), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        interval.upper, np.clip(POSITIVES / COUNTS + width, 0, 1), rtol=1e-12
+    )
 
 
 def test_empirical_bernstein_is_the_papers_formula():
@@ -98,11 +120,15 @@ def test_empirical_bernstein_is_the_papers_formula():
 
 
 def test_kl_limits_solve_the_equation():
-    n, k, bound = 200, np.arange(1, 200), np.log(2 * 199 / 0.05)
+    n = 200
+    k = np.arange(1, 200)
+    bound = np.log(2 * 199 / 0.05)
     interval = kl(Tally.from_counts([n] * 199, k), 0.05)
     p = k / n
     for q in (interval.lower, interval.upper):
-        np.testing.assert_allclose(n * (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))), bound, rtol=1e-9)
+        np.testing.assert_allclose(
+            n * (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))), bound, rtol=1e-9
+        )
 
 
 def test_kl_closed_form_at_the_ends():
@@ -113,22 +139,26 @@ def test_kl_closed_form_at_the_ends():
 
 
 def test_umd_is_its_formula():
-    counts, positives = np.array([99, 99, 100]), np.array([20, 50, 0])
+    counts = np.array([99, 99, 100])
+    positives = np.array([20, 50, 0])
     tally = Tally.from_counts(counts, positives)
     width = np.sqrt(np.log(2 * 3 / 0.1) / (2 * (298 // 3 - 1)))
     interval = umd(tally, 0.1)
     np.testing.assert_allclose(interval.upper, positives / counts + width, rtol=1e-12)
-    np.testing.assert_allclose(interval.lower, np.maximum(positives / counts - width, 0), rtol=1e-12)
+    np.testing.assert_allclose(
+        interval.lower, np.maximum(positives / counts - width, 0), rtol=1e-12
+    )
     assert np.all(interval.radius >= hoeffding(tally, 0.1).radius)
 
 
 @pytest.mark.parametrize(
     ("k", "n", "lower", "upper"),
     [
-        # Examples of the R package BlakerCI (J. Klaschka, CRAN), binom.blaker.limits at level 0.95, as printed in its
-        # manual pages binom.blaker.limits, binom.blaker.acc and binom.blaker.VHadj.limits. The second and third are
-        # those on which Blaker's own grid algorithm fails, and where exactci::exactbinomCI(29, 99, tsmethod = "blaker",
-        # tol = 1e-8) gives the same.
+        # Examples of the R package BlakerCI (J. Klaschka, CRAN), binom.blaker.limits at level 0.95,
+        # as printed in its manual pages binom.blaker.limits, binom.blaker.acc and
+        # binom.blaker.VHadj.limits. The second and third are those on which Blaker's own grid
+        # algorithm fails, and where exactci::exactbinomCI(29, 99, tsmethod = "blaker", tol = 1e-8)
+        # gives the same.
         (3, 10, 0.08726443, 0.61941066),
         (29, 99, 0.2097022, 0.3929079),
         (59, 355, 0.1300807, 0.2090809),
@@ -145,9 +175,12 @@ def test_blaker_agrees_with_published_values(k, n, lower, upper):
 
 def test_blaker_below_the_smallest_normal_double_is_the_tail_of_k_alone():
     limits = METHODS["blaker"].function
-    counts, positives = np.array([10**15, 50]), np.array([1, 25])
+    counts = np.array([10**15, 50])
+    positives = np.array([1, 25])
     both = limits(SimpleNamespace(counts=counts, positives=positives, n_regions=1), 1e-300)
-    assert both.lower[0] == pytest.approx(1e-315, rel=1e-6)  # n p = alpha, where a double has few digits left
+    assert both.lower[0] == pytest.approx(
+        1e-315, rel=1e-6
+    )  # n p = alpha, where a double has few digits left
     for region in range(2):
         one = SimpleNamespace(counts=counts[[region]], positives=positives[[region]], n_regions=1)
         assert limits(one, 1e-300).lower[0] == both.lower[region]
@@ -194,37 +227,47 @@ def test_kolmogorov_distance_of_one_row_is_that_of_smirnov() -> None:
 
 
 def rank_limit(before: int, after: int, n: int, level: float) -> float:
-    """How far shares from before / n to after / n can be from the population: quantiles of order statistics."""
+    """How far shares from before / n to after / n can be from the population: quantiles of order
+    statistics.
+    """
     lowest = stats.beta.ppf(level / (2 * n), before, n + 1 - before) if before else 0.0
     highest = stats.beta.ppf(1 - level / (2 * n), after + 1, n - after) if after < n else 1.0
     return max(after / n - lowest, highest - before / n)
 
 
 def test_rank_distance_is_that_of_order_statistics_in_narrow_cells() -> None:
-    # the second region has the cells of the first in reverse order, and another level; one cell is in no region
+    # the second region has the cells of the first in reverse order, and another level; one cell is
+    # in no region
     rows = np.array([4, 5, 1, 80, 6, 4, 7, 4, 6, 80, 1, 5, 4])
     region = np.array([0] * 6 + [-1] + [1] * 6)
-    distance, level = np.array([0.2, 0.2]), np.array([0.01, 0.03])
+    distance = np.array([0.2, 0.2])
+    level = np.array([0.01, 0.03])
     found = rank_distance(rows, region, distance, level)
     for start, number in ((0, 0), (7, 1)):
         ends = np.cumsum(rows[start : start + 6])
         for cell, (after, count) in enumerate(zip(ends, rows[start : start + 6], strict=True)):
             exact = rank_limit(after - count, after, 100, level[number])
             # a cell with a quarter of 100 * 0.2 rows, or more, has the limit of the region
-            assert found[start + cell] == pytest.approx(min(0.2, exact) if count < 5 else 0.2, rel=1e-9)
+            assert found[start + cell] == pytest.approx(
+                min(0.2, exact) if count < 5 else 0.2, rel=1e-9
+            )
     assert found[0] < 0.2
     assert found[6] == 0.0
 
 
 @pytest.mark.parametrize("n", [2_000, 2_001])
 def test_rank_distance_is_exact_up_to_2000_rows(n) -> None:
-    found = rank_distance(np.array([1, n - 1]), np.zeros(2, dtype=int), np.array([0.04]), np.array([0.01]))
+    found = rank_distance(
+        np.array([1, n - 1]), np.zeros(2, dtype=int), np.array([0.04]), np.array([0.01])
+    )
     assert found[0] == pytest.approx(rank_limit(0, 1, n, 0.01) if n == 2_000 else 0.04, rel=1e-9)
     assert found[1] == 0.04
 
 
 def test_kolmogorov_distance_is_smirnovs_up_to_2000_rows_and_massarts_beyond() -> None:
-    few, many = kolmogorov_distance(np.array([2_000, 2_001]), 0.0199)  # Sidak's level is 0.01, nearly
+    few, many = kolmogorov_distance(
+        np.array([2_000, 2_001]), 0.0199
+    )  # Sidak's level is 0.01, nearly
     level = 1 - np.sqrt(1 - 0.0199)
     assert few == pytest.approx(stats.ksone.isf(level / 2, 2_000), rel=1e-9)
     assert many == pytest.approx(np.sqrt(np.log(2 / level) / 4_002), rel=1e-12)

@@ -27,17 +27,23 @@ def experiment():
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.5, 0.2, 0.05, 0.01])
 def test_a_look_after_every_label_misses_no_more_than_alpha(experiment, rate: float) -> None:
-    n_labels, naive = 2000, []
+    n_labels = 2000
+    naive = []
 
     def simulate() -> Iterator[dict[str, np.ndarray]]:
         for seed in count(7):
-            found = experiment.first_misses(rate, 50, n_labels, seed=seed, console=Console(quiet=True))
+            found = experiment.first_misses(
+                rate, 50, n_labels, seed=seed, console=Console(quiet=True)
+            )
             naive.extend(found["fixed-sample"] <= n_labels)
             yield {name: found[name] <= n_labels for name in SEQUENCES}
 
     assert_kept(simulate(), experiment.ALPHA, caught=1.8 * experiment.ALPHA)
     # the exact interval for one look, looked at every time, breaks its promise
-    assert stats.binomtest(sum(naive), len(naive), experiment.ALPHA, alternative="greater").pvalue < 1e-6
+    assert (
+        stats.binomtest(sum(naive), len(naive), experiment.ALPHA, alternative="greater").pvalue
+        < 1e-6
+    )
 
 
 @pytest.mark.broad

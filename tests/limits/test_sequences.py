@@ -1,4 +1,6 @@
-"""Confidence sequences: widths are those of the theory, and no batch or order changes what it should not."""
+"""Confidence sequences: widths are those of the theory, and no batch or order changes what it
+should not.
+"""
 
 import itertools
 import json
@@ -12,9 +14,18 @@ from scipy import special, stats
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.sequences.centred import log_evidence
 from calibrant.limits.sequences.sequence import squared_surprises
-from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, CentredBetaBinomial, Paper, Stitched
+from calibrant.sequences import (
+    SEQUENCES,
+    BetaBinomial,
+    Betting,
+    CentredBetaBinomial,
+    Paper,
+    Stitched,
+)
 
-labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(lambda bits: np.array(bits, dtype=np.uint8))
+labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(
+    lambda bits: np.array(bits, dtype=np.uint8)
+)
 each = pytest.mark.parametrize("kind", SEQUENCES.values(), ids=SEQUENCES.keys())
 
 
@@ -35,7 +46,9 @@ def test_the_path_shows_what_a_look_after_every_label_would(kind, codes) -> None
     path = kind.path(codes, 0.1)
     for n in range(1, codes.size + 1):
         now = fed(kind, codes[:n]).limits()
-        assert (path.lower[n - 1], path.upper[n - 1]) == pytest.approx((now.lower[0], now.upper[0]), abs=1e-12)
+        assert (path.lower[n - 1], path.upper[n - 1]) == pytest.approx(
+            (now.lower[0], now.upper[0]), abs=1e-12
+        )
 
 
 @each
@@ -53,7 +66,8 @@ def test_no_batch_size_changes_a_bit_of_the_state(kind, codes, cuts) -> None:
 def test_regions_do_not_disturb_each_other(kind, codes) -> None:
     both = kind(2, 0.2)  # twice the error for twice the regions: each keeps its share
     both.update(
-        np.repeat([0, 1], codes.size)[np.argsort(np.tile(np.arange(codes.size), 2), kind="stable")], np.repeat(codes, 2)
+        np.repeat([0, 1], codes.size)[np.argsort(np.tile(np.arange(codes.size), 2), kind="stable")],
+        np.repeat(codes, 2),
     )
     alone = fed(kind, codes, alpha=0.1).limits()
     np.testing.assert_allclose(both.limits().lower, alone.lower[0], rtol=0, atol=1e-12)
@@ -75,7 +89,8 @@ def test_state_goes_on_elsewhere_bit_for_bit(kind, codes) -> None:
 @each
 @given(codes=labels)
 def test_flipped_labels_mirror_the_limits(kind, codes) -> None:
-    path, mirrored = kind.path(codes, 0.1), kind.path(1 - codes, 0.1)
+    path = kind.path(codes, 0.1)
+    mirrored = kind.path(1 - codes, 0.1)
     np.testing.assert_allclose(path.lower, 1 - mirrored.upper, atol=1e-12)
     np.testing.assert_allclose(path.upper, 1 - mirrored.lower, atol=1e-12)
 
@@ -138,17 +153,29 @@ def test_paper_refuses_where_it_is_not_valid() -> None:
 
 
 def test_only_the_order_free_ones_take_counts() -> None:
-    assert [name for name, kind in SEQUENCES.items() if kind.order_free] == ["centred-beta-binomial", "beta-binomial"]
+    assert [name for name, kind in SEQUENCES.items() if kind.order_free] == [
+        "centred-beta-binomial",
+        "beta-binomial",
+    ]
     for name, kind in SEQUENCES.items():
         if not kind.order_free:
-            with pytest.raises(TypeError, match=f"depend on counts only to take counts; got '{name}': "):
+            with pytest.raises(
+                TypeError, match=f"depend on counts only to take counts; got '{name}': "
+            ):
                 kind(1, 0.1).add_counts(np.array([1]), np.array([1]))
 
 
 def mixture(n: int, k: int, q: float) -> float:
-    """Log of the mean over c = 2, 20, 200 of prod_{i<k} (c + i/q) prod_{j<n-k} (c + j/(1-q)) / (c)_n, written out."""
-    i, j, m = np.arange(k), np.arange(n - k), np.arange(n)
-    logs = [np.log(c + i / q).sum() + np.log(c + j / (1 - q)).sum() - np.log(c + m).sum() for c in (2, 20, 200)]
+    """Log of the mean over c = 2, 20, 200 of prod_{i<k} (c + i/q) prod_{j<n-k} (c + j/(1-q)) /
+    (c)_n, written out.
+    """
+    i = np.arange(k)
+    j = np.arange(n - k)
+    m = np.arange(n)
+    logs = [
+        np.log(c + i / q).sum() + np.log(c + j / (1 - q)).sum() - np.log(c + m).sum()
+        for c in (2, 20, 200)
+    ]
     return float(special.logsumexp(logs) - np.log(3))
 
 
@@ -157,7 +184,8 @@ def test_centred_limits_are_next_to_rates_that_are_ruled_out(n, data) -> None:
     k = data.draw(st.integers(0, n))
     sequence = CentredBetaBinomial(4, 0.1)
     sequence.add_counts(np.array([n, 0, 0, 0]), np.array([k, 0, 0, 0]))
-    lower, upper = sequence.limits().lower[0], sequence.limits().upper[0]
+    lower = sequence.limits().lower[0]
+    upper = sequence.limits().upper[0]
     assert (lower == 0) == (k <= 1)
     assert (upper == 1) == (n - k <= 1)
     for q in (lower, upper):
@@ -168,7 +196,9 @@ def test_centred_limits_are_next_to_rates_that_are_ruled_out(n, data) -> None:
 
 
 def test_centred_limits_of_many_labels_are_next_to_rates_that_are_ruled_out() -> None:
-    n, k = (np.array(counts) for counts in ([10**4, 10**6, 10**8, 10**9], [10, 1000, 10**7, 5 * 10**8]))
+    n, k = (
+        np.array(counts) for counts in ([10**4, 10**6, 10**8, 10**9], [10, 1000, 10**7, 5 * 10**8])
+    )
     found = CentredBetaBinomial.limits_of(n, k, float(np.log(40)))
     for q in (found.lower, found.upper):
         beyond = log_evidence(k.astype(float), n.astype(float), q, 1.0 - q) - np.log(40)
@@ -181,13 +211,20 @@ def test_centred_limits_of_few_labels_are_those_of_the_formula() -> None:
     # every count up to 30 labels, against bisection of the formula written out
     for n in (2, 3, 7, 30):
         for k in range(2, n + 1):
-            low, high = 1e-12, k / n
+            low = 1e-12
+            high = k / n
             for _ in range(100):
                 middle = (low + high) / 2
-                low, high = (middle, high) if mixture(n, k, min(middle, 1 - 1e-15)) >= np.log(10) else (low, middle)
+                low, high = (
+                    (middle, high)
+                    if mixture(n, k, min(middle, 1 - 1e-15)) >= np.log(10)
+                    else (low, middle)
+                )
             found = CentredBetaBinomial.limits_of(np.array([n]), np.array([k]), float(np.log(10)))
             assert found.lower[0] == pytest.approx(low, rel=1e-6)
-            mirrored = CentredBetaBinomial.limits_of(np.array([n]), np.array([n - k]), float(np.log(10)))
+            mirrored = CentredBetaBinomial.limits_of(
+                np.array([n]), np.array([n - k]), float(np.log(10))
+            )
             assert mirrored.upper[0] == pytest.approx(1 - found.lower[0], abs=1e-15)
 
 
@@ -196,7 +233,10 @@ def test_centred_mixture_is_a_martingale_at_the_true_rate(q: float) -> None:
     # exact: its mean over all labels of length n is 1
     for n in (1, 5, 40):
         k = np.arange(n + 1)
-        mean = np.exp(stats.binom.logpmf(k, n, q) + log_evidence(k.astype(float), np.full(n + 1, float(n)), q, 1 - q))
+        mean = np.exp(
+            stats.binom.logpmf(k, n, q)
+            + log_evidence(k.astype(float), np.full(n + 1, float(n)), q, 1 - q)
+        )
         assert mean.sum() == pytest.approx(1, abs=1e-9)
 
 
@@ -204,18 +244,26 @@ def test_centred_mixture_is_a_martingale_at_the_true_rate(q: float) -> None:
 @pytest.mark.parametrize("rate", [0.5, 0.05])
 def test_centred_limits_looked_at_after_every_label_miss_no_more_than_alpha(rate: float) -> None:
     rng = np.random.default_rng(9)
-    runs, n_labels, alpha = 1000, 1000, 0.1
+    runs = 1000
+    n_labels = 1000
+    alpha = 0.1
     n = np.arange(1.0, n_labels + 1)
     k = np.cumsum(rng.uniform(size=(runs, n_labels)) < rate, axis=1).astype(float)
-    evidence = np.stack([log_evidence(one, n, np.full(n_labels, rate), np.full(n_labels, 1 - rate)) for one in k])
+    evidence = np.stack(
+        [log_evidence(one, n, np.full(n_labels, rate), np.full(n_labels, 1 - rate)) for one in k]
+    )
     misses = (evidence >= -np.log(alpha)).any(axis=1)
     assert stats.binomtest(int(misses.sum()), runs, alpha, alternative="greater").pvalue > 1e-3
     assert misses.mean() > 0.02  # and the limits are not vacuous
     # the limits miss exactly where the evidence says so
     some = rng.integers(runs, size=3)
     for run in {*some.tolist(), *np.flatnonzero(misses)[:3].tolist()}:
-        limits = CentredBetaBinomial.limits_of(n.astype(int), k[run].astype(int), -float(np.log(alpha)))
-        np.testing.assert_array_equal((limits.lower > rate) | (limits.upper < rate), evidence[run] >= -np.log(alpha))
+        limits = CentredBetaBinomial.limits_of(
+            n.astype(int), k[run].astype(int), -float(np.log(alpha))
+        )
+        np.testing.assert_array_equal(
+            (limits.lower > rate) | (limits.upper < rate), evidence[run] >= -np.log(alpha)
+        )
 
 
 def test_betting_never_widens_and_forgets_rates_that_are_ruled_out() -> None:
@@ -237,18 +285,24 @@ def test_betting_survives_labels_that_no_rate_can_explain() -> None:
 @given(rate=st.sampled_from([0.0, 0.001, 0.3, 0.5, 1.0]), seed=st.integers(0, 100))
 def test_compiled_paths_equal_the_others(rate, seed) -> None:
     codes = (np.random.default_rng(seed).uniform(size=700) < rate).astype(np.uint8)
-    assert Betting.path(codes, 0.1, implementation="numba") == Betting.path(codes, 0.1, implementation="numpy")
+    assert Betting.path(codes, 0.1, implementation="numba") == Betting.path(
+        codes, 0.1, implementation="numpy"
+    )
     fast, slow = (BetaBinomial.path(codes, 0.1, implementation=one) for one in ("numba", "numpy"))
     np.testing.assert_allclose(fast.lower, slow.lower, rtol=1e-9)
     np.testing.assert_allclose(fast.upper, slow.upper, rtol=1e-9)
 
 
 def test_a_rate_is_ruled_out_once_the_capital_against_it_reaches_the_threshold():
-    labels, log_threshold = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]), np.log(3.0)
-    gamblers, grid = Gamblers.fresh(), Gamblers.fresh().grid
+    labels = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1])
+    log_threshold = np.log(3.0)
+    gamblers = Gamblers.fresh()
+    grid = Gamblers.fresh().grid
     gamblers.take(labels, log_threshold)
     bets = Gamblers.fresh()._bets(labels, log_threshold)[:, None]
     with np.errstate(divide="ignore"):
-        factors = 1.0 + np.minimum(bets, Gamblers.fresh().largest_bet / grid) * (labels[:, None] - grid)
+        factors = 1.0 + np.minimum(bets, Gamblers.fresh().largest_bet / grid) * (
+            labels[:, None] - grid
+        )
     capital = factors.cumprod(axis=0).max(axis=0)
     assert gamblers.low == np.count_nonzero(capital >= 3.0) < np.count_nonzero(capital >= 2.0)

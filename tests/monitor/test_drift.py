@@ -1,4 +1,6 @@
-"""Have the rates changed? No more false alarms than stated, and changes that are found, named and dated."""
+"""Have the rates changed? No more false alarms than stated, and changes that are found, named and
+dated.
+"""
 
 import copy
 import json
@@ -32,7 +34,9 @@ def calibrated(rng: np.random.Generator, n_rows: int = 2000, n_bins: int = 5) ->
     return BinningCalibrator(n_bins=n_bins).fit(scores, rng.uniform(size=n_rows) < scores)
 
 
-def watch(monitor: DriftMonitor, rng: np.random.Generator, days: int, shift: float = 0.0, rows: int = 200) -> int:
+def watch(
+    monitor: DriftMonitor, rng: np.random.Generator, days: int, shift: float = 0.0, rows: int = 200
+) -> int:
     """The day of the alarm; 0 without one."""
     for day in range(1, days + 1):
         scores = rng.uniform(size=rows)
@@ -42,7 +46,9 @@ def watch(monitor: DriftMonitor, rng: np.random.Generator, days: int, shift: flo
     return 0
 
 
-@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator, OnlineCalibrator, ScalingBinningCalibrator])
+@pytest.mark.parametrize(
+    "kind", [BinningCalibrator, AnchoredCalibrator, OnlineCalibrator, ScalingBinningCalibrator]
+)
 def test_a_shift_is_found_with_every_calibrator_that_counts(kind: type) -> None:
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=8000)
@@ -56,13 +62,18 @@ def test_a_shift_is_found_with_every_calibrator_that_counts(kind: type) -> None:
 def test_the_pool_is_what_calibration_counted_between_edges() -> None:
     rng = np.random.default_rng(1)
     scores = np.where(rng.uniform(size=3000) < 0.02, 0.5, rng.uniform(size=3000))
-    calibrator = BinningCalibrator(n_bins=7, random_state=3).fit(scores, rng.uniform(size=3000) < scores)
+    calibrator = BinningCalibrator(n_bins=7, random_state=3).fit(
+        scores, rng.uniform(size=3000) < scores
+    )
     watched = Watched.by(calibrator)
     regions = watched.between(watched.prepared(scores))
     counts = np.bincount(regions[regions >= 0], minlength=watched.n_regions)
     assert (watched.rows <= counts).all()
     if calibrator.tally_.absorbed is not None:
-        assert watched.rows.sum() == calibrator.tally_.counts.sum() - calibrator.tally_.absorbed.counts.sum()
+        assert (
+            watched.rows.sum()
+            == calibrator.tally_.counts.sum() - calibrator.tally_.absorbed.counts.sum()
+        )
         assert (regions == -1).sum() > 10
 
 
@@ -70,7 +81,13 @@ def test_rows_at_a_tied_edge_are_left_out_of_pool_and_stream() -> None:
     from calibrant.cells.score_partition import ScorePartition
     from calibrant.cells.tally import Tally
 
-    bins = ScorePartition(np.array([0.5]), first_rank=np.array([41]), last_rank=np.array([45]), n_rows=100, absorbing=1)
+    bins = ScorePartition(
+        np.array([0.5]),
+        first_rank=np.array([41]),
+        last_rank=np.array([45]),
+        n_rows=100,
+        absorbing=1,
+    )
     assert bins.has_absorbed
     scores = np.concatenate([np.linspace(0.1, 0.4, 40), np.full(5, 0.5), np.linspace(0.6, 0.9, 55)])
     tally = Tally.of_codes(bins, scores, np.ones(100, dtype=np.uint8))
@@ -86,7 +103,11 @@ def test_false_alarms_are_no_more_than_stated(world: str) -> None:
     rng = np.random.default_rng(2)
     alpha = 0.2
     n_bins = 5
-    rates = np.linspace(0.1, 0.9, n_bins) if world != "rare" else np.array([0.001, 0.002, 0.01, 0.5, 0.999])
+    rates = (
+        np.linspace(0.1, 0.9, n_bins)
+        if world != "rare"
+        else np.array([0.001, 0.002, 0.01, 0.5, 0.999])
+    )
     bins = Partition.fixed_width(n_bins)
     n_rows = 100 if world == "few calibration rows" else 1000
 
@@ -95,7 +116,9 @@ def test_false_alarms_are_no_more_than_stated(world: str) -> None:
             shares = np.full(n_bins, 1 / n_bins)
             rows = rng.multinomial(n_rows, shares)
             hits = rng.binomial(rows, rates)
-            monitor = DriftMonitor(_counted(bins, rows, hits), confidence_level=1 - alpha, batch_rows=1)
+            monitor = DriftMonitor(
+                _counted(bins, rows, hits), confidence_level=1 - alpha, batch_rows=1
+            )
             for day in range(60):
                 if world == "moving mix":
                     shares = np.roll(np.array([0.6, 0.2, 0.1, 0.06, 0.04]), day // 12)
@@ -131,7 +154,9 @@ def test_the_story_of_an_alarm_names_regions_the_time_and_the_size() -> None:
     for day in range(80):
         scores = rng.uniform(size=200)
         rate = np.where((scores > 0.8) & (day >= 32), 0.6, scores)
-        monitor.update(scores, rng.uniform(size=200) < rate, at=np.full(200, np.datetime64("2026-01-01") + day))
+        monitor.update(
+            scores, rng.uniform(size=200) < rate, at=np.full(200, np.datetime64("2026-01-01") + day)
+        )
     assert monitor.alarm
     overall, region = monitor.changes[:2]
     assert overall.region is None
@@ -156,13 +181,17 @@ def test_limits_of_a_change_hold_at_once_at_any_start() -> None:
     missed = 0
     for _ in range(60):
         rows = rng.multinomial(3000, np.full(3, 1 / 3))
-        monitor = DriftMonitor(_counted(bins, rows, rng.binomial(rows, before)), batch_rows=1, confidence_level=0.9)
+        monitor = DriftMonitor(
+            _counted(bins, rows, rng.binomial(rows, before)), batch_rows=1, confidence_level=0.9
+        )
         for _ in range(30):
             batch = rng.multinomial(100, np.full(3, 1 / 3))
             monitor.update_counts(batch, rng.binomial(batch, after))
         changes = monitor._test.changes(0, 0.1)
         truth = after - before
-        missed += any(not c.lower <= truth[c.region] <= c.upper for c in changes if c.region is not None)
+        missed += any(
+            not c.lower <= truth[c.region] <= c.upper for c in changes if c.region is not None
+        )
     assert stats.binomtest(missed, 60, 0.1, alternative="greater").pvalue > 1e-3
 
 
@@ -201,14 +230,18 @@ def test_groups_and_weights_are_refused() -> None:
     with pytest.raises(InvalidValueError) as caught:
         DriftMonitor(grouped)
     assert (caught.value.parameter, caught.value.got) == ("calibrator", "groups")
-    weighted = BinningCalibrator(n_bins=3).fit(scores, labels, importance_weight=np.ones(600), weight_bound=2.0)
+    weighted = BinningCalibrator(n_bins=3).fit(
+        scores, labels, importance_weight=np.ones(600), weight_bound=2.0
+    )
     with pytest.raises(InvalidValueError) as caught:
         DriftMonitor(weighted)
     assert caught.value.got == "importance weights"
     DriftMonitor(grouped.partition_, unit="day")
 
 
-def day_rows(rng: np.random.Generator, day: int, effect: float, shift: float = 0.0) -> tuple[np.ndarray, ...]:
+def day_rows(
+    rng: np.random.Generator, day: int, effect: float, shift: float = 0.0
+) -> tuple[np.ndarray, ...]:
     scores = rng.uniform(0.05, 0.95, size=100)
     rate = expit(logit(scores) + shift + effect * rng.normal())
     return scores, rng.uniform(size=100) < rate, np.full(100, np.datetime64("2026-01-01") + day)
@@ -222,7 +255,9 @@ def test_days_that_share_something_break_rows_and_not_days() -> None:
     false = {"row": 0, "day": 0}
     runs = 24
     for _ in range(runs):
-        monitors = {unit: DriftMonitor(calibrator, unit=unit, confidence_level=1 - alpha) for unit in false}
+        monitors = {
+            unit: DriftMonitor(calibrator, unit=unit, confidence_level=1 - alpha) for unit in false
+        }
         for day in range(60):
             scores, labels, at = day_rows(rng, day, effect=0.4)
             for monitor in monitors.values():
@@ -240,7 +275,9 @@ def test_a_shift_of_units_is_found(unit: str) -> None:
     monitor = DriftMonitor(calibrator, unit=unit, reference=20, random_state=0)
     factor = 7 if unit == "week" else 1
     for day in range(100):
-        scores, labels, at = day_rows(rng, day * factor, effect=0.1, shift=0.8 if day >= 40 else 0.0)
+        scores, labels, at = day_rows(
+            rng, day * factor, effect=0.1, shift=0.8 if day >= 40 else 0.0
+        )
         blocks = np.full(100, f"block {day}") if unit == "block" else None
         monitor.update(scores, labels, at=at, blocks=blocks)
     assert monitor.alarm
@@ -262,7 +299,9 @@ def test_weekdays_that_differ_are_ranked_among_themselves() -> None:
 
 
 def test_ranks_are_uniform_and_independent_by_enumeration() -> None:
-    """Over all orders of four days, the ranks of the third and the fourth take each pair of values equally often."""
+    """Over all orders of four days, the ranks of the third and the fourth take each pair of values
+    equally often.
+    """
     import itertools
 
     residuals = [0.1, 0.5, -0.3, 2.0]
@@ -318,11 +357,15 @@ def test_seeds_are_drawn_afresh_and_kept() -> None:
 def test_labels_of_any_two_kinds_are_watched() -> None:
     rng = np.random.default_rng(15)
     labels = rng.integers(0, 2, 400)
-    words = DriftMonitor(ONE, classes=("paid", "default"), pos_label="default", reference=100, random_state=0)
+    words = DriftMonitor(
+        ONE, classes=("paid", "default"), pos_label="default", reference=100, random_state=0
+    )
     words.update(np.full(400, 0.5), np.where(labels == 1, "default", "paid"))
     numbers = DriftMonitor(ONE, reference=100, random_state=0).update(np.full(400, 0.5), labels)
     assert words.to_dict()["test"] == numbers.to_dict()["test"]
-    signs = DriftMonitor(ONE, reference=100, random_state=0).update(np.full(400, 0.5), 2 * labels - 1)
+    signs = DriftMonitor(ONE, reference=100, random_state=0).update(
+        np.full(400, 0.5), 2 * labels - 1
+    )
     assert signs.to_dict()["test"] == numbers.to_dict()["test"]
 
 
@@ -343,7 +386,9 @@ def test_late_labels_counted_as_they_come_alarm_falsely_and_at_maturity_do_not()
                 hasty.update(old_scores[new], old_labels[new])
         if day >= 30:
             old_scores, old_labels, old_known = rows[day - 30]
-            patient.update(old_scores, old_labels, at=np.full(100, day - 30.0), labelled_at=old_known, now=day)
+            patient.update(
+                old_scores, old_labels, at=np.full(100, day - 30.0), labelled_at=old_known, now=day
+            )
     assert hasty.alarm
     assert not patient.alarm
     assert "known at the age of maturity" in patient.verdict
@@ -352,7 +397,9 @@ def test_late_labels_counted_as_they_come_alarm_falsely_and_at_maturity_do_not()
 def test_labels_after_maturity_count_as_unknown_and_young_rows_are_refused() -> None:
     calibrator = calibrated(np.random.default_rng(17))
     monitor = DriftMonitor(calibrator, maturity=10, batch_rows=1)
-    monitor.update([0.1, 0.1, 0.1], [1, 1, None], at=[0.0, 0.0, 0.0], labelled_at=[10.0, 10.1, None], now=10)
+    monitor.update(
+        [0.1, 0.1, 0.1], [1, 1, None], at=[0.0, 0.0, 0.0], labelled_at=[10.0, 10.1, None], now=10
+    )
     added = np.array(monitor._test.pool_hits) - Watched.by(calibrator).hits
     assert added.sum() == 1
     assert monitor.n_rows == 3

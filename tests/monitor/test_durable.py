@@ -64,7 +64,9 @@ def test_each_kind_of_event_is_told_apart(store: Path) -> None:
 
 def test_a_label_counts_only_if_it_was_known_at_the_age_of_maturity(store: Path) -> None:
     with opened(store) as monitor:
-        monitor.record_many(["in time", "too late", "never"], [0.1, 0.1, 0.1], [100.0, 100.0, 100.0])
+        monitor.record_many(
+            ["in time", "too late", "never"], [0.1, 0.1, 0.1], [100.0, 100.0, 100.0]
+        )
         monitor.resolve_many(["in time", "too late"], [1, 1], [107.0, 107.001])
         found = monitor.advance(108.0)
         assert (found.n_mature, found.n_labels, found.positives.sum()) == (3, 1, 1)
@@ -117,7 +119,9 @@ def test_any_order_and_split_of_events_gives_the_same_tally(tmp_path: Path) -> N
             for kind, name, value in order:
                 getattr(monitor, kind)(name, value, at=100.5)
             found = monitor.advance(110.0)
-            tallies.add((tuple(found.counts.tolist()), tuple(found.positives.tolist()), found.n_labels))
+            tallies.add(
+                (tuple(found.counts.tolist()), tuple(found.positives.tolist()), found.n_labels)
+            )
     assert tallies == {((1, 0, 0, 1), (1, 0, 0, 0), 2)}
 
 
@@ -201,7 +205,9 @@ def test_scores_that_move_are_found_before_any_label(store: Path) -> None:
     with opened(store, maturity=90) as monitor:
         for day in range(100, 132):
             scores = rng.uniform(size=200) ** (1.0 if day < 120 else 2.0)
-            monitor.record_many([f"{day} {number}" for number in range(200)], scores, np.full(200, float(day)))
+            monitor.record_many(
+                [f"{day} {number}" for number in range(200)], scores, np.full(200, float(day))
+            )
         found = monitor.snapshot()
     assert [verdict.question for verdict in found.verdicts if verdict.alarm] == ["scores"]
     assert found.n_mature == 0
@@ -211,7 +217,9 @@ def test_a_model_file_a_curve_and_segments_are_watched(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     scores = rng.uniform(size=3000)
     segments = np.where(rng.uniform(size=3000) < 0.5, "north", "south")
-    calibrator = BinningCalibrator(n_bins=3).fit(scores, rng.uniform(size=3000) < scores, segments=segments)
+    calibrator = BinningCalibrator(n_bins=3).fit(
+        scores, rng.uniform(size=3000) < scores, segments=segments
+    )
     save_model(calibrator, tmp_path / "model.json")
     with Monitor(tmp_path / "a.db", tmp_path / "model.json", maturity=0) as monitor:
         monitor.record("x", 0.2, at=100.0, segment="north")
@@ -252,7 +260,10 @@ def test_input_that_cannot_be_taken_leaves_the_store_as_it_was(store: Path) -> N
         ):
             with pytest.raises(InvalidValueError):
                 call()
-        for call in (lambda: monitor.record(1.5, 0.1), lambda: monitor.record_many("abc", [0.1, 0.2, 0.3])):
+        for call in (
+            lambda: monitor.record(1.5, 0.1),
+            lambda: monitor.record_many("abc", [0.1, 0.2, 0.3]),
+        ):
             with pytest.raises(InvalidTypeError):
                 call()
         assert monitor.snapshot().to_dict() == before
@@ -349,7 +360,9 @@ def test_a_full_disk_says_so_writes_nothing_and_recovers(store: Path) -> None:
 
         sa.event.listen(engine, "connect", limit)
         with pytest.raises(StoreError) as caught:
-            monitor.record_many([f"row {n}" for n in range(5000)], np.full(5000, 0.3), np.full(5000, 100.0))
+            monitor.record_many(
+                [f"row {n}" for n in range(5000)], np.full(5000, 0.3), np.full(5000, 100.0)
+            )
         assert "full" in caught.value.got
         sa.event.remove(engine, "connect", limit)
         engine.dispose()
@@ -406,7 +419,9 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
         opened(tmp_path / "no" / "such" / "folder.db")
 
 
-def test_older_schemas_are_migrated_and_newer_ones_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_schemas_are_migrated_and_newer_ones_refused(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sqlalchemy as sa
 
     from calibrant.monitor import tables

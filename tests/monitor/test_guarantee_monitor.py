@@ -70,7 +70,11 @@ def test_each_factor_has_mean_one_at_the_limit(calibrator: object) -> None:
             rate = float(np.clip(predicted[0] + limit[region], 0, 1))
             regions = np.array([region])
             factors = [
-                np.exp(monitor._log_factors(regions, np.array([y]), np.array([y]), predicted)[region, direction])
+                np.exp(
+                    monitor._log_factors(regions, np.array([y]), np.array([y]), predicted)[
+                        region, direction
+                    ]
+                )
                 for y in (0, 1)
             ]
             mean = (1 - rate) * factors[0] + rate * factors[1]
@@ -86,7 +90,9 @@ def test_a_change_beyond_the_limits_is_found_and_named() -> None:
     for day in range(120):
         scores = rng.uniform(size=200)
         rate = np.where((scores < 0.25) & (day >= 20), scores + 0.2, scores)
-        monitor.update(scores, rng.uniform(size=200) < rate, at=np.full(200, np.datetime64("2026-01-01") + day))
+        monitor.update(
+            scores, rng.uniform(size=200) < rate, at=np.full(200, np.datetime64("2026-01-01") + day)
+        )
         if monitor.alarm:
             break
     assert 20 < day < 50

@@ -14,7 +14,9 @@ from calibrant import BinningCalibrator, Partition
 from calibrant.monitor import Monitor
 
 BATCH = 20
-CALIBRATOR = BinningCalibrator(partition=Partition.fixed_width(4)).fit(np.linspace(0, 1, 400), np.arange(400) % 2)
+CALIBRATOR = BinningCalibrator(partition=Partition.fixed_width(4)).fit(
+    np.linspace(0, 1, 400), np.arange(400) % 2
+)
 
 
 def row_of(number: int) -> tuple[float, int]:
@@ -36,7 +38,9 @@ def write(store: str, log: str, first: int) -> None:
 
 
 def numbers(log: Path, word: str) -> list[int]:
-    return [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith(f"{word} ")]
+    return [
+        int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith(f"{word} ")
+    ]
 
 
 @pytest.mark.slow
@@ -52,7 +56,9 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     for attempt in range(20):
         first = max(numbers(log, "begun"), default=-BATCH) + BATCH
         writer = context.Process(target=write, args=(str(store), str(log), first))
-        awaited = "done" if attempt % 2 else "begun"  # so that some batches are acknowledged, however slow the disk is
+        awaited = (
+            "done" if attempt % 2 else "begun"
+        )  # so that some batches are acknowledged, however slow the disk is
         before = len(numbers(log, awaited))
         writer.start()
         while len(numbers(log, awaited)) == before:
@@ -62,7 +68,12 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
         writer.join()
     connection = sqlite3.connect(store)
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    stored = {int(one) for (one,) in connection.execute("select id from calibrant_predictions where label is not null")}
+    stored = {
+        int(one)
+        for (one,) in connection.execute(
+            "select id from calibrant_predictions where label is not null"
+        )
+    }
     connection.close()
     acknowledged = {number + step for number in numbers(log, "done") for step in range(BATCH)}
     assert acknowledged <= stored

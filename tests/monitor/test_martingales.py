@@ -1,4 +1,6 @@
-"""The martingales behind all monitors: exact by enumeration, and equal to the formulas that are stated."""
+"""The martingales behind all monitors: exact by enumeration, and equal to the formulas that are
+stated.
+"""
 
 import itertools
 import math
@@ -9,7 +11,14 @@ import pytest
 from scipy import special, stats
 
 from calibrant.monitor.exact_scores import exact_scores
-from calibrant.monitor.martingale import RestartedBets, ShiftMixture, later_start, log_sum, mean_limits, start_weight
+from calibrant.monitor.martingale import (
+    RestartedBets,
+    ShiftMixture,
+    later_start,
+    log_sum,
+    mean_limits,
+    start_weight,
+)
 
 
 def whole(*numbers: int) -> np.ndarray:
@@ -24,7 +33,9 @@ def z_of(pool: tuple[int, int], batch: tuple[int, int], uniform: float) -> float
 @pytest.mark.parametrize(
     ("pool", "batch"), [((30, 12), (7, 3)), ((5, 0), (4, 2)), ((400, 3), (50, 0)), ((0, 0), (6, 2))]
 )
-def test_scores_are_those_of_the_hypergeometric_law(pool: tuple[int, int], batch: tuple[int, int]) -> None:
+def test_scores_are_those_of_the_hypergeometric_law(
+    pool: tuple[int, int], batch: tuple[int, int]
+) -> None:
     law = stats.hypergeom(pool[0] + batch[0], pool[1] + batch[1], batch[0])
     for uniform in (0.0625, 0.5, 0.9375):
         share = law.cdf(batch[1] - 1) + uniform * law.pmf(batch[1])
@@ -46,7 +57,9 @@ def test_scores_beyond_all_doubles_are_finite() -> None:
 
 
 def test_bets_over_three_batches_are_fair_by_enumeration() -> None:
-    """The mean of the product of all factors is 1, over every arrangement of labels, with V integrated exactly."""
+    """The mean of the product of all factors is 1, over every arrangement of labels, with V
+    integrated exactly.
+    """
     pool = 2
     sizes = (2, 3, 1)
     stakes = (0.7, -1.1, 0.4)
@@ -69,20 +82,27 @@ def test_bets_over_three_batches_are_fair_by_enumeration() -> None:
             end = pool
             for size, stake in zip(sizes, stakes, strict=True):
                 found = int(labels[end : end + size].sum())
-                factor *= mean_factor(end + size, int(labels[: end + size].sum()), size, found, stake)
+                factor *= mean_factor(
+                    end + size, int(labels[: end + size].sum()), size, found, stake
+                )
                 end += size
             total += factor
         assert total / len(arrangements) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_one_v_for_every_day_would_not_be_fair() -> None:
-    """Why V has the number of the batch in its key: with one V for all batches the factors are not independent."""
+    """Why V has the number of the batch in its key: with one V for all batches the factors are not
+    independent.
+    """
     sizes = (1, 1, 1, 1)
     stake = 1.5
     uniforms = (np.arange(2000) + 0.5) / 2000
     means = []
     for own in (True, False):
-        shares = [uniforms if not own else np.random.default_rng(k).permutation(uniforms) for k in range(len(sizes))]
+        shares = [
+            uniforms if not own else np.random.default_rng(k).permutation(uniforms)
+            for k in range(len(sizes))
+        ]
         total = np.zeros(uniforms.size)
         arrangements = list(itertools.combinations(range(5), 2))
         for hits in arrangements:
@@ -117,7 +137,10 @@ def test_the_mixture_is_the_stated_sum() -> None:
             for size, share in ((0.05, 0.1), (0.1, 0.2), (0.2, 0.25), (0.4, 0.25), (0.8, 0.2)):
                 for sign in (1, -1):
                     c = np.array(
-                        [sign * size * direction * strength[t] * pools[begin] / pools[t] for t in range(begin, 7)]
+                        [
+                            sign * size * direction * strength[t] * pools[begin] / pools[t]
+                            for t in range(begin, 7)
+                        ]
                     )
                     product = np.exp((c * z[begin:] - c**2 / 2).sum())
                     total += start_weight(number) * weight * share / 2 * product
@@ -170,7 +193,9 @@ def test_limits_of_a_mean_hold_at_every_moment() -> None:
         hits = np.cumsum(rng.uniform(size=400) < rates)
         means = np.cumsum(rates) / np.arange(1, 401)
         limits = [mean_limits(hits[n - 1], n, alpha) for n in range(1, 401)]
-        missed += any(not low <= mean <= high for (low, high), mean in zip(limits, means, strict=True))
+        missed += any(
+            not low <= mean <= high for (low, high), mean in zip(limits, means, strict=True)
+        )
     assert stats.binomtest(missed, 300, alpha, alternative="greater").pvalue > 1e-3
     low, high = mean_limits(200, 400, alpha)
     assert high - low < 0.2
@@ -186,5 +211,7 @@ def test_a_constant_rate_mixture_of_normals_is_the_closed_form() -> None:
     found = 0.5 * math.log(100 / variance) + excess**2 / (2 * variance)
     assert found == pytest.approx(math.log(1 / alpha))
     lam = np.linspace(-1, 1, 20_001)
-    numeric = special.logsumexp(lam * excess - lam**2 * n / 8 + stats.norm.logpdf(lam, scale=0.1)) + math.log(1e-4)
+    numeric = special.logsumexp(
+        lam * excess - lam**2 * n / 8 + stats.norm.logpdf(lam, scale=0.1)
+    ) + math.log(1e-4)
     assert numeric == pytest.approx(found, abs=1e-6)

@@ -32,7 +32,9 @@ def test_false_alarms_are_no_more_than_stated(kind: str) -> None:
 
     def simulate() -> Iterator[dict[str, bool]]:
         while True:
-            monitor = ScoreDriftMonitor(draw(200 if kind == "small" else 1000), confidence_level=1 - alpha)
+            monitor = ScoreDriftMonitor(
+                draw(200 if kind == "small" else 1000), confidence_level=1 - alpha
+            )
             for _ in range(40):
                 monitor.update(draw(120))
             yield {"alarm": monitor.alarm}
@@ -41,7 +43,9 @@ def test_false_alarms_are_no_more_than_stated(kind: str) -> None:
 
 
 def test_counts_of_bins_are_fair_by_enumeration() -> None:
-    """The chain of hypergeometric laws: over all arrangements the product of two channels' factors has mean 1."""
+    """The chain of hypergeometric laws: over all arrangements the product of two channels' factors
+    has mean 1.
+    """
     bins = np.array([0, 0, 1, 1, 2, 2, 2])
     stakes = (0.8, -0.6)
     total = 0.0
@@ -53,7 +57,9 @@ def test_counts_of_bins_are_fair_by_enumeration() -> None:
         for place, stake in zip((1, 2), stakes, strict=True):
             law = stats.hypergeom(whole[: place + 1].sum(), whole[place], counts[: place + 1].sum())
             low, high = stats.norm.ppf([law.cdf(counts[place] - 1), law.cdf(counts[place])])
-            factor *= (stats.norm.cdf(high - stake) - stats.norm.cdf(low - stake)) / law.pmf(counts[place])
+            factor *= (stats.norm.cdf(high - stake) - stats.norm.cdf(low - stake)) / law.pmf(
+                counts[place]
+            )
         total += factor
     assert total / len(arrangements) == pytest.approx(1.0, abs=1e-12)
 
@@ -114,7 +120,9 @@ def test_what_is_expected_holds_under_another_mix(kind: type) -> None:
         scores = np.concatenate([rng.uniform(0.05, 0.35, 2000), rng.uniform(0.65, 0.95, 2000)])
         # the mix moves between regions, and not within them
         edges = [0.2, 0.5, 0.8]
-        calibrator = kind(partition=Partition.from_edges(edges)).fit(scores, rng.uniform(size=4000) < scores)
+        calibrator = kind(partition=Partition.from_edges(edges)).fit(
+            scores, rng.uniform(size=4000) < scores
+        )
         new = np.concatenate([rng.uniform(0.05, 0.35, 500), rng.uniform(0.65, 0.95, 2500)])
         found = expected_performance(calibrator, new)
         values = calibrator.predict(new)
@@ -124,7 +132,8 @@ def test_what_is_expected_holds_under_another_mix(kind: type) -> None:
         slack = 0.01  # the new scores are a sample of their own
         held = found.rate_lower - slack <= rate <= found.rate_upper + slack
         held &= found.brier_lower - slack <= brier <= found.brier_upper + slack
-        lower, upper = found.precision_lower - slack, found.precision_upper + slack
+        lower = found.precision_lower - slack
+        upper = found.precision_upper + slack
         held &= bool(((lower <= precision) & (precision <= upper)).all())
         missed += not held
         assert found.rate_upper - found.rate_lower < 0.2
@@ -139,7 +148,10 @@ def test_the_largest_brier_score_is_found_inside_the_limits_of_a_region_around_o
     values = np.array([0.2, 0.4, 0.6, 0.9])
     regions = np.zeros(4, dtype=int)
     low, high = _brier(values, regions, Interval(np.array([0.0]), np.array([4.0])))
-    every = [np.mean(values**2 + np.array(labels) * (1 - 2 * values)) for labels in itertools.product((0, 1), repeat=4)]
+    every = [
+        np.mean(values**2 + np.array(labels) * (1 - 2 * values))
+        for labels in itertools.product((0, 1), repeat=4)
+    ]
     assert (low, high) == pytest.approx((min(every), max(every)))
     at_ends = [np.mean(values**2), np.mean((1 - values) ** 2)]
     assert max(at_ends) < high

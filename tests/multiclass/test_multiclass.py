@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator, scored
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    ClassWiseCalibrator,
+    TopLabelCalibrator,
+    scored,
+)
 from calibrant.errors import CalibrantError, WeakGuaranteeWarning
 
 
@@ -21,8 +27,12 @@ def test_top_label_is_binning_with_the_predicted_class_as_segment():
     scores, y = data()
     top = scores.argmax(axis=1)
     ours = TopLabelCalibrator(n_bins=4, method="binning").fit(scores, y)
-    plain = BinningCalibrator(n_bins=4, segment_rule=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
-    np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
+    plain = BinningCalibrator(n_bins=4, segment_rule=None).fit(
+        scores.max(axis=1), (top == y).astype(int), segments=top
+    )
+    np.testing.assert_array_equal(
+        ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top)
+    )
     np.testing.assert_array_equal(
         ours.predict_interval(scores), plain.predict_interval(scores.max(axis=1), segments=top)
     )
@@ -35,9 +45,14 @@ def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_a
     scores, y = data()
     rng = np.random.default_rng(1)
     top = scores.argmax(axis=1)
-    beside = {"groups": rng.integers(0, 1000, y.size), "importance_weight": rng.uniform(0.2, 2.0, y.size)}
+    beside = {
+        "groups": rng.integers(0, 1000, y.size),
+        "importance_weight": rng.uniform(0.2, 2.0, y.size),
+    }
     for sizes in ({}, {"max_group_size": 8}):
-        ours = TopLabelCalibrator(2, method="binning").fit(scores, y, **beside, weight_bound=2.0, **sizes)
+        ours = TopLabelCalibrator(2, method="binning").fit(
+            scores, y, **beside, weight_bound=2.0, **sizes
+        )
         plain = BinningCalibrator(2, segment_rule=[0, 1, 2])
         given = {**beside, **sizes, "weight_bound": 2.0}
         plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **given)
@@ -56,7 +71,9 @@ def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_a
 def test_tied_scores_are_served(method):
     scores, y = data(6000)
     rounded = np.round(20 * scores) / 20
-    tied, untied = (TopLabelCalibrator(method=method).fit(given, y).guarantee_ for given in (rounded, scores))
+    tied, untied = (
+        TopLabelCalibrator(method=method).fit(given, y).guarantee_ for given in (rounded, scores)
+    )
     assert tied.epsilon < 2 * untied.epsilon < 0.3
     assert tied.statement.cutting > 0
     assert "because scores are tied" in str(tied)
@@ -72,7 +89,8 @@ def test_a_promise_that_says_little_is_a_warning(kind):
 
 @pytest.mark.parametrize("method", ["anchored", "binning"])
 def test_class_that_was_never_predicted_promises_nothing(method):
-    scores, y = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50), np.array([0, 1] * 50)
+    scores = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50)
+    y = np.array([0, 1] * 50)
     calibrator = TopLabelCalibrator(n_bins=2, method=method).fit(scores, y, classes=(0, 1, 2))
     assert calibrator.predict_confidence([[0.1, 0.1, 0.8]]).tolist() == [0.5]
     assert calibrator.predict_interval([[0.1, 0.1, 0.8]]).tolist() == [[0.0, 1.0]]
@@ -83,7 +101,9 @@ def test_class_that_was_never_predicted_promises_nothing(method):
 
 def test_class_with_few_rows_has_few_bins():
     scores = np.array([[0.7, 0.2, 0.1]] * 50 + [[0.1, 0.2, 0.7]] * 2)
-    calibrator = TopLabelCalibrator(n_bins=10, method="binning").fit(scores, [0] * 50 + [2, 0], classes=(0, 1, 2))
+    calibrator = TopLabelCalibrator(n_bins=10, method="binning").fit(
+        scores, [0] * 50 + [2, 0], classes=(0, 1, 2)
+    )
     assert calibrator.predict_confidence([[0.1, 0.2, 0.7]]).tolist() == [0.5]
 
 
@@ -91,12 +111,20 @@ def test_class_wise_shares_the_error_budget():
     scores, y = data()
     ours = ClassWiseCalibrator(n_bins=4, method="binning", confidence_level=0.94).fit(scores, y)
     for k, one in enumerate(ours.calibrators_):
-        plain = BinningCalibrator(n_bins=4, confidence_level=0.98).fit(scores[:, k], (y == k).astype(int))
+        plain = BinningCalibrator(n_bins=4, confidence_level=0.98).fit(
+            scores[:, k], (y == k).astype(int)
+        )
         np.testing.assert_allclose(
-            one.predict_interval(scores[:, k]), plain.predict_interval(scores[:, k]), rtol=0, atol=1e-9
+            one.predict_interval(scores[:, k]),
+            plain.predict_interval(scores[:, k]),
+            rtol=0,
+            atol=1e-9,
         )
     assert ours.guarantee_.epsilon == max(one.guarantee_.epsilon for one in ours.calibrators_)
-    assert "for each of 3 classes, in each of its bins, its true rate is within" in ours.guarantee_.sentence
+    assert (
+        "for each of 3 classes, in each of its bins, its true rate is within"
+        in ours.guarantee_.sentence
+    )
     assert ours.guarantee_.is_proved
 
 
@@ -108,15 +136,21 @@ def test_default_is_a_curve_for_each_class():
     plain = AnchoredCalibrator(n_bins=4, segment_rule=None).fit(
         scores.max(axis=1), (top == y).astype(int), segments=top
     )
-    np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
+    np.testing.assert_array_equal(
+        ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top)
+    )
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.3
     each = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)
-    one = AnchoredCalibrator(n_bins=4, confidence_level=0.98).fit(scores[:, 1], (y == 1).astype(int))
+    one = AnchoredCalibrator(n_bins=4, confidence_level=0.98).fit(
+        scores[:, 1], (y == 1).astype(int)
+    )
     np.testing.assert_array_equal(each.predict_proba(scores)[:, 1], one.predict(scores[:, 1]))
     assert "of the average prediction" in each.guarantee_.sentence
     for model in (ours, each):
         again = type(model).from_dict(json.loads(json.dumps(model.to_dict())))
-        np.testing.assert_array_equal(again.predict_interval(scores), model.predict_interval(scores))
+        np.testing.assert_array_equal(
+            again.predict_interval(scores), model.predict_interval(scores)
+        )
 
 
 def test_saved_bins_without_a_method_are_read():
@@ -136,14 +170,19 @@ def test_class_wise_probabilities_are_not_forced_to_add_up():
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
 @pytest.mark.parametrize(
     "names",
-    [["c", "a", "b"], *(pytest.param(names, marks=pytest.mark.broad) for names in ([0, 1, 2], [2.5, -1.0, 7.0]))],
+    [
+        ["c", "a", "b"],
+        *(pytest.param(names, marks=pytest.mark.broad) for names in ([0, 1, 2], [2.5, -1.0, 7.0])),
+    ],
 )
 def test_json_round_trip_with_any_labels(kind, names):
     scores, y = data(800)
     calibrator = kind(n_bins=3).fit(scores, np.array(names)[y], classes=names)
     restored = kind.from_dict(json.loads(json.dumps(calibrator.to_dict())))
     np.testing.assert_array_equal(restored.predict(scores), calibrator.predict(scores))
-    np.testing.assert_array_equal(restored.predict_interval(scores), calibrator.predict_interval(scores))
+    np.testing.assert_array_equal(
+        restored.predict_interval(scores), calibrator.predict_interval(scores)
+    )
     assert str(restored.guarantee_) == str(calibrator.guarantee_)
     assert set(calibrator.predict(scores).tolist()) <= set(names)
 
@@ -165,14 +204,30 @@ def test_frames_lists_and_clones(kind):
     ("change", "error", "message"),
     [
         (lambda s, y: (s[:, 0], y), ValueError, "scores must have shape"),
-        (lambda s, y: (s[:, :2], y), ValueError, "classes must have one label for each of the 2 columns"),
+        (
+            lambda s, y: (s[:, :2], y),
+            ValueError,
+            "classes must have one label for each of the 2 columns",
+        ),
         (lambda s, y: (s, y[:-1]), ValueError, "scores and y must have the same number of rows"),
         (lambda s, y: (np.where(s == s.max(), np.nan, s), y), ValueError, "scores must be finite"),
         (lambda s, y: (s.astype(str), y), TypeError, "scores must be real numbers"),
         (lambda s, y: (s[:0], y[:0]), ValueError, "at least one row"),
-        (lambda s, y: (s, np.where(y == 2, np.nan, y)), ValueError, "y must have no missing values.*: fix or remove"),
-        (lambda s, y: (s, np.array(["a", "b", None])[y]), ValueError, "y must have no missing values; got None at row"),
-        (lambda s, y: (s, np.array(["a", "b", 3], dtype=object)[y]), TypeError, "y must hold one kind of entry"),
+        (
+            lambda s, y: (s, np.where(y == 2, np.nan, y)),
+            ValueError,
+            "y must have no missing values.*: fix or remove",
+        ),
+        (
+            lambda s, y: (s, np.array(["a", "b", None])[y]),
+            ValueError,
+            "y must have no missing values; got None at row",
+        ),
+        (
+            lambda s, y: (s, np.array(["a", "b", 3], dtype=object)[y]),
+            TypeError,
+            "y must hold one kind of entry",
+        ),
     ],
 )
 def test_bad_data_are_refused(kind, change, error, message):
@@ -194,10 +249,15 @@ def test_unknown_label_and_wrong_width_are_refused(kind):
 def test_class_wise_predicts_the_most_probable_class_and_breaks_ties_by_the_score():
     scores, y = data()
     calibrator = ClassWiseCalibrator(n_bins=4).fit(scores, y)
-    found, probabilities = calibrator.predict(scores), calibrator.predict_proba(scores)
+    found = calibrator.predict(scores)
+    probabilities = calibrator.predict_proba(scores)
     assert probabilities.shape == scores.shape
-    np.testing.assert_array_equal(probabilities[np.arange(len(y)), found], probabilities.max(axis=1))
-    one_bin = ClassWiseCalibrator(n_bins=1).fit(np.tile(np.eye(3), (100, 1)), np.tile([0, 1, 2], 100))
+    np.testing.assert_array_equal(
+        probabilities[np.arange(len(y)), found], probabilities.max(axis=1)
+    )
+    one_bin = ClassWiseCalibrator(n_bins=1).fit(
+        np.tile(np.eye(3), (100, 1)), np.tile([0, 1, 2], 100)
+    )
     assert one_bin.predict(np.eye(3)).tolist() == [0, 1, 2]
 
 
@@ -213,12 +273,19 @@ def changed(state, *path, to):
 
 TOP = TopLabelCalibrator(n_bins=2).fit(*data(300)).to_dict()
 EACH = ClassWiseCalibrator(n_bins=2).fit(*data(300)).to_dict()
-OTHER = BinningCalibrator(n_bins=2).fit(*(part[:300] for part in (data()[0][:, 0], data()[1] == 0))).to_dict()["state"]
+OTHER = (
+    BinningCalibrator(n_bins=2)
+    .fit(*(part[:300] for part in (data()[0][:, 0], data()[1] == 0)))
+    .to_dict()["state"]
+)
 FORGED = {
     "not a dict": (TopLabelCalibrator, [TOP]),
     "other schema": (TopLabelCalibrator, changed(TOP, "schema", to="calibrant.multiclass/9")),
     "other type": (TopLabelCalibrator, EACH),
-    "no classes": (TopLabelCalibrator, {key: value for key, value in TOP.items() if key != "classes"}),
+    "no classes": (
+        TopLabelCalibrator,
+        {key: value for key, value in TOP.items() if key != "classes"},
+    ),
     "class twice": (TopLabelCalibrator, changed(TOP, "classes", to=[0, 1, 1])),
     "other classes": (TopLabelCalibrator, changed(TOP, "classes", to=[0, 1, 5])),
     "two classes of three": (TopLabelCalibrator, changed(TOP, "classes", to=[0, 1])),
@@ -226,25 +293,52 @@ FORGED = {
     "NaN as a class": (ClassWiseCalibrator, changed(EACH, "classes", to=[0.0, 1.0, float("nan")])),
     "classes as text": (ClassWiseCalibrator, changed(EACH, "classes", to="abc")),
     "level": (TopLabelCalibrator, changed(TOP, "parameters", "confidence_level", to=1.5)),
-    "NaN as a level": (ClassWiseCalibrator, changed(EACH, "parameters", "confidence_level", to=float("nan"))),
+    "NaN as a level": (
+        ClassWiseCalibrator,
+        changed(EACH, "parameters", "confidence_level", to=float("nan")),
+    ),
     "bins": (ClassWiseCalibrator, changed(EACH, "parameters", "n_bins", to=-3)),
     "interval": (ClassWiseCalibrator, changed(EACH, "parameters", "interval", to="wald")),
     "unknown parameter": (ClassWiseCalibrator, changed(EACH, "parameters", "cv", to=3)),
     "parameters of another kind": (ClassWiseCalibrator, changed(EACH, "parameters", to=[])),
-    "negative counts": (TopLabelCalibrator, changed(TOP, "calibrator", "tally", "counts", 0, to=-5)),
-    "more positives than rows": (TopLabelCalibrator, changed(TOP, "calibrator", "tally", "positives", 0, to=10**6)),
-    "fewer counts than regions": (TopLabelCalibrator, changed(TOP, "calibrator", "tally", "counts", to=[5])),
+    "negative counts": (
+        TopLabelCalibrator,
+        changed(TOP, "calibrator", "tally", "counts", 0, to=-5),
+    ),
+    "more positives than rows": (
+        TopLabelCalibrator,
+        changed(TOP, "calibrator", "tally", "positives", 0, to=10**6),
+    ),
+    "fewer counts than regions": (
+        TopLabelCalibrator,
+        changed(TOP, "calibrator", "tally", "counts", to=[5]),
+    ),
     "partition without classes": (TopLabelCalibrator, changed(TOP, "calibrator", to=OTHER)),
-    "no partition": (TopLabelCalibrator, changed(TOP, "calibrator", to={"tally": TOP["calibrator"]["tally"]})),
+    "no partition": (
+        TopLabelCalibrator,
+        changed(TOP, "calibrator", to={"tally": TOP["calibrator"]["tally"]}),
+    ),
     "calibrator of another kind": (TopLabelCalibrator, changed(TOP, "calibrator", to=3)),
-    "fewer calibrators": (ClassWiseCalibrator, changed(EACH, "calibrators", to=EACH["calibrators"][:2])),
-    "calibrators of another kind": (ClassWiseCalibrator, changed(EACH, "calibrators", to={"0": 1, "1": 1, "2": 1})),
-    "calibrator with segments": (ClassWiseCalibrator, changed(EACH, "calibrators", 0, to=TOP["calibrator"])),
+    "fewer calibrators": (
+        ClassWiseCalibrator,
+        changed(EACH, "calibrators", to=EACH["calibrators"][:2]),
+    ),
+    "calibrators of another kind": (
+        ClassWiseCalibrator,
+        changed(EACH, "calibrators", to={"0": 1, "1": 1, "2": 1}),
+    ),
+    "calibrator with segments": (
+        ClassWiseCalibrator,
+        changed(EACH, "calibrators", 0, to=TOP["calibrator"]),
+    ),
     "tally of other bins": (
         ClassWiseCalibrator,
         changed(EACH, "calibrators", 0, "partition", to=EACH["calibrators"][1]["partition"]),
     ),
-    "NaN in the counts": (ClassWiseCalibrator, changed(EACH, "calibrators", 0, "tally", "counts", 0, to=float("nan"))),
+    "NaN in the counts": (
+        ClassWiseCalibrator,
+        changed(EACH, "calibrators", 0, "tally", "counts", 0, to=float("nan")),
+    ),
 }
 
 
@@ -259,6 +353,7 @@ def test_forged_states_raise(kind, state):
 def test_scored_data_have_one_score_and_are_refused_with_the_reason(kind) -> None:
     data = scored({"p": [0.1, 0.9], "y": [0, 1]}, score="p", label="y")
     with pytest.raises(
-        TypeError, match=r"scores must have one column per class; got scored\(...\) data, which have one"
+        TypeError,
+        match=r"scores must have one column per class; got scored\(...\) data, which have one",
     ):
         kind().fit(data)

@@ -31,8 +31,12 @@ def fits(labels, folder, classes=None, **parameters):
     named = {"score": "p", "label": "y", "progress": False}
     yield lambda: BinningCalibrator(2, **parameters).fit(SCORES, labels, classes=classes)
     for source in (table, folder / "rows.parquet", pl.from_arrow(table).lazy()):
-        yield lambda source=source: BinningCalibrator(2, **parameters).fit(scored(source, **named), classes=classes)
-        yield lambda source=source: PlattCalibrator(**parameters).fit(scored(source, **named), classes=classes)
+        yield lambda source=source: BinningCalibrator(2, **parameters).fit(
+            scored(source, **named), classes=classes
+        )
+        yield lambda source=source: PlattCalibrator(**parameters).fit(
+            scored(source, **named), classes=classes
+        )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +44,10 @@ def fits(labels, folder, classes=None, **parameters):
     [
         (["BAD"] * 3, "did you mean 'bad'\\? 3 rows have 'BAD'"),
         (["Good "], "did you mean 'good'\\? 1 row has 'Good '"),
-        (["BAD", " good"], "did you mean 'good'\\? 1 row has ' good'; did you mean 'bad'\\? 1 row has 'BAD'"),
+        (
+            ["BAD", " good"],
+            "did you mean 'good'\\? 1 row has ' good'; did you mean 'bad'\\? 1 row has 'BAD'",
+        ),
     ],
 )
 @pytest.mark.parametrize("classes", [None, ("good", "bad")])
@@ -54,10 +61,13 @@ def test_two_spellings_of_one_class_are_not_two_classes(tmp_path) -> None:
     labels = ["Bad" if number < 5 else "bad" for number in range(ROWS)]
     for fit in fits(labels, tmp_path, pos_label="bad"):
         with pytest.raises(
-            ValueError, match=r"hold two classes; got 'Bad' and 'bad'.*: did you mean 'bad'\? 5 rows have"
+            ValueError,
+            match=r"hold two classes; got 'Bad' and 'bad'.*: did you mean 'bad'\? 5 rows have",
         ):
             fit()
-    named = BinningCalibrator(partition=BINS, pos_label="bad").fit(SCORES, labels, classes=("Bad", "bad"))
+    named = BinningCalibrator(partition=BINS, pos_label="bad").fit(
+        SCORES, labels, classes=("Bad", "bad")
+    )
     assert named.tally_.positives.sum() == ROWS - 5
 
 
@@ -67,7 +77,9 @@ def test_other_labels_get_no_such_advice() -> None:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("kind", ["0 and 1", "-1 and 1", "decimals", "decimals -1 and 1", "doubles -1 and 1"])
+@pytest.mark.parametrize(
+    "kind", ["0 and 1", "-1 and 1", "decimals", "decimals -1 and 1", "doubles -1 and 1"]
+)
 def test_numbers_of_every_kind_are_labels_everywhere(kind, tmp_path) -> None:
     labels = {
         "0 and 1": Y.tolist(),
@@ -78,11 +90,16 @@ def test_numbers_of_every_kind_are_labels_everywhere(kind, tmp_path) -> None:
     }[kind]
     expected = BinningCalibrator(2).fit(SCORES, Y)
     for fit in fits(labels, tmp_path):
-        np.testing.assert_array_equal(getattr(fit(), "tally_", expected.tally_).positives, expected.tally_.positives)
+        np.testing.assert_array_equal(
+            getattr(fit(), "tally_", expected.tally_).positives, expected.tally_.positives
+        )
     assert Tally.from_data(BINS, SCORES, labels) == Tally.from_data(BINS, SCORES, Y)
     monitors = [DriftMonitor(BINS, random_state=0).update(SCORES, y).to_dict() for y in (labels, Y)]
     assert monitors[0] == monitors[1]
-    assert BinningCalibrator(2, pos_label=labels[0]).fit(SCORES, labels).tally_.n_rows == expected.tally_.n_rows
+    assert (
+        BinningCalibrator(2, pos_label=labels[0]).fit(SCORES, labels).tally_.n_rows
+        == expected.tally_.n_rows
+    )
 
 
 @pytest.mark.broad
@@ -93,14 +110,28 @@ def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(tmp_path) -> None:
     expected = BinningCalibrator(2, segment_rule=None).fit(SCORES, Y, segments=names)
     assert expected.partition_.segments == ("a", "a\0")
     mapping = {"p": SCORES, "y": Y, "g": names}
-    for source in (table, tmp_path / "rows.parquet", table.to_pandas(), pl.from_arrow(table), mapping):
+    for source in (
+        table,
+        tmp_path / "rows.parquet",
+        table.to_pandas(),
+        pl.from_arrow(table),
+        mapping,
+    ):
         fitted = BinningCalibrator(2, segment_rule=None).fit(
             scored(source, score="p", label="y", segment="g", progress=False)
         )
         assert fitted.tally_ == expected.tally_
         assert BinningCalibrator.from_dict(fitted.to_dict()).partition_ == expected.partition_
-    for series in (pl.Series(names), pa.array(names), table["g"].to_pandas(), np.array(names, dtype=object)):
-        assert BinningCalibrator(2, segment_rule=None).fit(SCORES, Y, segments=series).tally_ == expected.tally_
+    for series in (
+        pl.Series(names),
+        pa.array(names),
+        table["g"].to_pandas(),
+        np.array(names, dtype=object),
+    ):
+        assert (
+            BinningCalibrator(2, segment_rule=None).fit(SCORES, Y, segments=series).tally_
+            == expected.tally_
+        )
         np.testing.assert_array_equal(
             expected.predict(SCORES, segments=series), expected.predict(SCORES, segments=names)
         )

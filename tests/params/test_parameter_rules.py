@@ -1,4 +1,7 @@
-"""Every parameter of every estimator has a rule, in a table of its class; signatures show plain types."""
+"""Every parameter of every estimator has a rule, in a table of its class.
+
+Signatures show plain types.
+"""
 
 import inspect
 import pydoc
@@ -32,7 +35,9 @@ def _public_estimators():
 
 
 ESTIMATORS = _public_estimators()
-of_every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda kind: kind.__name__)
+of_every_estimator = pytest.mark.parametrize(
+    "estimator", ESTIMATORS, ids=lambda kind: kind.__name__
+)
 
 
 def _instance(estimator):
@@ -42,24 +47,39 @@ def _instance(estimator):
 
 def test_estimators_of_every_kind_are_found():
     names = {kind.__name__ for kind in ESTIMATORS}
-    kinds = {"AnchoredCalibrator", "CalibratedClassifier", "ClassWiseCalibrator", "ConformalSets", "KLIEP"}
+    kinds = {
+        "AnchoredCalibrator",
+        "CalibratedClassifier",
+        "ClassWiseCalibrator",
+        "ConformalSets",
+        "KLIEP",
+    }
     assert kinds | {"MonotoneBand", "OnlineCalibrator", "ShiftCalibrator"} <= names
 
 
 @of_every_estimator
 def test_every_parameter_has_a_rule(estimator):
-    assert set(estimator._parameter_rules()) == set(estimator._get_param_names()) - CHECKED_WITH_THE_LABELS
+    assert (
+        set(estimator._parameter_rules())
+        == set(estimator._get_param_names()) - CHECKED_WITH_THE_LABELS
+    )
 
 
 @of_every_estimator
 def test_rules_are_in_the_order_of_the_parameters(estimator):
-    parameters = [field.name for field in fields(estimator) if field.name not in CHECKED_WITH_THE_LABELS]
+    parameters = [
+        field.name for field in fields(estimator) if field.name not in CHECKED_WITH_THE_LABELS
+    ]
     assert list(estimator._parameter_rules()) == parameters
 
 
 @of_every_estimator
 def test_every_rule_belongs_to_a_parameter_of_its_class(estimator):
-    tables = [base for base in estimator.__mro__ if "_rules" in vars(base) and base is not CheckedParameters]
+    tables = [
+        base
+        for base in estimator.__mro__
+        if "_rules" in vars(base) and base is not CheckedParameters
+    ]
     for base in tables:
         assert set(base._rules) <= {field.name for field in fields(base)}, base
 

@@ -37,8 +37,12 @@ def test_a_fingerprint_does_not_depend_on_order_type_or_the_name_of_the_positive
     assert fingerprint_of(SCORES[order], labels=LABELS[order]) == whole
     assert fingerprint_of(SCORES, labels=1 - LABELS) == whole
     single = SCORES.astype(np.float32)
-    assert fingerprint_of(single, labels=LABELS) == fingerprint_of(single.astype(np.float64), labels=LABELS)
-    assert fingerprint_of([0.0, 1.0]) == fingerprint_of([-0.0, 1.0]) == fingerprint_of([False, True])
+    assert fingerprint_of(single, labels=LABELS) == fingerprint_of(
+        single.astype(np.float64), labels=LABELS
+    )
+    assert (
+        fingerprint_of([0.0, 1.0]) == fingerprint_of([-0.0, 1.0]) == fingerprint_of([False, True])
+    )
 
 
 def test_the_last_digits_of_a_solver_change_no_fingerprint() -> None:
@@ -64,7 +68,9 @@ def test_a_fingerprint_tells_other_rows_apart() -> None:
     for place, labels in enumerate(others):
         labels[place] = 1 - labels[place]
     prints = {fingerprint_of(SCORES, labels=labels) for labels in (LABELS, *others)}
-    assert len({*prints, fingerprint_of(moved, labels=LABELS)}) > 200  # one for each rounded score and label
+    assert (
+        len({*prints, fingerprint_of(moved, labels=LABELS)}) > 200
+    )  # one for each rounded score and label
 
 
 @given(cuts=st.lists(st.integers(0, 500), max_size=4), seed=st.integers(0, 5))
@@ -81,7 +87,12 @@ def test_every_source_of_rows_has_the_fingerprint_of_the_rows_in_memory(tmp_path
     table = pa.table({"p": SCORES, "y": np.where(LABELS == 1, "yes", "no")})
     table.to_pandas().to_csv(tmp_path / "rows.csv", index=False)
     names = {"score": "p", "label": "y"}
-    for source in (table, table.to_pandas(), pl.from_arrow(table).lazy(), str(tmp_path / "rows.csv")):
+    for source in (
+        table,
+        table.to_pandas(),
+        pl.from_arrow(table).lazy(),
+        str(tmp_path / "rows.csv"),
+    ):
         assert scored(source, **names).fingerprint() == expected
     halves = [table.slice(250), table.slice(0, 250)]
     assert scored(pa.concat_tables(halves), **names).fingerprint() == expected
@@ -97,7 +108,11 @@ def test_a_key_depends_on_seed_purpose_settings_and_rows() -> None:
     }
     assert len(keys) == 24
     assert RandomSource.of(None, "order") != RandomSource.of(None, "order")
-    parts = [RandomSource(key).for_purpose(purpose).key for key in (1, 2) for purpose in ("folds", "bets")]
+    parts = [
+        RandomSource(key).for_purpose(purpose).key
+        for key in (1, 2)
+        for purpose in ("folds", "bets")
+    ]
     assert len({1, 2, *parts}) == 6
     assert seed_number(np.random.default_rng(4)) == seed_number(np.random.default_rng(4))
 
@@ -118,7 +133,9 @@ def test_numbers_of_one_key_are_uniform_and_those_of_another_unrelated() -> None
 
 def test_places_in_an_order_are_uniform_over_keys() -> None:
     """Of three rows each of the six orders comes up as often as the others."""
-    orders = [tuple(RandomSource.of(0, "order", rows=rows).order(3).tolist()) for rows in range(3_000)]
+    orders = [
+        tuple(RandomSource.of(0, "order", rows=rows).order(3).tolist()) for rows in range(3_000)
+    ]
     counts = np.unique(orders, axis=0, return_counts=True)[1]
     assert counts.size == 6
     assert stats.chisquare(counts).pvalue > 0.001
@@ -157,7 +174,9 @@ def test_the_same_rows_give_the_same_answer_and_results_record_their_seed() -> N
     kept = threshold(LABELS, SCORES, recall=0.8, random_state=None, **weights)
     assert kept == threshold(LABELS, SCORES, recall=0.8, random_state=kept.seed, **weights)
     table = compare_calibrators(LABELS, SCORES, [BinningCalibrator(n_bins=2)], random_state=None)
-    again = compare_calibrators(LABELS, SCORES, [BinningCalibrator(n_bins=2)], random_state=table.seed)
+    again = compare_calibrators(
+        LABELS, SCORES, [BinningCalibrator(n_bins=2)], random_state=table.seed
+    )
     assert table.log_loss.tolist() == again.log_loss.tolist()
     assert f"seed {table.seed}" in str(table)
 
@@ -174,7 +193,10 @@ def test_other_rows_of_one_size_have_another_draw_although_the_seed_is_fixed() -
 
 def test_a_stream_has_a_seed_of_its_own_and_goes_on_with_it() -> None:
     groups = np.arange(500) // 5
-    streams = [OnlineCalibrator(Partition.fixed_width(2)).fit(SCORES, LABELS, groups=groups) for _ in range(6)]
+    streams = [
+        OnlineCalibrator(Partition.fixed_width(2)).fit(SCORES, LABELS, groups=groups)
+        for _ in range(6)
+    ]
     assert len({stream._stream.seed for stream in streams}) == 6
     assert len({str(stream.tally_) for stream in streams}) > 1
     one = streams[0]
@@ -182,7 +204,10 @@ def test_a_stream_has_a_seed_of_its_own_and_goes_on_with_it() -> None:
     assert again._stream.seed == one._stream.seed
     more = np.random.default_rng(9).uniform(size=500)
     named = {"groups": 1_000 + groups}
-    assert again.partial_fit(more, LABELS, **named).tally_ == one.partial_fit(more, LABELS, **named).tally_
+    assert (
+        again.partial_fit(more, LABELS, **named).tally_
+        == one.partial_fit(more, LABELS, **named).tally_
+    )
 
 
 def test_the_last_rows_of_a_file_sorted_by_label_bring_a_warning() -> None:
@@ -190,7 +215,9 @@ def test_the_last_rows_of_a_file_sorted_by_label_bring_a_warning() -> None:
     order = np.argsort(LABELS, kind="stable")
     bins = BinningCalibrator(n_bins=1)
     with pytest.warns(CalibrantWarning, match="sorted by label"):
-        CalibratedClassifier(LogisticRegression(), bins, holdout="last").fit(X[order], LABELS[order])
+        CalibratedClassifier(LogisticRegression(), bins, holdout="last").fit(
+            X[order], LABELS[order]
+        )
     CalibratedClassifier(LogisticRegression(), bins, holdout="last").fit(X, LABELS)
     CalibratedClassifier(LogisticRegression(), bins).fit(X[order], LABELS[order])
 
@@ -207,7 +234,15 @@ def test_models_of_earlier_releases_go_on_to_assume_that_order_says_nothing() ->
 def test_draws_for_one_fit_are_unrelated() -> None:
     """Rows kept by weight, the order of bets and rounded weights have keys of their own."""
     rows = read_rows(SCORES, LABELS).collect()
-    purposes = ("kept by weight", "order of bets", "rounded weights", "set aside", "blocks of groups")
+    purposes = (
+        "kept by weight",
+        "order of bets",
+        "rounded weights",
+        "set aside",
+        "blocks of groups",
+    )
     assert len({rows.random_source(0, purpose).key for purpose in purposes}) == len(purposes)
-    weighted = AnchoredCalibrator(n_bins=2).fit(SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0)
+    weighted = AnchoredCalibrator(n_bins=2).fit(
+        SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0
+    )
     assert weighted.guarantee_.is_proved

@@ -29,7 +29,9 @@ from calibrant.params.rules import (
 )
 
 
-@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3), np.array(3)], ids=["int", "int8", "uint64", "0-d"])
+@pytest.mark.parametrize(
+    "value", [3, np.int8(3), np.uint64(3), np.array(3)], ids=["int", "int8", "uint64", "0-d"]
+)
 def test_int_of_any_kind_becomes_a_plain_int(value):
     found = Integer(1).check("n", value)
     assert found == 3
@@ -55,7 +57,12 @@ def test_an_error_names_parameter_rule_and_value_in_fields():
     ("rule", "words", "taken", "refused"),
     [
         (Integer(2), "an int >= 2", [2, np.int8(3)], [1, 2.0, True, "2", None]),
-        (OPEN_UNIT, "a number strictly between 0 and 1", [0.5, Fraction(1, 3)], [0, 1, 1.5, math.nan, "0.5", True]),
+        (
+            OPEN_UNIT,
+            "a number strictly between 0 and 1",
+            [0.5, Fraction(1, 3)],
+            [0, 1, 1.5, math.nan, "0.5", True],
+        ),
         (
             Optional(FRACTION_OR_COUNT),
             "a fraction strictly between 0 and 1 or a number of rows >= 1",
@@ -103,7 +110,9 @@ def test_bins_are_capped_before_memory_is_taken():
         check_bins(10**7 + 1)
 
 
-@pytest.mark.parametrize("pair", [(0, 2), [0.0, 2.0], np.array([0, 2])], ids=["tuple", "list", "array"])
+@pytest.mark.parametrize(
+    "pair", [(0, 2), [0.0, 2.0], np.array([0, 2])], ids=["tuple", "list", "array"]
+)
 def test_score_range_is_any_pair(pair):
     assert SCORE_RANGE.check("score_range", pair) == (0.0, 2.0)
 
@@ -125,7 +134,11 @@ def test_random_states_that_are_equal_draw_the_same():
 def test_checking_a_random_state_draws_nothing_from_it():
     for state in (np.random.default_rng(5), np.random.RandomState(5)):
         RandomState().check("random_state", state)
-        fresh = type(state)(np.random.PCG64(5)) if isinstance(state, np.random.Generator) else type(state)(5)
+        fresh = (
+            type(state)(np.random.PCG64(5))
+            if isinstance(state, np.random.Generator)
+            else type(state)(5)
+        )
         assert state.random(3).tolist() == fresh.random(3).tolist()
 
 
@@ -137,7 +150,9 @@ def test_thread_count_is_bounded_by_the_machine():
 
 
 def test_a_word_that_is_nearly_right_is_told_the_right_one():
-    with pytest.raises(ValueError, match=r"got 'clopper_pearson': did you mean 'clopper-pearson'\?$"):
+    with pytest.raises(
+        ValueError, match=r"got 'clopper_pearson': did you mean 'clopper-pearson'\?$"
+    ):
         BinningCalibrator(interval="clopper_pearson").fit([0.1, 0.2], [0, 1])
     with pytest.raises(ValueError, match=r"got 'other'$"):
         BinningCalibrator(interval="other").fit([0.1, 0.2], [0, 1])

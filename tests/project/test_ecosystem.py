@@ -11,7 +11,13 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, RepeatedKFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    PredefinedSplit,
+    RepeatedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -26,7 +32,10 @@ BINS = BinningCalibrator(n_bins=4, pilot=None)
 
 
 class Booster:
-    """What LightGBM's booster has: a fitted model whose `predict` gives scores; no `fit`, no `classes_`."""
+    """What LightGBM's booster has: a fitted model whose `predict` gives scores.
+
+    No `fit`, no `classes_`.
+    """
 
     def __init__(self) -> None:
         self._model = LogisticRegression().fit(X[:600], Y[:600])
@@ -68,22 +77,33 @@ def test_boosters_and_functions_are_calibrated_on_all_rows(scorer) -> None:
 def test_a_column_of_scores_is_calibrated() -> None:
     frame = pd.DataFrame({"age": 1.0, "score": SCORES})
     model = CalibratedClassifier(itemgetter("score"), BINS).fit(frame, Y)
-    np.testing.assert_array_equal(model.predict_proba(frame), clone(BINS).fit(frame["score"], Y).predict_proba(SCORES))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
+    np.testing.assert_array_equal(
+        model.predict_proba(frame), clone(BINS).fit(frame["score"], Y).predict_proba(SCORES)
+    )
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame)
+    )
 
 
 def test_what_is_neither_a_model_nor_a_function_is_refused() -> None:
     for wrong in ("lightgbm", None, LogisticRegression):
-        with pytest.raises(TypeError, match=r"estimator must be a classifier.*or a function from rows to scores"):
+        with pytest.raises(
+            TypeError, match=r"estimator must be a classifier.*or a function from rows to scores"
+        ):
             CalibratedClassifier(wrong).fit(X, Y)
 
 
 def test_a_grid_reaches_the_default_calibrator() -> None:
     model = CalibratedClassifier(LogisticRegression())
-    search = GridSearchCV(model, {"calibrator__n_bins": [3, 6]}, scoring="neg_log_loss", cv=2).fit(X, Y)
+    search = GridSearchCV(model, {"calibrator__n_bins": [3, 6]}, scoring="neg_log_loss", cv=2).fit(
+        X, Y
+    )
     assert search.best_estimator_.calibrator.n_bins in (3, 6)
     assert model.calibrator is None
-    assert model.set_params(calibrator__confidence_level=0.8).fit(X, Y).guarantee_.confidence_level == 0.8
+    assert (
+        model.set_params(calibrator__confidence_level=0.8).fit(X, Y).guarantee_.confidence_level
+        == 0.8
+    )
     with pytest.raises(ValueError, match="Invalid parameter 'bins'"):
         CalibratedClassifier(LogisticRegression()).set_params(calibrator__bins=3)
 
@@ -100,18 +120,28 @@ def test_sample_weight_trains_and_calibration_weight_calibrates() -> None:
     assert weighed.calibrator_.tally_.n_rows == weight[rows].sum() > 500
     frozen = FrozenEstimator(plain.estimator_)
     alone = clone(BINS).fit(plain.estimator_.predict_proba(X), Y, sample_weight=weight)
-    assert CalibratedClassifier(frozen, BINS).fit(X, Y, calibration_weight=weight).calibrator_.tally_ == alone.tally_
+    assert (
+        CalibratedClassifier(frozen, BINS).fit(X, Y, calibration_weight=weight).calibrator_.tally_
+        == alone.tally_
+    )
 
 
 def test_weights_are_never_dropped_silently() -> None:
-    with pytest.raises(TypeError, match="calibration_weight must be None for a calibrator whose fit takes no sample_w"):
+    with pytest.raises(
+        TypeError,
+        match="calibration_weight must be None for a calibrator whose fit takes no sample_w",
+    ):
         CalibratedClassifier(LogisticRegression(), OnlineCalibrator(n_bins=3)).fit(
             X, Y, calibration_weight=np.ones(1200)
         )
     with pytest.raises(ValueError, match="calibration_weight must have one entry per score, 1200"):
         CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=np.ones(7))
-    with pytest.raises(ValueError, match=r"calibration_weight must be whole numbers .*; got 0.5 at row index 0"):
-        CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=np.full(1200, 0.5))
+    with pytest.raises(
+        ValueError, match=r"calibration_weight must be whole numbers .*; got 0.5 at row index 0"
+    ):
+        CalibratedClassifier(LogisticRegression(), BINS).fit(
+            X, Y, calibration_weight=np.full(1200, 0.5)
+        )
 
 
 def test_later_rows_calibrate_where_time_splits() -> None:
@@ -122,14 +152,20 @@ def test_later_rows_calibrate_where_time_splits() -> None:
 
 
 @pytest.mark.parametrize(
-    "cv", [[(np.arange(800), np.arange(800, 1200))], PredefinedSplit(np.where(np.arange(1200) < 800, -1, 0))]
+    "cv",
+    [
+        [(np.arange(800), np.arange(800, 1200))],
+        PredefinedSplit(np.where(np.arange(1200) < 800, -1, 0)),
+    ],
 )
 def test_one_split_is_a_hold_out_whose_guarantee_is_proved(cv) -> None:
     model = CalibratedClassifier(LogisticRegression(), BINS, cv=cv).fit(X, Y)
     earlier = LogisticRegression().fit(X[:800], Y[:800])
     np.testing.assert_array_equal(model.estimator_.coef_, earlier.coef_)
     expected = clone(BINS).fit(earlier.predict_proba(X[800:]), Y[800:])
-    np.testing.assert_array_equal(model.predict_interval(X), expected.predict_interval(earlier.predict_proba(X)))
+    np.testing.assert_array_equal(
+        model.predict_interval(X), expected.predict_interval(earlier.predict_proba(X))
+    )
     assert model.guarantee_.is_proved
 
 
@@ -164,7 +200,9 @@ def test_groups_stay_together() -> None:
         )
         for order in (np.arange(1200), shuffled)
     )
-    assert repr(first.calibrator_.tally_) == repr(second.calibrator_.tally_)  # the same groups, in any order of rows
+    assert repr(first.calibrator_.tally_) == repr(
+        second.calibrator_.tally_
+    )  # the same groups, in any order of rows
     numbered = CalibratedClassifier(LogisticRegression(), fixed, calibration_size=4).fit(
         X, Y, groups=groups, max_group_size=40
     )
@@ -175,7 +213,9 @@ def test_groups_stay_together() -> None:
     ):
         with pytest.raises(ValueError, match=rule):
             CalibratedClassifier(LogisticRegression(), fixed, cv=cv).fit(X, Y, **together)
-    with pytest.raises(ValueError, match="calibration_size must leave rows to train on; got 30 of n_groups=30"):
+    with pytest.raises(
+        ValueError, match="calibration_size must leave rows to train on; got 30 of n_groups=30"
+    ):
         CalibratedClassifier(LogisticRegression(), fixed, calibration_size=30).fit(
             X, Y, groups=groups, max_group_size=40
         )
@@ -185,18 +225,24 @@ def test_groups_stay_together() -> None:
 
 def test_rows_never_calibrate_twice_nor_where_they_trained() -> None:
     with pytest.raises(ValueError, match="cv must let each row calibrate once at most"):
-        CalibratedClassifier(LogisticRegression(), BINS, cv=RepeatedKFold(n_splits=2, n_repeats=2)).fit(X, Y)
+        CalibratedClassifier(
+            LogisticRegression(), BINS, cv=RepeatedKFold(n_splits=2, n_repeats=2)
+        ).fit(X, Y)
     with pytest.raises(ValueError, match="cv must keep training and calibration rows apart"):
-        CalibratedClassifier(LogisticRegression(), BINS, cv=[(np.arange(900), np.arange(800, 1200))]).fit(X, Y)
+        CalibratedClassifier(
+            LogisticRegression(), BINS, cv=[(np.arange(900), np.arange(800, 1200))]
+        ).fit(X, Y)
 
 
 def test_a_pipeline_inside_the_classifier_has_intervals_sets_and_a_guarantee() -> None:
-    inside = CalibratedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), BINS).fit(X, Y)
-    assert inside.predict_interval(X).shape == inside.predict_set(X).shape == (1200, 2)
-    assert inside.guarantee_.is_proved
-    outside = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), IsotonicCalibrator())).fit(
+    inside = CalibratedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), BINS).fit(
         X, Y
     )
+    assert inside.predict_interval(X).shape == inside.predict_set(X).shape == (1200, 2)
+    assert inside.guarantee_.is_proved
+    outside = make_pipeline(
+        StandardScaler(), CalibratedClassifier(LogisticRegression(), IsotonicCalibrator())
+    ).fit(X, Y)
     assert outside.predict_proba(X).shape == (1200, 2)
 
 
@@ -222,11 +268,18 @@ def test_frames_come_back_as_frames_where_that_is_set(library) -> None:
     labels = np.where(Y == 1, "yes", "no")
     rows = rows_of(library, X, "abcde")
     model = CalibratedClassifier(LogisticRegression(), BINS).fit(rows, labels)
-    plain = {name: getattr(model, name)(rows) for name in ("predict", "predict_proba", "predict_interval")}
+    plain = {
+        name: getattr(model, name)(rows)
+        for name in ("predict", "predict_proba", "predict_interval")
+    }
     assert all(isinstance(found, np.ndarray) for found in plain.values())
     assert model.set_output(predict="input") is model
     assert model.feature_names_in_.tolist() == list("abcde")
-    named = {"predict": None, "predict_proba": ("no", "yes"), "predict_interval": ("lower", "upper")}
+    named = {
+        "predict": None,
+        "predict_proba": ("no", "yes"),
+        "predict_interval": ("lower", "upper"),
+    }
     for name, columns in named.items():
         check_frame(getattr(model, name)(rows), rows, plain[name], columns)
     assert model.score(rows, labels) > 0.7
@@ -247,7 +300,9 @@ def test_set_output_takes_what_scikit_learn_takes() -> None:
         if library is pd and given is rows:
             assert found.index.equals(rows.index)
     assert isinstance(calibrator.set_output(transform="default").predict(rows), np.ndarray)
-    with pytest.raises(ValueError, match="transform must be one of 'default', 'pandas', 'polars'; got 'arrow'"):
+    with pytest.raises(
+        ValueError, match="transform must be one of 'default', 'pandas', 'polars'; got 'arrow'"
+    ):
         calibrator.set_output(transform="arrow")
 
 
@@ -255,12 +310,17 @@ def test_set_output_takes_what_scikit_learn_takes() -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *(pytest.param(name, marks=() if name in INPUT_PATHS else pytest.mark.broad) for name in CALIBRATORS),
+        *(
+            pytest.param(name, marks=() if name in INPUT_PATHS else pytest.mark.broad)
+            for name in CALIBRATORS
+        ),
         "conformal",
     ],
 )
 def test_every_calibrator_gives_frames(kind, library) -> None:
-    calibrator = fitted(CALIBRATORS[kind]) if kind in CALIBRATORS else ConformalSets().fit(SCORES, Y)
+    calibrator = (
+        fitted(CALIBRATORS[kind]) if kind in CALIBRATORS else ConformalSets().fit(SCORES, Y)
+    )
     rows = rows_of(library, SCORES[:50, None], ["p"])["p"]
     methods = [name for name in dir(calibrator) if name.startswith("predict")]
     plain = {name: getattr(calibrator, name)(rows) for name in methods}

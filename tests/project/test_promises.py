@@ -9,12 +9,17 @@ RUNS = 400
 
 
 def outcomes(rate: float, caught: float) -> tuple[float, float]:
-    """Share of the runs in which a promise that is broken with this rate passes, and the mean number of draws."""
+    """Share of the runs in which a promise that is broken with this rate passes, and the mean
+    number of draws.
+    """
     rng = np.random.default_rng(0)
-    passed, draws = 0, 0
+    passed = 0
+    draws = 0
     for _ in range(RUNS):
         try:
-            draws += assert_kept(({"it": rng.uniform(size=50) < rate} for _ in range(400)), 0.1, caught=caught)
+            draws += assert_kept(
+                ({"it": rng.uniform(size=50) < rate} for _ in range(400)), 0.1, caught=caught
+            )
             passed += 1
         except AssertionError:
             continue

@@ -1,4 +1,7 @@
-"""Worked examples against numbers that other software publishes. They are facts, cited where they are used."""
+"""Worked examples against numbers that other software publishes.
+
+They are facts, cited where they are used.
+"""
 
 import numpy as np
 import pytest
@@ -7,14 +10,11 @@ from calibrant import compare_models
 from calibrant.intervals import MonotoneBand
 from calibrant.metrics import auc
 
-# Ranks of the 113 patients with a subarachnoid haemorrhage of Turck et al. (2010), which R's pROC has as `aSAH`: 41
-# with a poor outcome, then 72 with a good one. Grades of WFNS from 1 to 5; the order of S100B as digits of base 36.
-WFNS = (
-    "32455552521254425552525245441442255225555111151221221112121134141551124112212122111121211324214115422111312244111"
-)
-S100B = (
-    "85b7pus2j42nlrufuuu2uh04dufu3f856du9uiuup8951qc55131462c268c1b9k4tqb2oq63431859a114143b43j6g25i21em5a39521caqcatr"
-)
+# Ranks of the 113 patients with a subarachnoid haemorrhage of Turck et al. (2010), which R's pROC
+# has as `aSAH`: 41 with a poor outcome, then 72 with a good one. Grades of WFNS from 1 to 5; the
+# order of S100B as digits of base 36.
+WFNS = "32455552521254425552525245441442255225555111151221221112121134141551124112212122111121211324214115422111312244111"  # noqa: E501
+S100B = "85b7pus2j42nlrufuuu2uh04dufu3f856du9uiuup8951qc55131462c268c1b9k4tqb2oq63431859a114143b43j6g25i21em5a39521caqcatr"  # noqa: E501
 POOR = np.repeat([1, 0], [41, 72])
 
 
@@ -31,12 +31,16 @@ def test_delong_agrees_with_proc_of_r_for_one_score():
 
 
 def test_delong_agrees_with_proc_of_r_for_two_scores():
-    """`roc.test` of pROC: the difference of both areas, Z = 2.209, p = 0.02718, limits 0.0104 and 0.1742."""
+    """`roc.test` of pROC: the difference of both areas, Z = 2.209, p = 0.02718, limits 0.0104 and
+    0.1742.
+    """
     models = {"wfns": ranks(WFNS), "s100b": ranks(S100B)}
     (found,) = (one for one in compare_models(POOR, models).differences if one.measure == "AUC")
     assert not found.is_proved
     assert found.value == pytest.approx(0.823678861788618 - 0.731368563685637, abs=1e-14)
-    assert (found.lower, found.upper) == pytest.approx((0.0104061769564846, 0.174214419249478), abs=1e-12)
+    assert (found.lower, found.upper) == pytest.approx(
+        (0.0104061769564846, 0.174214419249478), abs=1e-12
+    )
 
 
 def uniforms_of_r(seed, n):
@@ -46,19 +50,31 @@ def uniforms_of_r(seed, n):
         seed = (69069 * seed + 1) % 2**32
         state.append(seed)
     bits = np.random.MT19937()
-    bits.state = {"bit_generator": "MT19937", "state": {"key": np.array(state[51:], dtype=np.uint32), "pos": 624}}
+    bits.state = {
+        "bit_generator": "MT19937",
+        "state": {"key": np.array(state[51:], dtype=np.uint32), "pos": 624},
+    }
     return bits.random_raw(n) / 2.0**32
 
 
 def test_band_finds_the_miscalibration_that_calibrationband_of_r_publishes():
-    """The README of calibrationband 0.2: 10,000 draws, 95 %; the diagonal leaves its band from 0.0396 to 0.299 and from
-    0.693 to 0.951. The draws are repeated here. Ours proves both, and a little more, as it is narrower.
+    """The README of calibrationband 0.2: 10,000 draws, 95 %.
+
+    The diagonal leaves its band from 0.0396 to 0.299 and from 0.693 to 0.951. The draws are
+    repeated here. Ours proves both, and a little more, as it is narrower.
     """
     drawn = uniforms_of_r(123, 20_000)
-    assert drawn[:3].round(7).tolist() == [0.2875775, 0.7883051, 0.4089769]  # known to every user of R
-    scores, chance = drawn[:10_000], drawn[10_000:]
+    assert drawn[:3].round(7).tolist() == [
+        0.2875775,
+        0.7883051,
+        0.4089769,
+    ]  # known to every user of R
+    scores = drawn[:10_000]
+    chance = drawn[10_000:]
     rate = 1.0 / (1.0 + (1.0 / scores * (1.0 - scores)) ** 1.8)
-    y = np.where(rate <= 0.5, chance >= 1.0 - rate, chance < rate)  # as `rbinom` turns a draw into one label
+    y = np.where(
+        rate <= 0.5, chance >= 1.0 - rate, chance < rate
+    )  # as `rbinom` turns a draw into one label
     at = np.sort(scores)
     for given in (scores, scores.round(3)):  # the README rounds to 3 digits
         lower, upper = MonotoneBand(confidence_level=0.95).fit(given, y).predict_interval(at).T

@@ -1,4 +1,6 @@
-"""Every snippet of the README and of the docs runs, prints what the page says it prints, and makes its pictures."""
+"""Every snippet of the README and of the docs runs, prints what the page says it prints, and makes
+its pictures.
+"""
 
 import ast
 import importlib.util
@@ -10,7 +12,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 ROOT = Path(__file__).parents[2]
-PAGES = [path for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))) if "```py" in path.read_text()]
+PAGES = [
+    path
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
+    if "```py" in path.read_text()
+]
 SLOW = ROOT / "docs" / "tutorials"
 
 spec = importlib.util.spec_from_file_location("examples", ROOT / "tools" / "examples.py")
@@ -45,7 +51,10 @@ SOLVED = [path for path in PAGES if "LogisticRegression" in path.read_text(encod
 @pytest.mark.slow
 @pytest.mark.parametrize("page", SOLVED, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_page_prints_what_the_last_digits_of_a_solver_decide(page, tmp_path, monkeypatch):
-    """Another processor moves coefficients a little; no figure on a page may be that near to a rounding edge."""
+    """Another processor moves coefficients a little.
+
+    No figure on a page may be that near to a rounding edge.
+    """
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(1)
     solve = LogisticRegression.fit
@@ -68,13 +77,17 @@ def test_the_gallery_lists_each_script_once_and_describes_it():
         text = path.read_text(encoding="utf-8")
         title, explanation, picture = ast.get_docstring(ast.parse(text)).split("\n\n")
         assert len(title) < 60, path.name
-        assert explanation.count(". ") + explanation.count(".\n") + explanation.count("? ") >= 1, path.name
+        assert explanation.count(". ") + explanation.count(".\n") + explanation.count("? ") >= 1, (
+            path.name
+        )
         assert picture.startswith("Picture: "), path.name
         assert len(text.splitlines()) <= 42, path.name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", sorted(ROOT.glob("docs/gallery/*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "script", sorted(ROOT.glob("docs/gallery/*.py")), ids=lambda path: path.stem
+)
 def test_scripts_of_the_gallery_show_one_picture(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(examples.run_script, script)

@@ -1,4 +1,5 @@
-"""On real data the default promises something, keeps the ranking, and is as sharp as other calibrators.
+"""On real data the default promises something, keeps the ranking, and is as sharp as other
+calibrators.
 
 `make study` asks the same of many more sets, beside more calibrators.
 """
@@ -53,7 +54,13 @@ def figures(p: np.ndarray, y: np.ndarray) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "model"),
-    [(flights, "logistic"), (flights, "two decimals"), (flights, "forest"), (flights, "tree"), (digits, "naive Bayes")],
+    [
+        (flights, "logistic"),
+        (flights, "two decimals"),
+        (flights, "forest"),
+        (flights, "tree"),
+        (digits, "naive Bayes"),
+    ],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_the_default_serves(table, model):
@@ -61,17 +68,22 @@ def test_the_default_serves(table, model):
     n = len(y) // 3
     raw, ours, sigmoid, isotonic = np.zeros((4, N_SPLITS, 3))
     for split in range(N_SPLITS):
-        train, calibration, test = np.split(np.random.default_rng(split).permutation(len(y))[: 3 * n], 3)
+        train, calibration, test = np.split(
+            np.random.default_rng(split).permutation(len(y))[: 3 * n], 3
+        )
         scores = MODELS[model]().fit(X[train], y[train]).predict_proba(X)[:, 1]
         if model == "two decimals":
             scores = scores.round(2)
-        known, new = (scores[calibration], y[calibration]), scores[test]
+        known = (scores[calibration], y[calibration])
+        new = scores[test]
         fitted = AnchoredCalibrator().fit(*known)
         assert not fitted.guarantee_.is_vacuous
         raw[split] = figures(new, y[test])
         ours[split] = figures(fitted.predict(new), y[test])
         sigmoid[split] = figures(PlattCalibrator().fit(*known).predict(new), y[test])
-        isotonic[split] = figures(IsotonicRegression(out_of_bounds="clip").fit(*known).predict(new), y[test])
+        isotonic[split] = figures(
+            IsotonicRegression(out_of_bounds="clip").fit(*known).predict(new), y[test]
+        )
     best = min(sigmoid[:, 0].mean(), isotonic[:, 0].mean())
     assert ours[:, 0].mean() <= 1.02 * best
     assert ours[:, 1].mean() <= 1.015 * raw[:, 1].mean()

@@ -28,7 +28,9 @@ def put_wheel(realdata, folder, content: str) -> Path:
 
 def test_a_table_is_read_from_the_wheel_whose_checksum_is_known(realdata, tmp_path, monkeypatch):
     path = put_wheel(realdata, tmp_path, "a,b\n1,2\n3,4\n")
-    monkeypatch.setitem(realdata.WHEELS, "nannyml", ("0.13.1", sha256(path.read_bytes()).hexdigest()))
+    monkeypatch.setitem(
+        realdata.WHEELS, "nannyml", ("0.13.1", sha256(path.read_bytes()).hexdigest())
+    )
     assert realdata.read_table("nannyml points.csv").to_numpy().tolist() == [[1, 2], [3, 4]]
 
 
@@ -42,6 +44,8 @@ def test_a_wheel_with_another_checksum_is_refused(realdata, tmp_path):
 def test_a_wheel_that_cannot_be_downloaded_is_named(realdata, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
-    with pytest.raises(realdata.DataNotFetchedError, match=r"nannyml 0\.13\.1 could not be downloaded"):
+    with pytest.raises(
+        realdata.DataNotFetchedError, match=r"nannyml 0\.13\.1 could not be downloaded"
+    ):
         realdata.read_table("nannyml points.csv")
     assert list(realdata.FOLDER.iterdir()) == []

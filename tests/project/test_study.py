@@ -1,4 +1,6 @@
-"""The validation study judges promises correctly, its parts run, and its page shows what its files say."""
+"""The validation study judges promises correctly, its parts run, and its page shows what its files
+say.
+"""
 
 import sys
 from pathlib import Path
@@ -33,7 +35,9 @@ def test_a_promise_is_broken_where_some_rate_leaves_its_limits(fitted):
     true = rng.uniform(size=scores.size) < scores
     assert not judging.is_broken(fitted, scores, true)
     assert judging.is_broken(fitted, scores, np.where(scores > 0.75, False, true))
-    assert judging.is_broken(fitted, scores[scores < 0.5], true[scores < 0.5])  # too many rows in a region
+    assert judging.is_broken(
+        fitted, scores[scores < 0.5], true[scores < 0.5]
+    )  # too many rows in a region
 
 
 def test_new_rows_refute_a_promise_where_their_exact_limits_miss_the_promised_ones(fitted):
@@ -44,14 +48,17 @@ def test_new_rows_refute_a_promise_where_their_exact_limits_miss_the_promised_on
     for region in range(4):
         chosen = judging.regions(fitted, scores)[0] == region
         exact = binomtest(int(y[chosen].sum()), int(chosen.sum())).proportion_ci(1 - 0.05 / 4)
-        low, high = fitted.guarantee_.lower[region], fitted.guarantee_.upper[region]
+        low = fitted.guarantee_.lower[region]
+        high = fitted.guarantee_.upper[region]
         expected = max(expected, exact.low - high, low - exact.high)
     assert expected > 0
     assert judging.proved_distance(fitted, scores, y) == pytest.approx(expected)
 
 
 def test_rows_come_in_order_of_time_or_first_from_the_main_site():
-    table = pd.DataFrame({"date": ["2020-03-01", "2020-01-01", "2020-02-01"], "policePrecinct": [2, 1, 2]})
+    table = pd.DataFrame(
+        {"date": ["2020-03-01", "2020-01-01", "2020-02-01"], "policePrecinct": [2, 1, 2]}
+    )
     stops = BY_NAME["cars searched"]
     first, second, third = parts.in_order(parts.moments(stops, "time", table), "time")
     assert [*first, *second, *third] == [1, 2, 0]
@@ -64,7 +71,10 @@ def test_parts_run_on_data_of_scikit_learn(tmp_path, monkeypatch):
     ours = list(parts.rows_part(BY_NAME["tumours"], "logistic", "0", tmp_path))
     assert [line["draws"] for line in ours] == [2, 2]
     assert all(0 < line["epsilon"] < 0.5 and line["auc"] > 0.9 for line in ours)
-    peers = {line["method"]: line for line in parts.peers_part(BY_NAME["tumours"], "logistic", "0", tmp_path)}
+    peers = {
+        line["method"]: line
+        for line in parts.peers_part(BY_NAME["tumours"], "logistic", "0", tmp_path)
+    }
     assert peers["scikit-learn sigmoid"]["failed"] == 0
     assert peers["raw score"]["auc"] == pytest.approx(ours[0]["auc"], abs=0.02)
 
@@ -87,16 +97,26 @@ def test_tables_of_the_pages_are_those_of_the_committed_files(path):
 
 
 def test_every_table_is_shown():
-    shown = {name for path in page.PAGES for _, name, _ in page.MARKS.findall(path.read_text(encoding="utf-8"))}
+    shown = {
+        name
+        for path in page.PAGES
+        for _, name, _ in page.MARKS.findall(path.read_text(encoding="utf-8"))
+    }
     assert shown == set(page.TABLES)
 
 
 def test_committed_files_have_every_unit_of_the_study():
     for part in parts.PARTS:
         found = pd.read_csv(page.RESULTS / f"{part}.csv")
-        keys = {"rows": ["set", "model"], "peers": ["set", "model"], "order": ["set", "by", "model"]}
+        keys = {
+            "rows": ["set", "model"],
+            "peers": ["set", "model"],
+            "order": ["set", "by", "model"],
+        }
         columns = keys.get(part, ["set", "model"])
-        expected = {(name, *names)[: len(columns)] for _, name, names in parts.units([part])}  # without the split
+        expected = {
+            (name, *names)[: len(columns)] for _, name, names in parts.units([part])
+        }  # without the split
         assert set(found[columns].itertuples(index=False, name=None)) == expected
     assert len(SETS) >= 30
 

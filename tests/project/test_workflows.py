@@ -1,4 +1,7 @@
-"""The workflows are well formed, run what is there, and hold no secret and no address; releases need addresses."""
+"""The workflows are well formed, run what is there, and hold no secret and no address.
+
+Releases need addresses.
+"""
 
 import importlib.util
 import re
@@ -33,9 +36,13 @@ def test_each_job_has_a_machine_a_time_limit_and_steps(path):
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_what_they_run_is_there(path):
     text = path.read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert set(re.findall(r"make ([a-z]+)", text)) <= targets
-    assert all((ROOT / place).exists() for place in re.findall(r"(?:tests|src|tools|\.ci)/[\w/.]+", text))
+    assert all(
+        (ROOT / place).exists() for place in re.findall(r"(?:tests|src|tools|\.ci)/[\w/.]+", text)
+    )
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -53,9 +60,15 @@ def test_the_release_is_published_without_a_token_by_a_job_that_runs_nothing_of_
 
 
 def test_every_supported_python_is_tested():
-    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
-    supported = {found[1] for line in classifiers if (found := re.search(r"Python :: (3\.\d+)$", line))}
-    tested = parsed(ROOT / ".github" / "workflows" / "test.yml")["jobs"]["elsewhere"]["strategy"]["matrix"]
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "classifiers"
+    ]
+    supported = {
+        found[1] for line in classifiers if (found := re.search(r"Python :: (3\.\d+)$", line))
+    }
+    tested = parsed(ROOT / ".github" / "workflows" / "test.yml")["jobs"]["elsewhere"]["strategy"][
+        "matrix"
+    ]
     assert set(tested["python"]) == supported
     assert {name.split("-")[0] for name in tested["os"]} == {"ubuntu", "macos", "windows"}
 

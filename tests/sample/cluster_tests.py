@@ -1,8 +1,9 @@
 """What every cluster must do: the same counts as in memory, whoever dies, and faults that are told.
 
-A module of one engine has these fixtures: `cluster`; `split_into(partitions)`, which makes scored data of rows on the
-cluster; `slow(rows, seconds)`, scored data in forty partitions that take so long each; `whole`, which waits until all
-workers are there; and `at_work`, which tells whether the cluster works.
+A module of one engine has these fixtures: `cluster`; `split_into(partitions)`, which makes scored
+data of rows on the cluster; `slow(rows, seconds)`, scored data in forty partitions that take so
+long each; `whole`, which waits until all workers are there; and `at_work`, which tells whether the
+cluster works.
 """
 
 import os
@@ -27,7 +28,9 @@ from sample.same_counts import (
     rows_of,
 )
 
-KILLS = int(os.environ.get("CALIBRANT_TEST_KILLS", "2"))  # a new worker takes seconds; try hundreds by hand
+KILLS = int(
+    os.environ.get("CALIBRANT_TEST_KILLS", "2")
+)  # a new worker takes seconds; try hundreds by hand
 
 
 class ClusterTests:
@@ -36,7 +39,9 @@ class ClusterTests:
     @pytest.mark.slow
     @pytest.mark.parametrize(("partitions", "kinds"), [(1, ["single"]), (7, ["texts", "ties"])])
     def test_counts_are_those_in_memory(self, split_into, partitions, kinds) -> None:
-        check_counts(split_into(partitions), rows_of(2000, partitions, **dict.fromkeys(kinds, True)))
+        check_counts(
+            split_into(partitions), rows_of(2000, partitions, **dict.fromkeys(kinds, True))
+        )
 
     @pytest.mark.slow
     def test_two_hundred_partitions_are_as_good_as_one(self, split_into) -> None:
@@ -58,7 +63,9 @@ class ClusterTests:
         check_third_label(split_into(2), rows_of(400))
 
     @pytest.mark.slow
-    def test_workers_killed_at_random_moments_never_change_a_count(self, cluster, slow, whole) -> None:
+    def test_workers_killed_at_random_moments_never_change_a_count(
+        self, cluster, slow, whole
+    ) -> None:
         check_killed(cluster, slow, whole, self.kills)
 
     @pytest.mark.slow
@@ -82,10 +89,14 @@ class ClusterTests:
         wait_for(lambda: not at_work(), "ending", seconds=60)  # less than the work would take
 
 
-def check_killed(cluster: Any, slow: Callable[..., Any], whole: Callable[[], Any], kills: int) -> None:
+def check_killed(
+    cluster: Any, slow: Callable[..., Any], whole: Callable[[], Any], kills: int
+) -> None:
     """Workers that die at random moments change no count."""
     rows = rows_of(20_000, 8)
-    expected = BinningCalibrator(partition=EDGES).fit(rows["p"].to_numpy(), rows["y"].to_numpy()).tally_
+    expected = (
+        BinningCalibrator(partition=EDGES).fit(rows["p"].to_numpy(), rows["y"].to_numpy()).tally_
+    )
     data = slow(rows, 0.08)
 
     def fit() -> Any:

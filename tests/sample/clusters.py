@@ -1,4 +1,6 @@
-"""Real clusters on loopback, whose workers can not import our package, and whose workers can be killed."""
+"""Real clusters on loopback, whose workers can not import our package, and whose workers can be
+killed.
+"""
 
 import os
 import re
@@ -12,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Read by every Python that starts with this folder on PYTHONPATH: it forgets where our package is, and refuses others.
+# Read by every Python that starts with this folder on PYTHONPATH: it forgets where our package is,
+# and refuses others.
 HIDING = """
 import os, sys
 from importlib.abc import MetaPathFinder
@@ -35,7 +38,11 @@ def without_our_package(folder: Path, *also: str) -> dict[str, str]:
     hidden = folder / "hidden"
     hidden.mkdir(parents=True, exist_ok=True)
     (hidden / "sitecustomize.py").write_text(HIDING, encoding="utf-8")
-    loopback = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable}
+    loopback = {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
     return {**os.environ, **loopback, "PYTHONPATH": str(hidden), "HIDDEN_MODULES": ",".join(also)}
 
 
@@ -67,7 +74,12 @@ class Cluster:
     def start(self, command: list[str], name: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                command, env=self.environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+                command,
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self.processes.append(process)
         return process
@@ -113,14 +125,34 @@ class DaskCluster(Cluster):
             self.add_worker()
 
     def worker_command(self, number: int) -> list[str]:
-        options = ["--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB"]
-        return [sys.executable, "-m", "dask", "worker", self.address, *options, "--local-directory", str(self.folder)]
+        options = [
+            "--host",
+            "127.0.0.1",
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+            "--memory-limit",
+            "2GB",
+        ]
+        return [
+            sys.executable,
+            "-m",
+            "dask",
+            "worker",
+            self.address,
+            *options,
+            "--local-directory",
+            str(self.folder),
+        ]
 
 
 class SparkCluster(Cluster):
     """A standalone master and two workers of one core each, from the jars of the Python package."""
 
-    def __init__(self, folder: Path, *hidden_modules: str, workers: int = 2, memory: str = "640m") -> None:
+    def __init__(
+        self, folder: Path, *hidden_modules: str, workers: int = 2, memory: str = "640m"
+    ) -> None:
         super().__init__(folder, *hidden_modules)
         import pyspark
 
@@ -128,8 +160,13 @@ class SparkCluster(Cluster):
         self.spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
         port = free_port()
         self.address = f"spark://127.0.0.1:{port}"
-        self.environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(folder / "work")}
-        self.environment["SPARK_DAEMON_JAVA_OPTS"] = "-Dspark.ui.enabled=false -Dspark.master.ui.killEnabled=false"
+        self.environment |= {
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_WORKER_DIR": str(folder / "work"),
+        }
+        self.environment["SPARK_DAEMON_JAVA_OPTS"] = (
+            "-Dspark.ui.enabled=false -Dspark.master.ui.killEnabled=false"
+        )
         head = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
         self.start([self.spark_class, *head, "--webui-port", "0"], "head")
         for _ in range(workers):
@@ -174,7 +211,10 @@ class SparkCluster(Cluster):
         wait_for(lambda: known.getExecutorMemoryStatus().size() == 3, "starting executors")
 
     def kill_worker(self, number: int) -> None:
-        """End a worker and the executors it has started, which are its children; start another in its place."""
+        """End a worker and the executors it has started, which are its children.
+
+        Start another in its place.
+        """
         import psutil
 
         process = self.workers[number]
@@ -190,7 +230,9 @@ def stop_spark(session: Any) -> None:
     from pyspark import SparkContext
 
     session.stop()
-    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    gateway = SparkContext._gateway
+    SparkContext._gateway = None
+    SparkContext._jvm = None
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait(300)
@@ -221,27 +263,43 @@ class Killing:
 def java() -> str | None:
     """What keeps Spark from running here; None where nothing does."""
     try:
-        said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+        said = subprocess.run(
+            ["java", "-version"], capture_output=True, text=True, check=True
+        ).stderr
     except (OSError, subprocess.CalledProcessError):
         return "Java is not installed"
     version = re.search(r'version "(\d+)', said)
-    return None if version and int(version[1]) >= 17 else f"Java 17 is needed; found {said.splitlines()[0]}"
+    return (
+        None
+        if version and int(version[1]) >= 17
+        else f"Java 17 is needed; found {said.splitlines()[0]}"
+    )
 
 
 def kill_at_random(
-    cluster: Cluster, fit: Callable[[], Any], expected: Any, whole: Callable[[], Any], kills: int, seed: int
+    cluster: Cluster,
+    fit: Callable[[], Any],
+    expected: Any,
+    whole: Callable[[], Any],
+    kills: int,
+    seed: int,
 ) -> int:
-    """Kill one of two workers at a random moment of each of so many fits, all of which must give what is expected.
+    """Kill one of two workers at a random moment of each of so many fits, all of which must give
+    what is expected.
 
-    `whole` waits until the cluster is complete again. Returns how many kills came while a fit was under way.
+    `whole` waits until the cluster is complete again. Returns how many kills came while a fit was
+    under way.
     """
     import random
 
     chance = random.Random(seed)
-    assert fit() == expected  # the first fit starts things up, the second one tells how long they take
+    assert (
+        fit() == expected
+    )  # the first fit starts things up, the second one tells how long they take
     begun = time.monotonic()
     assert fit() == expected
-    seconds, in_the_middle = time.monotonic() - begun, 0
+    seconds = time.monotonic() - begun
+    in_the_middle = 0
     for number in range(kills):
         with Killing(cluster, chance.randrange(2), chance.uniform(0.05, 0.8) * seconds) as killing:
             assert fit() == expected, f"after kill {number + 1}"

@@ -1,10 +1,16 @@
-"""What a client of Spark Connect sees; a process of its own, for classic sessions and those of Connect do not mix."""
+"""What a client of Spark Connect sees.
+
+A process of its own, for classic sessions and those of Connect do not mix.
+"""
 
 import os
 import sys
 import warnings
 
-sys.path[:0] = [sys.argv[1], os.environ["CALIBRANT_HOME"]]  # this process has our package, the server's workers not
+sys.path[:0] = [
+    sys.argv[1],
+    os.environ["CALIBRANT_HOME"],
+]  # this process has our package, the server's workers not
 warnings.simplefilter("ignore")
 os.environ["SPARK_TESTING"] = "1"  # Spark then finds a free port for its server
 
@@ -13,7 +19,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from calibrant.sample.sources.spark import SparkData
-from sample.same_counts import PLAIN, check_applied, check_counts, check_fault, check_given_edges, rows_of
+from sample.same_counts import (
+    PLAIN,
+    check_applied,
+    check_counts,
+    check_fault,
+    check_given_edges,
+    rows_of,
+)
 
 
 def main() -> None:
@@ -33,7 +46,9 @@ def main() -> None:
 
     def split_into(native: bool):
         def make(rows, columns):
-            frame = spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(3)
+            frame = spark.createDataFrame(
+                pa.Table.from_pandas(rows, preserve_index=False)
+            ).repartition(3)
             data = SparkData(frame, columns, progress=False)
             data._native = native
             return data
@@ -45,7 +60,9 @@ def main() -> None:
         check_counts(split_into(True), rows_of(500, texts=True, single=True))
         check_fault(split_into(True), rows_of(100), "a missing label")
         for native in (True, False):
-            check_applied(split_into(native), lambda frame: frame.toArrow().to_pandas(), rows_of(100))
+            check_applied(
+                split_into(native), lambda frame: frame.toArrow().to_pandas(), rows_of(100)
+            )
         lacks = SparkData(spark.range(1).selectExpr("0.5D AS p", "1 AS y"), PLAIN)
         assert lacks.sizes() == {None: 1}
     finally:

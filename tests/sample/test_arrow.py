@@ -1,4 +1,6 @@
-"""Arrow tables, datasets, streams and anything like them: what is read, what is refused, and how it is told."""
+"""Arrow tables, datasets, streams and anything like them: what is read, what is refused, and how it
+is told.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +31,16 @@ EXPECTED = ([2, 2, 2], [0, 1, 2])
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.bool_(), pa.int8(), pa.uint8(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(38, 2)],
+    [
+        pa.bool_(),
+        pa.int8(),
+        pa.uint8(),
+        pa.int64(),
+        pa.uint64(),
+        pa.float32(),
+        pa.float64(),
+        pa.decimal128(38, 2),
+    ],
 )
 def test_labels_of_any_number_type_are_counted(kind) -> None:
     assert counts(pa.array(LABELS, pa.int64()).cast(kind)) == EXPECTED
@@ -37,18 +48,26 @@ def test_labels_of_any_number_type_are_counted(kind) -> None:
     assert counts(doubled) == EXPECTED
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(38, 2)])
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(38, 2)]
+)
 def test_minus_one_and_one_are_labels_too(kind) -> None:
-    assert counts(pa.array([-1 if label == 0 else 1 for label in LABELS], pa.int64()).cast(kind)) == EXPECTED
+    assert (
+        counts(pa.array([-1 if label == 0 else 1 for label in LABELS], pa.int64()).cast(kind))
+        == EXPECTED
+    )
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
 )
 def test_labels_of_text_are_counted(kind) -> None:
     words = pa.array(["no", "yes"]).take(pa.array(LABELS)).cast(kind)
     assert counts(words, pos_label="yes") == EXPECTED
-    assert counts(pa.chunked_array([words.slice(0, 2), words.slice(2)]), pos_label="yes") == EXPECTED
+    assert (
+        counts(pa.chunked_array([words.slice(0, 2), words.slice(2)]), pos_label="yes") == EXPECTED
+    )
 
 
 def test_a_dictionary_may_hold_entries_that_no_row_has_or_the_same_one_twice() -> None:
@@ -64,13 +83,19 @@ def test_a_dictionary_may_hold_entries_that_no_row_has_or_the_same_one_twice() -
 
 def test_a_null_in_a_dictionary_is_a_null() -> None:
     indices = pa.array([0, 1, 0, 2, 1, 0], pa.int8())
-    with pytest.raises(ValueError, match="column 'y' must have no missing values; got 1 faulty row, row index 3"):
-        counts(pa.DictionaryArray.from_arrays(indices, pa.array(["no", "yes", None])), pos_label="yes")
+    with pytest.raises(
+        ValueError, match="column 'y' must have no missing values; got 1 faulty row, row index 3"
+    ):
+        counts(
+            pa.DictionaryArray.from_arrays(indices, pa.array(["no", "yes", None])), pos_label="yes"
+        )
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64(), pa.decimal128(5, 2)])
 def test_scores_of_any_number_type_are_counted(kind) -> None:
-    score = pa.array([0.125, 0.25, 0.375, 0.5, 0.875, 0.1875]).cast(pa.float32()).cast(kind, safe=False)
+    score = (
+        pa.array([0.125, 0.25, 0.375, 0.5, 0.875, 0.1875]).cast(pa.float32()).cast(kind, safe=False)
+    )
     assert counts(pa.array(LABELS), score) == EXPECTED
     encoded = pa.array([0.125, 0.25, 0.375, 0.5, 0.875, 0.1875]).dictionary_encode()
     assert counts(pa.array(LABELS), encoded) == EXPECTED
@@ -78,12 +103,17 @@ def test_scores_of_any_number_type_are_counted(kind) -> None:
 
 def test_a_single_precision_score_is_compared_as_a_double() -> None:
     tenth = np.float32(0.1)  # above the double 0.1
-    data = scored({"p": np.array([tenth, np.nextafter(tenth, np.float32(0))]), "y": [0, 1]}, score="p", label="y")
+    data = scored(
+        {"p": np.array([tenth, np.nextafter(tenth, np.float32(0))]), "y": [0, 1]},
+        score="p",
+        label="y",
+    )
     assert data.tally(Partition.from_edges([0.1]))[0].counts.tolist() == [1, 1]
 
 
 TOLD = (
-    r"\(label 0: 1 row, row index 0; label 2: 2 rows, the first row index 2; label 1: 3 rows, the first row index 1\)"
+    r"\(label 0: 1 row, row index 0; label 2: 2 rows, the first row index 2; label 1: 3 rows, the"
+    r" first row index 1\)"
 )
 BAD = {
     "nan label": (
@@ -92,14 +122,26 @@ BAD = {
         "label column 'y' must hold no NaN; got 2 faulty rows, the first row index 2",
     ),
     "three labels": (None, pa.array([0, 1, 2, 1, 1, 2]), "got 3: 0, 1, 2.*" + TOLD),
-    "labels of text": (None, pa.array(["0", "1", "x", "1", "1", "0"]), "label 'x': 1 row, row index 2"),
+    "labels of text": (
+        None,
+        pa.array(["0", "1", "x", "1", "1", "0"]),
+        "label 'x': 1 row, row index 2",
+    ),
     "all null": (
         None,
         pa.nulls(6),
         "label column 'y' must have no missing values; got 6 faulty rows, the first row index 0",
     ),
-    "no score": (pa.nulls(6), pa.array(LABELS), "score column 'p' must have no missing values; got 6 faulty rows"),
-    "huge integers": (pa.array([2**60] * 6), pa.array(LABELS), "score column 'p' must be numbers that float64 can"),
+    "no score": (
+        pa.nulls(6),
+        pa.array(LABELS),
+        "score column 'p' must have no missing values; got 6 faulty rows",
+    ),
+    "huge integers": (
+        pa.array([2**60] * 6),
+        pa.array(LABELS),
+        "score column 'p' must be numbers that float64 can",
+    ),
 }
 
 
@@ -111,9 +153,13 @@ def test_what_can_not_be_counted_is_told_with_the_row(case) -> None:
 
 
 def test_columns_that_hold_something_else_are_refused() -> None:
-    with pytest.raises(TypeError, match="score column 'p' must hold real numbers; got string, such as 'a'"):
+    with pytest.raises(
+        TypeError, match="score column 'p' must hold real numbers; got string, such as 'a'"
+    ):
         counts(pa.array(LABELS), pa.array(list("abcdef")))
-    with pytest.raises(TypeError, match="label column 'y' must hold numbers, bools or text; got date32"):
+    with pytest.raises(
+        TypeError, match="label column 'y' must hold numbers, bools or text; got date32"
+    ):
         counts(pa.array([0] * 6, pa.date32()))
 
 
@@ -124,11 +170,19 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
     labels = pa.array([None if row == 17 else row % 2 for row in range(rows)])
     table = pa.table({"p": scores, "y": labels})
     batches = table.to_batches(max_chunksize=33)
-    for source in (table, pa.Table.from_batches(batches), pa.RecordBatchReader.from_batches(table.schema, batches)):
+    for source in (
+        table,
+        pa.Table.from_batches(batches),
+        pa.RecordBatchReader.from_batches(table.schema, batches),
+    ):
         with pytest.raises(
             ValueError,
-            match=r"label column 'y' must have no missing values; got 1 faulty row, row index 17; score column 'p' "
-            r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these rows, or skip those",
+            match=(
+                r"label column 'y' must have no missing values; got 1 faulty row, row index 17;"
+                r" score column 'p' "
+                r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these"
+                r" rows, or skip those"
+            ),
         ):
             scored(source, score="p", label="y", n_jobs=2).tally(EDGES)
 
@@ -136,16 +190,25 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
 def test_a_faulty_row_does_not_hide_the_place_of_one_out_of_range() -> None:
     table = pa.table({"p": [0.1, np.nan, 0.2, 7.0], "y": [0, 1, 1, 0], "g": ["a", "a", "b", "b"]})
     bins = Partition.from_edges([0.5], score_range=(0.0, 1.0))
-    said = "row, row index 1; score column 'p' must lie between 0 and 1; got 1 faulty row, row index 3"
+    said = (
+        "row, row index 1; score column 'p' must lie between 0 and 1; got 1 faulty row, row index 3"
+    )
     with pytest.raises(ValueError, match=said):
         scored(table, score="p", label="y").tally(bins)
     with pytest.raises(ValueError, match=said):
-        scored(table, score="p", label="y", segment="g").tally(Partition.by_segment({"a": bins, "b": bins}))
+        scored(table, score="p", label="y", segment="g").tally(
+            Partition.by_segment({"a": bins, "b": bins})
+        )
 
 
 def test_no_rows_are_told() -> None:
     empty = pa.table({"p": pa.array([], pa.float64()), "y": pa.array([], pa.int64())})
-    for source in (empty, empty.to_pandas(), ds.dataset(empty), {"p": np.empty(0), "y": np.empty(0, int)}):
+    for source in (
+        empty,
+        empty.to_pandas(),
+        ds.dataset(empty),
+        {"p": np.empty(0), "y": np.empty(0, int)},
+    ):
         data = scored(source, score="p", label="y")
         assert data.sizes() == {None: 0}
         with pytest.raises(ValueError, match="at least one row; got none"):
@@ -157,13 +220,18 @@ def test_no_rows_are_told() -> None:
 def test_a_column_that_is_missing_or_there_twice_is_told() -> None:
     table = pa.table({"score": SCORES, "Label": LABELS})
     with pytest.raises(
-        ValueError, match=r"label column 'label' must be in the data; got columns 'score', 'Label': did you"
+        ValueError,
+        match=r"label column 'label' must be in the data; got columns 'score', 'Label': did you",
     ):
         scored(table, label="label")
     twice = pa.table([pa.array(SCORES), pa.array(LABELS), pa.array(LABELS)], names=["p", "y", "y"])
-    with pytest.raises(ValueError, match="label column 'y' must appear once; got 2 columns of that name"):
+    with pytest.raises(
+        ValueError, match="label column 'y' must appear once; got 2 columns of that name"
+    ):
         scored(twice, score="p", label="y")
-    other_twice = pa.table([pa.array(SCORES), pa.array(LABELS), pa.array(SCORES), pa.array(SCORES)], names=list("pyxx"))
+    other_twice = pa.table(
+        [pa.array(SCORES), pa.array(LABELS), pa.array(SCORES), pa.array(SCORES)], names=list("pyxx")
+    )
     assert scored(other_twice, score="p", label="y").tally(EDGES)[0].counts.tolist() == EXPECTED[0]
     with pytest.raises(InvalidValueError) as refused:
         scored(pa.table({"p": [0.0, 1.0, 1.0]}), score="p", label="p")
@@ -208,14 +276,21 @@ def test_no_batch_is_longer_than_the_limit(tmp_path, monkeypatch) -> None:
         monkeypatch.setattr(module, "BATCH_ROWS", 100)
     table = pa.table({"p": np.linspace(0, 1, 1_050), "y": np.arange(1_050) % 2})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=400)
-    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+    with (
+        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as writer,
+    ):
         writer.write_table(table)
     paths = (tmp_path / "a.parquet", tmp_path / "a.arrow")
     for source in (table, *paths, ds.dataset(paths[0])):
         seen: list[int] = []
-        scored(source, score="p", label="y", n_jobs=1, progress=lambda done, total, seen=seen: seen.append(done)).tally(
-            EDGES
-        )
+        scored(
+            source,
+            score="p",
+            label="y",
+            n_jobs=1,
+            progress=lambda done, total, seen=seen: seen.append(done),
+        ).tally(EDGES)
         assert seen[-1] == 1_050
         assert max(np.diff([0, *seen])) <= 100
 
@@ -256,13 +331,18 @@ def test_a_long_pass_in_batches_is_counted_by_numba(monkeypatch) -> None:
     from calibrant.kernels import _numba
 
     counted = _numba.count
-    monkeypatch.setattr(_numba, "count", lambda *given: used.append(len(given[0])) or counted(*given))
+    monkeypatch.setattr(
+        _numba, "count", lambda *given: used.append(len(given[0])) or counted(*given)
+    )
     monkeypatch.setattr(kernels, "PASS_ROWS", 100_000)
     monkeypatch.setattr(arrow, "BATCH_ROWS", 40_000)
     rng = np.random.default_rng(0)
-    scores, edges = rng.uniform(size=200_000), np.linspace(0.01, 0.99, 50)
+    scores = rng.uniform(size=200_000)
+    edges = np.linspace(0.01, 0.99, 50)
     labels = (rng.uniform(size=200_000) < scores).astype(np.uint8)
-    tally = scored({"p": scores, "y": labels}, score="p", label="y", n_jobs=1).tally(Partition.from_edges(edges))[0]
+    tally = scored({"p": scores, "y": labels}, score="p", label="y", n_jobs=1).tally(
+        Partition.from_edges(edges)
+    )[0]
     assert used == [40_000] * 5
     cells = np.searchsorted(edges, scores, side="right")
     assert tally.counts.tolist() == np.bincount(cells).tolist()
@@ -273,11 +353,15 @@ def test_a_long_pass_in_batches_is_counted_by_numba(monkeypatch) -> None:
 def test_hundreds_of_segments_are_cut_and_counted_as_in_memory() -> None:
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 400, 20_000)
-    scores, labels = rng.uniform(size=20_000), rng.integers(0, 2, 20_000)
+    scores = rng.uniform(size=20_000)
+    labels = rng.integers(0, 2, 20_000)
     data = scored({"p": scores, "y": labels, "g": groups}, score="p", label="y", segment="g")
     assert list(data.sizes().values()) == np.bincount(groups).tolist()
     fitted = BinningCalibrator(n_bins=2).fit(data)
-    assert fitted.partition_ == BinningCalibrator(n_bins=2).fit(scores, labels, segments=groups).partition_
+    assert (
+        fitted.partition_
+        == BinningCalibrator(n_bins=2).fit(scores, labels, segments=groups).partition_
+    )
 
 
 def test_data_say_which_columns_they_have() -> None:
@@ -288,5 +372,7 @@ def test_data_say_which_columns_they_have() -> None:
 
 
 def test_a_list_of_rows_is_told_what_to_give() -> None:
-    with pytest.raises(TypeError, match=r"got list of dict: give a mapping .* or pyarrow\.Table\.from_pylist"):
+    with pytest.raises(
+        TypeError, match=r"got list of dict: give a mapping .* or pyarrow\.Table\.from_pylist"
+    ):
         scored([{"p": 0.1, "y": 1}], score="p", label="y")

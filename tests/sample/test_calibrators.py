@@ -10,7 +10,15 @@ import pyarrow as pa
 import pytest
 
 import calibrant
-from calibrant import PlattCalibrator, ShiftCalibrator, calibrators, compare_calibrators, metrics, scored, tripod
+from calibrant import (
+    PlattCalibrator,
+    ShiftCalibrator,
+    calibrators,
+    compare_calibrators,
+    metrics,
+    scored,
+    tripod,
+)
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.reader import read_rows
 
@@ -30,7 +38,11 @@ PARAMETERS = {
 
 
 def numbers_of(calibrator: object) -> list[float]:
-    scores = np.column_stack([SCORES[:50]] * 3) if "CrossVenn" in type(calibrator).__name__ else SCORES[:50]
+    scores = (
+        np.column_stack([SCORES[:50]] * 3)
+        if "CrossVenn" in type(calibrator).__name__
+        else SCORES[:50]
+    )
     return np.asarray(calibrator.predict(scores)).tolist()  # type: ignore[attr-defined]
 
 
@@ -43,9 +55,13 @@ def learned(calibrator: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", [*calibrators.__all__, "OnlineCalibrator", "ConformalSets"])
 def test_a_calibrator_takes_scored_data(name) -> None:
-    made = getattr(tripod if name == "ConformalSets" else calibrant, name, None) or getattr(calibrators, name)
-    near, far = made(**PARAMETERS.get(name, {})), made(**PARAMETERS.get(name, {}))
-    beside, weight = BESIDE.get(name, {}), "w" if made is ShiftCalibrator else None
+    made = getattr(tripod if name == "ConformalSets" else calibrant, name, None) or getattr(
+        calibrators, name
+    )
+    near = made(**PARAMETERS.get(name, {}))
+    far = made(**PARAMETERS.get(name, {}))
+    beside = BESIDE.get(name, {})
+    weight = "w" if made is ShiftCalibrator else None
     learn = "fit" if hasattr(made, "fit") else "partial_fit"
     data = scored(pa.table(TABLE), score="p", label="y", weight=weight, progress=False)
     weights = {} if weight is None else {"importance_weight": TABLE["w"]}
@@ -87,12 +103,16 @@ def test_more_rows_than_the_limit_are_refused_and_the_limit_is_named() -> None:
     data = scored(pa.table(TABLE), score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError, match=r"at most 599 rows .* BinningCalibrator.*limit"):
         data.collect(limit=599)
-    assert PlattCalibrator().fit(data.collect(limit=ROWS)).predict([0.5]) == PlattCalibrator().fit(data).predict([0.5])
+    assert PlattCalibrator().fit(data.collect(limit=ROWS)).predict([0.5]) == PlattCalibrator().fit(
+        data
+    ).predict([0.5])
 
 
 def test_scored_data_hold_everything() -> None:
     data = scored(pa.table(TABLE), score="p", label="y", progress=False)
-    with pytest.raises(TypeError, match=r"y must be None with scored data: name its column in scored"):
+    with pytest.raises(
+        TypeError, match=r"y must be None with scored data: name its column in scored"
+    ):
         PlattCalibrator().fit(data, LABELS)
 
 
@@ -110,7 +130,13 @@ DECIMALS = [Decimal(label) for label in LABELS.tolist()]
 
 @pytest.mark.parametrize(
     "labels",
-    [DECIMALS, np.array(DECIMALS, dtype=object), pa.array(DECIMALS), pd.Series(DECIMALS), pl.Series(DECIMALS)],
+    [
+        DECIMALS,
+        np.array(DECIMALS, dtype=object),
+        pa.array(DECIMALS),
+        pd.Series(DECIMALS),
+        pl.Series(DECIMALS),
+    ],
     ids=["list", "numpy", "pyarrow", "pandas", "polars"],
 )
 def test_decimal_labels_are_numbers(labels) -> None:
@@ -125,4 +151,7 @@ def test_decimal_labels_of_files_and_tables_are_numbers(tmp_path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(table, tmp_path / "rows.parquet")
-    assert scored(tmp_path / "rows.parquet", score="p", label="y").collect().codes.tolist() == LABELS.tolist()
+    assert (
+        scored(tmp_path / "rows.parquet", score="p", label="y").collect().codes.tolist()
+        == LABELS.tolist()
+    )

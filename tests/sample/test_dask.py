@@ -1,4 +1,6 @@
-"""Dask: the same counts as in memory, on a cluster whose workers lack our package and are killed in mid-work."""
+"""Dask: the same counts as in memory, on a cluster whose workers lack our package and are killed in
+mid-work.
+"""
 
 import time
 from collections.abc import Iterator
@@ -62,7 +64,9 @@ def slow(client: Any) -> Any:
 
 @pytest.fixture
 def whole(client: Any) -> Any:
-    return lambda: wait_for(lambda: len(client.scheduler_info()["workers"]) == 2, "starting a worker")
+    return lambda: wait_for(
+        lambda: len(client.scheduler_info()["workers"]) == 2, "starting a worker"
+    )
 
 
 @pytest.fixture
@@ -82,7 +86,9 @@ def locally_split_into(partitions: int) -> Any:
 def slow_data(rows: pd.DataFrame, seconds: float) -> Any:
     """Forty partitions, each of which takes its time."""
 
-    def part(number: int) -> pd.DataFrame:  # within a function, so that workers need not import this file
+    def part(
+        number: int,
+    ) -> pd.DataFrame:  # within a function, so that workers need not import this file
 
         time.sleep(seconds)
         return rows.iloc[number::40]
@@ -113,7 +119,11 @@ def test_workers_have_our_package_only_once_it_is_sent(client, split_into) -> No
     assert all(client.run(found).values())
 
 
-@given(seed=st.integers(0, 2**32 - 1), partitions=st.integers(1, 30), kind=st.sampled_from(["single", "texts", "ties"]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    partitions=st.integers(1, 30),
+    kind=st.sampled_from(["single", "texts", "ties"]),
+)
 @settings(max_examples=5)
 def test_counts_are_those_in_memory_however_rows_are_split_up(seed, partitions, kind) -> None:
     rows = rows_of(300, seed, **{kind: True}).sample(frac=1.0, random_state=seed % 1000)
@@ -128,7 +138,10 @@ def test_threads_do_without_a_cluster() -> None:
 
 def test_rows_drawn_by_position_are_the_same_each_time(split_into) -> None:
     rows = rows_of(3000, 5)
-    fits = [BinningCalibrator(5, pilot=0.3, random_state=1).fit(split_into(6)(rows, PLAIN)) for _ in range(2)]
+    fits = [
+        BinningCalibrator(5, pilot=0.3, random_state=1).fit(split_into(6)(rows, PLAIN))
+        for _ in range(2)
+    ]
     assert fits[0].tally_ == fits[1].tally_
     assert 0 < fits[0].tally_.counts.sum() < 3000
 
@@ -142,7 +155,9 @@ def test_entries_of_several_kinds_are_refused(client) -> None:
 
 
 def test_an_unknown_column_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(InvalidValueError, match=r"score column 'P' must be in the data.*did you mean 'p'"):
+    with pytest.raises(
+        InvalidValueError, match=r"score column 'P' must be in the data.*did you mean 'p'"
+    ):
         locally_split_into(2)(rows_of(10), Columns("P"))
 
 
@@ -160,7 +175,9 @@ def test_columns_are_added_when_they_are_asked_for(split_into, single) -> None:
 def test_progress_tells_rows(joined, scheduler) -> None:
     told: list[int] = []
     with dask.config.set(scheduler=joined if scheduler == "cluster" else "threads"):
-        DaskData(frame_of(rows_of(1000), 100), PLAIN, progress=lambda done, _: told.append(done)).tally(EDGES)
+        DaskData(
+            frame_of(rows_of(1000), 100), PLAIN, progress=lambda done, _: told.append(done)
+        ).tally(EDGES)
     assert told == sorted(told)
     assert told[-1] == 1000
     assert len(told) == 50  # two partitions at a time
@@ -170,7 +187,10 @@ def test_progress_tells_rows(joined, scheduler) -> None:
 def test_a_library_that_workers_lack_is_named(tmp_path) -> None:
     cluster = DaskCluster(tmp_path, "pyarrow", workers=1)
     try:
-        with distributed.Client(cluster.address, set_as_default=False) as client, dask.config.set(scheduler=client):
+        with (
+            distributed.Client(cluster.address, set_as_default=False) as client,
+            dask.config.set(scheduler=client),
+        ):
             client.wait_for_workers(1, timeout=300)
             data = DaskData(frame_of(rows_of(100), 2), PLAIN, progress=False)
             with pytest.raises(ImportError, match="workers of the Dask cluster need pyarrow"):

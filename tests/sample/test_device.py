@@ -1,7 +1,8 @@
 """Torch tensors give the same answers and the same errors as numpy arrays.
 
-Each test runs twice: with tensors on the CPU, and with the same tensors taken to be on a GPU, so that the code for GPUs
-runs on them. `benchmarks/device_fit.py` makes the same comparisons on a real GPU, with torch and with CuPy.
+Each test runs twice: with tensors on the CPU, and with the same tensors taken to be on a GPU, so
+that the code for GPUs runs on them. `benchmarks/device_fit.py` makes the same comparisons on a real
+GPU, with torch and with CuPy.
 """
 
 import numpy as np
@@ -53,11 +54,19 @@ def data(**names):
 
 
 def assert_same_predictions(calibrator, scores, near) -> None:
-    """As tensors what numpy arrays give, for every method that predicts; `near` holds the same scores in numpy."""
-    methods = [name for name in dir(calibrator) if name.startswith("predict") and callable(getattr(calibrator, name))]
+    """As tensors what numpy arrays give, for every method that predicts.
+
+    `near` holds the same scores in numpy.
+    """
+    methods = [
+        name
+        for name in dir(calibrator)
+        if name.startswith("predict") and callable(getattr(calibrator, name))
+    ]
     assert "predict" in methods or "predict_set" in methods
     for method in methods:
-        got, want = getattr(calibrator, method)(scores), getattr(calibrator, method)(near)
+        got = getattr(calibrator, method)(scores)
+        want = getattr(calibrator, method)(near)
         assert isinstance(got, torch.Tensor), method
         assert libraries.dtype(got) == str(want.dtype), method
         np.testing.assert_array_equal(got.numpy(), want, err_msg=method)
@@ -88,7 +97,8 @@ def test_every_calibrator_takes_and_returns_tensors(name: str) -> None:
     fit = "partial_fit" if name == "online" else "fit"
     near = getattr(clone(CALIBRATORS[name]), fit)(SCORES, Y)
     far = getattr(clone(CALIBRATORS[name]), fit)(TENSORS["p"], TENSORS["y"])
-    near_state, far_state = near.to_dict(), far.to_dict()
+    near_state = near.to_dict()
+    far_state = far.to_dict()
     for state in (near_state, far_state):
         state.get("state", {}).pop("identity", None)  # every stream has its own
     assert far_state == near_state
@@ -99,7 +109,8 @@ def test_every_calibrator_takes_and_returns_tensors(name: str) -> None:
 def test_columns_of_several_classes(kind) -> None:
     scores = RNG.dirichlet([1.0, 1.0, 1.0], size=900)
     y = (RNG.uniform(size=(900, 1)) > scores.cumsum(axis=1)).sum(axis=1)
-    near, far = kind(n_bins=4).fit(scores, y), kind(n_bins=4).fit(torch.from_numpy(scores), torch.from_numpy(y))
+    near = kind(n_bins=4).fit(scores, y)
+    far = kind(n_bins=4).fit(torch.from_numpy(scores), torch.from_numpy(y))
     assert far.to_dict() == near.to_dict()
     assert_same_predictions(far, torch.from_numpy(scores), scores)
 
@@ -120,7 +131,9 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("calibrator", [BinningCalibrator(5), PlattCalibrator()], ids=["bins", "platt"])
+@pytest.mark.parametrize(
+    "calibrator", [BinningCalibrator(5), PlattCalibrator()], ids=["bins", "platt"]
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_numpy_arrays_may_be_tensors_may_be(form: str, calibrator) -> None:
     from sklearn.base import clone
@@ -138,13 +151,17 @@ def test_weights_and_segments_beside_tensors() -> None:
     for segments in (REGION, TENSORS["region"]):
         for weight in (repeats, torch.from_numpy(repeats)):
             near = BinningCalibrator(4).fit(SCORES, Y, segments=REGION, sample_weight=repeats)
-            far = BinningCalibrator(4).fit(TENSORS["p"], TENSORS["y"], segments=segments, sample_weight=weight)
+            far = BinningCalibrator(4).fit(
+                TENSORS["p"], TENSORS["y"], segments=segments, sample_weight=weight
+            )
             assert far.to_dict() == near.to_dict()
             got = far.predict(TENSORS["p"], segments=segments)
             np.testing.assert_array_equal(got.numpy(), near.predict(SCORES, segments=REGION))
     parameters = {"n_bins": 4, "interval": "empirical-bernstein", "weight_bound": 2.0}
     near = ShiftCalibrator(**parameters).fit(SCORES, Y, importance_weight=WEIGHT)
-    far = ShiftCalibrator(**parameters).fit(TENSORS["p"], TENSORS["y"], importance_weight=TENSORS["w"])
+    far = ShiftCalibrator(**parameters).fit(
+        TENSORS["p"], TENSORS["y"], importance_weight=TENSORS["w"]
+    )
     assert far.tally_ == near.tally_
 
 
@@ -193,7 +210,9 @@ def test_errors_of_predictions_are_those_of_numpy_arrays(bad) -> None:
     assert str(far.value) == str(near.value)
 
 
-@pytest.mark.parametrize("kind", [AnchoredCalibrator, BinningCalibrator, ConformalSets, PlattCalibrator])
+@pytest.mark.parametrize(
+    "kind", [AnchoredCalibrator, BinningCalibrator, ConformalSets, PlattCalibrator]
+)
 def test_tensors_give_the_frames_that_set_output_asks_for(kind) -> None:
     fitted = kind().fit(SCORES, Y).set_output(transform="pandas")
     for method in [name for name in dir(fitted) if name.startswith("predict")]:
@@ -202,9 +221,13 @@ def test_tensors_give_the_frames_that_set_output_asks_for(kind) -> None:
         assert got.equals(want)
 
 
-@pytest.mark.parametrize("names", [{}, {"segment": "region"}, {"id": "id"}, {"segment": "region", "id": "id"}], ids=str)
 @pytest.mark.parametrize(
-    "parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "partition": "uniform"}, {"pilot": 600, "random_state": 4}], ids=str
+    "names", [{}, {"segment": "region"}, {"id": "id"}, {"segment": "region", "id": "id"}], ids=str
+)
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"n_bins": 7}, {"n_bins": 7, "partition": "uniform"}, {"pilot": 600, "random_state": 4}],
+    ids=str,
 )
 def test_scored_tensors_are_counted_as_a_table_of_the_same_rows(parameters, names) -> None:
     near = BinningCalibrator(**parameters).fit(scored(ARRAYS, score="p", label="y", **names))
@@ -214,7 +237,9 @@ def test_scored_tensors_are_counted_as_a_table_of_the_same_rows(parameters, name
 
 @pytest.mark.parametrize("split", ["auto", None, 0.1, 500, ROWS - 30])
 @pytest.mark.parametrize("decimals", [2, 9])
-def test_on_a_gpu_rows_are_drawn_and_counted_where_they_are(split, decimals, place, monkeypatch) -> None:
+def test_on_a_gpu_rows_are_drawn_and_counted_where_they_are(
+    split, decimals, place, monkeypatch
+) -> None:
     scores = np.round(RNG.uniform(size=ROWS), decimals).astype(np.float32)
     near = BinningCalibrator(5, pilot=split).fit(scores, Y)
     if place == "gpu":
@@ -249,7 +274,10 @@ def test_an_audit_is_that_of_the_rows_in_memory(segment) -> None:
 
 def test_a_stream_takes_tensors() -> None:
     bins = Partition.fixed_width(4)
-    assert OnlineCalibrator(bins).partial_fit(data()).tally_ == OnlineCalibrator(bins).partial_fit(SCORES, Y).tally_
+    assert (
+        OnlineCalibrator(bins).partial_fit(data()).tally_
+        == OnlineCalibrator(bins).partial_fit(SCORES, Y).tally_
+    )
 
 
 @pytest.mark.parametrize("segment", [None, "region"])
@@ -258,12 +286,19 @@ def test_columns_are_added_as_tensors(segment) -> None:
     fitted = BinningCalibrator(n_bins=5).fit(SCORES, Y, segments=segments)
     added = fitted.apply(data(segment=segment))
     assert set(added) == {*TENSORS, "calibrated", "lower", "upper"}
-    np.testing.assert_array_equal(added["calibrated"].numpy(), fitted.predict(SCORES, segments=segments))
-    np.testing.assert_array_equal(added["upper"].numpy(), fitted.predict_interval(SCORES, segments=segments)[:, 1])
+    np.testing.assert_array_equal(
+        added["calibrated"].numpy(), fitted.predict(SCORES, segments=segments)
+    )
+    np.testing.assert_array_equal(
+        added["upper"].numpy(), fitted.predict_interval(SCORES, segments=segments)[:, 1]
+    )
 
 
 def test_faulty_columns_are_reported_as_those_of_a_table() -> None:
-    for name, wrong in (("p", spoilt("p", row123=np.nan, row4000=np.inf)), ("y", spoilt("y", row7=2, row8=5))):
+    for name, wrong in (
+        ("p", spoilt("p", row123=np.nan, row4000=np.inf)),
+        ("y", spoilt("y", row7=2, row8=5)),
+    ):
         for strategy in ("quantile", "uniform"):
             table = scored({**ARRAYS, name: wrong}, score="p", label="y")
             tensors = scored({**TENSORS, name: torch.from_numpy(wrong)}, score="p", label="y")

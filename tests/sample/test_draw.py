@@ -11,7 +11,14 @@ from scipy import stats
 
 from calibrant.kernels.hash import GOLDEN, mixed, small_hashes
 from calibrant.params.random import RandomSource
-from calibrant.sample.draw import Draw, _instant_keys, folds_of, id_keys, partition_start, position_keys
+from calibrant.sample.draw import (
+    Draw,
+    _instant_keys,
+    folds_of,
+    id_keys,
+    partition_start,
+    position_keys,
+)
 
 
 def keys(values, kind=None) -> list[int]:
@@ -21,7 +28,16 @@ def keys(values, kind=None) -> list[int]:
 @pytest.mark.broad
 @given(st.lists(st.integers(0, 127), max_size=20))
 def test_whole_numbers_have_the_same_keys_in_any_width(ids) -> None:
-    kinds = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+    kinds = [
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.uint8(),
+        pa.uint16(),
+        pa.uint32(),
+        pa.uint64(),
+    ]
     assert len({tuple(keys(ids, kind)) for kind in (*kinds, pa.decimal128(38, 0))}) == 1
 
 
@@ -40,7 +56,10 @@ def test_text_has_the_same_keys_in_any_type_and_any_slice(texts, offset) -> None
     encoded = [text.encode() for text in texts]
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         assert keys(encoded, kind) == expected
-    assert id_keys(pa.array(["before"] * offset + texts, pa.string())[offset:], "id").tolist() == expected
+    assert (
+        id_keys(pa.array(["before"] * offset + texts, pa.string())[offset:], "id").tolist()
+        == expected
+    )
     assert [key for text in texts for key in keys([text], pa.string())] == expected
 
 
@@ -59,7 +78,13 @@ def test_long_runs_of_text_are_the_same_as_short_ones(monkeypatch) -> None:
     )
 
 
-@given(st.lists(st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)), max_size=20, unique=True))
+@given(
+    st.lists(
+        st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)),
+        max_size=20,
+        unique=True,
+    )
+)
 def test_an_instant_has_the_same_key_in_any_unit(instants) -> None:
     expected = keys(instants, pa.timestamp("us"))
     assert keys(instants, pa.timestamp("ns")) == expected
@@ -67,20 +92,29 @@ def test_an_instant_has_the_same_key_in_any_unit(instants) -> None:
     days = [instant.date() for instant in instants]
     midnights = [datetime.datetime.combine(day, datetime.time()) for day in days]
     for kind in (pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("ns"), pa.date64()):
-        assert keys(midnights if pa.types.is_timestamp(kind) else days, kind) == keys(days, pa.date32())
+        assert keys(midnights if pa.types.is_timestamp(kind) else days, kind) == keys(
+            days, pa.date32()
+        )
 
 
 def test_other_columns_are_no_ids() -> None:
-    with pytest.raises(TypeError, match="id column 'id' must hold whole numbers, dates or text; got double"):
+    with pytest.raises(
+        TypeError, match="id column 'id' must hold whole numbers, dates or text; got double"
+    ):
         keys([0.5])
 
 
-SHARE, MANY = 0.3, 100_000
+SHARE = 0.3
+MANY = 100_000
 
 
 @pytest.mark.parametrize(
     "made",
-    [np.arange(MANY, dtype=np.uint64), np.arange(MANY, dtype=np.uint64) << np.uint64(40), position_keys(10, MANY)],
+    [
+        np.arange(MANY, dtype=np.uint64),
+        np.arange(MANY, dtype=np.uint64) << np.uint64(40),
+        position_keys(10, MANY),
+    ],
     ids=["in a row", "high bits", "positions"],
 )
 def test_the_share_drawn_is_the_one_asked_for_in_every_stretch_of_rows(made) -> None:
@@ -93,13 +127,17 @@ def test_the_share_drawn_is_the_one_asked_for_in_every_stretch_of_rows(made) -> 
 def test_seeds_draw_independently() -> None:
     made = np.arange(MANY, dtype=np.uint64)
     for seed in (1, 2, 2**62):
-        first, second = Draw.of_share(0, SHARE).chosen(made), Draw.of_share(seed, SHARE).chosen(made)
+        first = Draw.of_share(0, SHARE).chosen(made)
+        second = Draw.of_share(seed, SHARE).chosen(made)
         both = int((first & second).sum())
         assert stats.binomtest(both, MANY, SHARE**2).pvalue > 0.001
 
 
 def test_parts_draw_independently_and_a_part_in_pieces_as_a_whole() -> None:
-    first, second = (Draw.of_share(0, SHARE).chosen(position_keys(start, MANY)) for start in (0, partition_start(1)))
+    first, second = (
+        Draw.of_share(0, SHARE).chosen(position_keys(start, MANY))
+        for start in (0, partition_start(1))
+    )
     assert stats.binomtest(int((first & second).sum()), MANY, SHARE**2).pvalue > 0.001
     whole = position_keys(0, 100)
     pieces = [position_keys(0, 30), position_keys(30, 70)]
@@ -108,7 +146,8 @@ def test_parts_draw_independently_and_a_part_in_pieces_as_a_whole() -> None:
 
 def test_a_larger_share_holds_a_smaller_one() -> None:
     made = np.arange(10_000, dtype=np.uint64)
-    small, large = Draw.of_share(5, 0.1).chosen(made), Draw.of_share(5, 0.6).chosen(made)
+    small = Draw.of_share(5, 0.1).chosen(made)
+    large = Draw.of_share(5, 0.6).chosen(made)
     assert large[small].all()
     assert Draw.of_share(5, 1.0).chosen(made).all()
     assert not Draw.of_share(5, 0.0).chosen(made).any()
@@ -120,12 +159,16 @@ def test_scrambling_is_one_to_one() -> None:
     assert np.unique(mixed(made)).size == made.size
 
 
-@pytest.mark.parametrize("plus", [0, 12_345, 2**63, 2**64 - 9_000, 2**64 - GOLDEN - 7, 2**40 - GOLDEN + 2**64 - 20_000])
+@pytest.mark.parametrize(
+    "plus", [0, 12_345, 2**63, 2**64 - 9_000, 2**64 - GOLDEN - 7, 2**40 - GOLDEN + 2**64 - 20_000]
+)
 @pytest.mark.parametrize("limit", [1, 2**57, 2**63, 2**64 - 1])
 def test_numbers_with_a_small_hash_are_found_in_blocks_as_one_by_one(plus, limit) -> None:
     hashes = mixed(np.arange(70_000, dtype=np.uint64), plus)
     for n in (0, 1, 70_000):
-        np.testing.assert_array_equal(small_hashes(n, plus, limit), np.flatnonzero(hashes[:n] < np.uint64(limit)))
+        np.testing.assert_array_equal(
+            small_hashes(n, plus, limit), np.flatnonzero(hashes[:n] < np.uint64(limit))
+        )
 
 
 def test_folds_hold_every_row_once_and_equal_keys_together():

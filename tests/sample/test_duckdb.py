@@ -53,7 +53,9 @@ def connection(database):
         yield opened
 
 
-@pytest.mark.parametrize("kind", ["BOOLEAN", "TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(9,2)", "FLOAT"])
+@pytest.mark.parametrize(
+    "kind", ["BOOLEAN", "TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(9,2)", "FLOAT"]
+)
 def test_labels_of_any_number_type_are_counted(connection, kind) -> None:
     relation = connection.sql(f"SELECT p, y::{kind} AS y FROM held")
     assert scored(relation, score="p", label="y").tally(EDGES)[0] == EXPECTED
@@ -61,8 +63,12 @@ def test_labels_of_any_number_type_are_counted(connection, kind) -> None:
 
 @pytest.mark.parametrize("kind", ["VARCHAR", "ENUM('?', 'no', 'yes')"])
 def test_labels_of_text_are_counted(connection, kind) -> None:
-    relation = connection.sql(f"SELECT p, (CASE WHEN y = 1 THEN 'yes' ELSE 'no' END)::{kind} AS y FROM held")
-    counted, classes = scored(relation, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
+    relation = connection.sql(
+        f"SELECT p, (CASE WHEN y = 1 THEN 'yes' ELSE 'no' END)::{kind} AS y FROM held"
+    )
+    counted, classes = (
+        scored(relation, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
+    )
     assert counted == EXPECTED
     assert classes.labels.tolist() == ["no", "yes"]
 
@@ -70,9 +76,14 @@ def test_labels_of_text_are_counted(connection, kind) -> None:
 @pytest.mark.parametrize("kind", ["DOUBLE", "DECIMAL(18,10)", "FLOAT"])
 def test_scores_of_any_number_type_are_counted(connection, kind) -> None:
     relation = connection.sql(f"SELECT round(p, 2)::{kind} AS p, y FROM held")
-    counted = scored(relation, score="p", label="y").tally(Partition.from_edges([0.205, 0.505, 0.905]))[0]
+    counted = scored(relation, score="p", label="y").tally(
+        Partition.from_edges([0.205, 0.505, 0.905])
+    )[0]
     rounded = np.round(ROWS["p"].to_numpy(), 2)
-    assert counted.counts.tolist() == np.bincount(np.searchsorted([0.205, 0.505, 0.905], rounded)).tolist()
+    assert (
+        counted.counts.tolist()
+        == np.bincount(np.searchsorted([0.205, 0.505, 0.905], rounded)).tolist()
+    )
 
 
 def test_a_sum_of_labels_is_a_label(connection) -> None:
@@ -83,18 +94,24 @@ def test_a_sum_of_labels_is_a_label(connection) -> None:
 @pytest.mark.parametrize("kind", ["INTEGER", "HUGEINT", "UBIGINT", "VARCHAR"])
 def test_the_type_of_an_id_does_not_change_a_draw(connection, kind) -> None:
     fitted = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0)
-    whole = pa.Table.from_arrays([ROWS["p"], ROWS["y"], ROWS["key"].cast(pa.string())], ["p", "y", "key"])
+    whole = pa.Table.from_arrays(
+        [ROWS["p"], ROWS["y"], ROWS["key"].cast(pa.string())], ["p", "y", "key"]
+    )
     table = whole if kind == "VARCHAR" else ROWS
     expected = fitted.fit(scored(table, score="p", label="y", id="key")).tally_
     relation = connection.sql(f"SELECT p, y, key::{kind} AS key FROM held ORDER BY random()")
-    got = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(relation, score="p", label="y", id="key"))
+    got = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(
+        scored(relation, score="p", label="y", id="key")
+    )
     assert got.tally_ == expected
 
 
 def test_rows_that_change_their_order_are_not_split_without_an_id(connection) -> None:
     relation = connection.sql("SELECT * FROM held ORDER BY random()")
     with pytest.raises(ValueError, match=r"same rows each time they are read.*name an id column"):
-        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(relation, score="p", label="y"))
+        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(
+            scored(relation, score="p", label="y")
+        )
 
 
 def test_rows_that_change_their_order_all_count_by_default(connection) -> None:
@@ -105,7 +122,9 @@ def test_rows_that_change_their_order_all_count_by_default(connection) -> None:
     assert fitted.guarantee_.statement.looked == 0
     expected = BinningCalibrator(n_bins=4, pilot=None).fit(*rows, segments=ROWS["g"].to_numpy())
     assert fitted.tally_.n_rows == expected.tally_.n_rows
-    assert fitted.predict([0.2], segments=["north"]) == pytest.approx(expected.predict([0.2], segments=["north"]))
+    assert fitted.predict([0.2], segments=["north"]) == pytest.approx(
+        expected.predict([0.2], segments=["north"])
+    )
     with pytest.raises(ValueError, match="same rows each time they are read"):
         BinningCalibrator(n_bins=4, segment_rule=100).fit(data)
 
@@ -113,7 +132,9 @@ def test_rows_that_change_their_order_all_count_by_default(connection) -> None:
 @pytest.mark.broad
 def test_a_curve_is_that_of_one_table(connection) -> None:
     def make(rows, columns):
-        return scored(connection.from_arrow(pa.Table.from_pandas(rows, preserve_index=False)), **columns.named)
+        return scored(
+            connection.from_arrow(pa.Table.from_pandas(rows, preserve_index=False)), **columns.named
+        )
 
     check_anchored(make, rows_of(2000, 3))
 
@@ -143,8 +164,12 @@ def test_no_rows_are_told(connection) -> None:
 
 
 def test_nulls_are_counted_and_placed(connection) -> None:
-    relation = connection.sql("SELECT CASE WHEN rowid IN (6, 11) THEN NULL ELSE p END AS p, y FROM held")
-    with pytest.raises(ValueError, match="no missing values; got 2 faulty rows, the first row index 6"):
+    relation = connection.sql(
+        "SELECT CASE WHEN rowid IN (6, 11) THEN NULL ELSE p END AS p, y FROM held"
+    )
+    with pytest.raises(
+        ValueError, match="no missing values; got 2 faulty rows, the first row index 6"
+    ):
         scored(relation, score="p", label="y").tally(EDGES)
 
 
@@ -166,8 +191,11 @@ def test_after_a_failure_the_connection_can_be_used(connection, monkeypatch) -> 
 
 
 def test_a_relation_can_be_read_from_another_thread(connection) -> None:
-    data, found = scored(connection.table("held"), score="p", label="y"), []
-    threads = [threading.Thread(target=lambda: found.append(data.tally(EDGES)[0])) for _ in range(2)]
+    data = scored(connection.table("held"), score="p", label="y")
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(data.tally(EDGES)[0])) for _ in range(2)
+    ]
     for thread in threads:  # one after the other: a connection has one result at a time
         thread.start()
         thread.join()
@@ -178,16 +206,21 @@ def applied_as_arrow(fitted: BinningCalibrator, relation, **names: str) -> pa.Ta
     return fitted.apply(scored(relation.to_arrow_table(), **names)).read_all()
 
 
-@pytest.mark.parametrize("parameters", [{"n_bins": 40}, {"partition": EDGES}, {"n_bins": 5, "partition": "uniform"}])
+@pytest.mark.parametrize(
+    "parameters", [{"n_bins": 40}, {"partition": EDGES}, {"n_bins": 5, "partition": "uniform"}]
+)
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
 def test_sql_adds_what_arrow_adds(connection, parameters, kind) -> None:
     fitted = BinningCalibrator(**parameters).fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy())
     edges = ", ".join(f"('{edge!r}'::DOUBLE)" for edge in fitted.partition_.edges.tolist())
-    odd = "('nan'), ('inf'), ('-inf'), (NULL), ('-0.0'), ('5e-324'), ('1.0'), ('1.0000000000000002'), ('-1e300')"
+    odd = (
+        "('nan'), ('inf'), ('-inf'), (NULL), ('-0.0'), ('5e-324'), ('1.0'), ('1.0000000000000002'),"
+        " ('-1e300')"
+    )
     odd = odd if kind == "DOUBLE" else odd.replace("-1e300", "-1e30")
     connection.execute(
-        f"CREATE TEMP TABLE odd AS SELECT p::{kind} AS p, 'kept' AS region_0 FROM (SELECT p FROM held "
-        f"UNION ALL VALUES {edges} UNION ALL SELECT c::DOUBLE FROM (VALUES {odd}) AS t(c))"
+        f"CREATE TEMP TABLE odd AS SELECT p::{kind} AS p, 'kept' AS region_0 FROM (SELECT p FROM"
+        f" held UNION ALL VALUES {edges} UNION ALL SELECT c::DOUBLE FROM (VALUES {odd}) AS t(c))"
     )
     relation = connection.table("odd")
     got = fitted.apply(scored(relation, score="p"))
@@ -202,7 +235,10 @@ def test_sql_adds_what_arrow_adds(connection, parameters, kind) -> None:
     assert got.filter("calibrated > 0").aggregate("count(*)").fetchall()[0][0] > 0
 
 
-ODD = "('nan'), ('inf'), ('-inf'), (NULL), ('-0.0'), ('5e-324'), ('1.0'), ('1.0000000000000002'), ('-1e30')"
+ODD = (
+    "('nan'), ('inf'), ('-inf'), (NULL), ('-0.0'), ('5e-324'), ('1.0'), ('1.0000000000000002'),"
+    " ('-1e30')"
+)
 
 
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
@@ -224,13 +260,15 @@ def test_sql_adds_curves_as_arrow_adds_them(connection, made, tolerance, kind) -
     """Bit for bit; what needs exp to 1e-12, relatively."""
     fitted = made.fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy())
     relation = connection.sql(
-        f"SELECT p::{kind} AS p FROM (SELECT p FROM held UNION ALL SELECT c::DOUBLE FROM (VALUES {ODD}) AS t(c))"
+        f"SELECT p::{kind} AS p FROM (SELECT p FROM held UNION ALL SELECT c::DOUBLE FROM (VALUES"
+        f" {ODD}) AS t(c))"
     )
     got = fitted.apply(scored(relation, score="p")).to_arrow_table()
     expected = applied_as_arrow(fitted, relation, score="p")
     assert got.column_names == expected.column_names
     for name in got.column_names[1:]:
-        own, other = got[name].to_pylist(), expected[name].to_pylist()
+        own = got[name].to_pylist()
+        other = expected[name].to_pylist()
         assert [value is None for value in own] == [value is None for value in other]
         assert 4 <= got[name].null_count < 20
         if tolerance:
@@ -244,7 +282,9 @@ def test_sql_adds_curves_as_arrow_adds_them(connection, made, tolerance, kind) -
 def test_sql_adds_a_curve_by_segment(connection) -> None:
     scores, labels, groups = (ROWS[name].to_numpy() for name in ("p", "y", "g"))
     fitted = AnchoredCalibrator(n_bins=3).fit(scores, labels, segments=groups)
-    relation = connection.sql("SELECT p, CASE WHEN key = 0 THEN 'new' WHEN key = 1 THEN NULL ELSE g END AS g FROM held")
+    relation = connection.sql(
+        "SELECT p, CASE WHEN key = 0 THEN 'new' WHEN key = 1 THEN NULL ELSE g END AS g FROM held"
+    )
     got = fitted.apply(scored(relation, score="p", segment="g")).to_arrow_table()
     expected = applied_as_arrow(fitted, relation, score="p", segment="g")
     for name in ("calibrated", "lower", "upper", "set"):
@@ -267,7 +307,8 @@ def test_sql_adds_thresholds(connection, targets, segment) -> None:
 
 
 def test_what_has_no_table_is_refused(connection) -> None:
-    scores, labels = ROWS["p"].to_numpy(), ROWS["y"].to_numpy()
+    scores = ROWS["p"].to_numpy()
+    labels = ROWS["y"].to_numpy()
     folds = CrossVennAbersCalibrator().fit(scores, labels, folds=np.arange(scores.size) % 2)
     for calibrator in (ScalingBinningCalibrator().fit(scores, labels), folds):
         with pytest.raises(NoTableError) as refused:
@@ -280,7 +321,8 @@ def test_sql_adds_by_segment(connection, kind) -> None:
     scores, labels, groups = (ROWS[name].to_numpy() for name in ("p", "y", "g"))
     fitted = BinningCalibrator(n_bins=4).fit(scores, labels, segments=groups)
     relation = connection.sql(
-        f"SELECT p, (CASE WHEN key = 0 THEN 'new' WHEN key = 1 THEN NULL ELSE g END)::{kind} AS g FROM held"
+        f"SELECT p, (CASE WHEN key = 0 THEN 'new' WHEN key = 1 THEN NULL ELSE g END)::{kind} AS g"
+        " FROM held"
     )
     got = fitted.apply(scored(relation, score="p", segment="g")).to_arrow_table()
     expected = applied_as_arrow(fitted, relation, score="p", segment="g")
@@ -289,7 +331,9 @@ def test_sql_adds_by_segment(connection, kind) -> None:
         assert got[name].to_pylist() == expected[name].to_pylist()
 
 
-@pytest.mark.parametrize("segment", ["key % 3", "(key % 2) = 0", "(key % 3)::DOUBLE / 2", "(key % 3)::HUGEINT"])
+@pytest.mark.parametrize(
+    "segment", ["key % 3", "(key % 2) = 0", "(key % 3)::DOUBLE / 2", "(key % 3)::HUGEINT"]
+)
 def test_sql_adds_by_segments_that_are_numbers(connection, segment) -> None:
     relation = connection.sql(f"SELECT p, y, {segment} AS g FROM held")
     fitted = BinningCalibrator(n_bins=3).fit(scored(relation, score="p", label="y", segment="g"))

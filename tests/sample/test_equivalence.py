@@ -26,7 +26,9 @@ EDGES = np.array([-0.5, 0.1, 0.25, 0.2500000001, 0.5, 0.9, 3.0])
 def table_of(n: int, seed: int) -> pa.Table:
     """Rows with ties, both signs, scores on the edges and weights of many magnitudes."""
     rng = np.random.default_rng(seed)
-    scores = rng.choice([rng.normal(size=n), np.round(rng.uniform(size=n), 1), rng.choice(EDGES, n)])
+    scores = rng.choice(
+        [rng.normal(size=n), np.round(rng.uniform(size=n), 1), rng.choice(EDGES, n)]
+    )
     return pa.table(
         {
             "p": np.where(rng.uniform(size=n) < 0.1, -0.0, scores),
@@ -42,7 +44,9 @@ def pieces_of(table: pa.Table, n_parts: int, seed: int) -> list[pa.RecordBatch]:
     """The rows in another order, cut anywhere into so many batches, some of them empty."""
     rng = np.random.default_rng(seed)
     shuffled = table.take(rng.permutation(len(table))).combine_chunks()
-    bounds = np.concatenate([[0], np.sort(rng.integers(0, len(table) + 1, n_parts - 1)), [len(table)]]).tolist()
+    bounds = np.concatenate(
+        [[0], np.sort(rng.integers(0, len(table) + 1, n_parts - 1)), [len(table)]]
+    ).tolist()
     whole = shuffled.to_batches()[0]
     batches = [whole.slice(low, high - low) for low, high in pairwise(bounds)]
     assert sum(batch.num_rows for batch in batches) == len(table)
@@ -73,15 +77,20 @@ ENGINES = {
     "dataset": lambda batches, folder: ds.dataset(as_files(batches, folder)),
     "pandas": lambda batches, folder: pa.Table.from_batches(batches).to_pandas(),
     "arrays": lambda batches, folder: {
-        name: column.to_numpy() for name, column in zip(NAMES.values(), pa.Table.from_batches(batches), strict=True)
+        name: column.to_numpy()
+        for name, column in zip(NAMES.values(), pa.Table.from_batches(batches), strict=True)
     },
     "polars": lambda batches, folder: pl.from_arrow(pa.Table.from_batches(batches)),
-    "lazy polars": lambda batches, folder: pl.concat(
-        [pl.from_arrow(pa.Table.from_batches([batch])) for batch in batches], rechunk=False
-    ).lazy(),
+    "lazy polars": (
+        lambda batches, folder: pl.concat(
+            [pl.from_arrow(pa.Table.from_batches([batch])) for batch in batches], rechunk=False
+        ).lazy()
+    ),
     "polars files": lambda batches, folder: pl.scan_parquet(as_files(batches, folder)),
     "duckdb": relation,
-    "duckdb files": lambda batches, folder: duckdb.read_parquet([str(path) for path in as_files(batches, folder)]),
+    "duckdb files": lambda batches, folder: duckdb.read_parquet(
+        [str(path) for path in as_files(batches, folder)]
+    ),
 }
 MANY_TIMES = [name for name in ENGINES if name != "reader"]
 
@@ -107,7 +116,9 @@ def counts_by_hand(table: pa.Table) -> tuple[list[int], list[int]]:
 
 
 # one row, a few, and more than a batch holds; one partition to two hundred
-cases = given(st.sampled_from([1, 7, 300, 700]), st.integers(0, 999), st.sampled_from([1, 2, 9, 200]))
+cases = given(
+    st.sampled_from([1, 7, 300, 700]), st.integers(0, 999), st.sampled_from([1, 2, 9, 200])
+)
 
 
 @pytest.mark.broad
@@ -127,7 +138,9 @@ def test_given_edges_are_counted_the_same_everywhere(engine, n, seed, n_parts) -
 @pytest.mark.parametrize("engine", MANY_TIMES)
 @cases
 @settings(max_examples=5)
-def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(engine, n, seed, n_parts) -> None:
+def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(
+    engine, n, seed, n_parts
+) -> None:
     table = table_of(n, seed)
     draw = Draw.of_share(seed, 0.4)
     partition = Partition.by_segment(dict.fromkeys(["a", "b", "c d"], Partition.from_edges(EDGES)))
@@ -135,7 +148,8 @@ def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(eng
     with tempfile.TemporaryDirectory() as folder:
         source = ENGINES[engine](pieces_of(table, n_parts, seed + 1), Path(folder))
         data = scored(source, **NAMES, n_jobs=3, progress=False).with_classes((0, 1), 1)
-        first, other = plain.sample(draw), data.sample(draw)
+        first = plain.sample(draw)
+        other = data.sample(draw)
         assert other.seal == first.seal
         assert {name: sorted(scores) for name, scores in other.scores().items()} == {
             name: sorted(scores) for name, scores in first.scores().items()
@@ -143,14 +157,20 @@ def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(eng
         same = [one.tally(partition, weighted=True)[0] for one in (plain, data)]
         assert same[0] == same[1]
         assert same[0].weights.w == same[1].weights.w
-        left = [one.split_by(draw).others.tally(partition)[0] for one in (plain, data) if first.seal.rows < n]
+        left = [
+            one.split_by(draw).others.tally(partition)[0]
+            for one in (plain, data)
+            if first.seal.rows < n
+        ]
         assert all(one == left[0] for one in left)
         assert data.sizes() == plain.sizes()
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("engine", MANY_TIMES)
-@pytest.mark.parametrize("parameters", [{"n_bins": 9}, {"n_bins": 6, "pilot": 0.3, "random_state": 1}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{"n_bins": 9}, {"n_bins": 6, "pilot": 0.3, "random_state": 1}], ids=str
+)
 def test_a_fit_by_segment_is_the_same_everywhere(engine, parameters, tmp_path) -> None:
     table = table_of(3_000, 4)
     plain = BinningCalibrator(**parameters).fit(scored(table, **NAMES))
@@ -180,10 +200,22 @@ FAULTS = {
         "column 'p' must have no missing values; got 1 faulty row, row",
     ),
     "nan score": ("p", pa.array([np.nan]), "column 'p' must hold no NaN; got 1 faulty row, row"),
-    "infinite score": ("p", pa.array([-np.inf]), "column 'p' must hold no infinity; got 1 faulty row"),
-    "null label": ("y", pa.array([None], pa.int64()), "column 'y' must have no missing values; got 1 faulty row, row"),
+    "infinite score": (
+        "p",
+        pa.array([-np.inf]),
+        "column 'p' must hold no infinity; got 1 faulty row",
+    ),
+    "null label": (
+        "y",
+        pa.array([None], pa.int64()),
+        "column 'y' must have no missing values; got 1 faulty row, row",
+    ),
     "third label": ("y", pa.array([2], pa.int64()), r"got 3: 0, 1, 2.*\(label 2: 1 row, row"),
-    "null segment": ("g", pa.array([None], pa.string()), "column 'g' must have no missing values; got 1 faulty row"),
+    "null segment": (
+        "g",
+        pa.array([None], pa.string()),
+        "column 'g' must have no missing values; got 1 faulty row",
+    ),
     "unknown segment": (
         "g",
         pa.array(["z"]),
@@ -207,9 +239,15 @@ def test_one_faulty_row_is_told_with_its_place(engine, fault, tmp_path) -> None:
     batches = pieces_of(table_of(900, 2), 20, 3)
     long = max(range(20), key=lambda number: batches[number].num_rows)
     values = pa.concat_arrays(
-        [batches[long][column].slice(0, 5), value.cast(batches[0].schema.field(column).type), batches[long][column][6:]]
+        [
+            batches[long][column].slice(0, 5),
+            value.cast(batches[0].schema.field(column).type),
+            batches[long][column][6:],
+        ]
     )
-    batches[long] = batches[long].set_column(batches[0].schema.get_field_index(column), column, values)
+    batches[long] = batches[long].set_column(
+        batches[0].schema.get_field_index(column), column, values
+    )
     partition = Partition.by_segment(dict.fromkeys(["a", "b", "c d"], Partition.from_edges(EDGES)))
     data = scored(ENGINES[engine](batches, tmp_path), **NAMES, progress=False)
     with pytest.raises(ValueError, match=message) as told:
@@ -242,14 +280,20 @@ def test_pandas_columns_of_every_kind_count_the_same() -> None:
     texts = {
         "object": frame.assign(y=np.where(frame["y"], "yes", "no").astype(object)),
         "string": frame.assign(y=pd.array(np.where(frame["y"], "yes", "no"), dtype="string")),
-        "categorical": frame.assign(y=pd.Categorical(np.where(frame["y"], "yes", "no"), categories=["?", "yes", "no"])),
+        "categorical": frame.assign(
+            y=pd.Categorical(np.where(frame["y"], "yes", "no"), categories=["?", "yes", "no"])
+        ),
     }
     for name, other in texts.items():
         counted, classes = (
-            scored(other, score="p", label="y").with_classes(pos_label="yes").tally(Partition.from_edges(EDGES))
+            scored(other, score="p", label="y")
+            .with_classes(pos_label="yes")
+            .tally(Partition.from_edges(EDGES))
         )
         assert counted == expected, name
         assert classes.labels.tolist() == ["no", "yes"]
     missing = frame.assign(p=frame["p"].astype("Float64").mask(frame.index == 41))
-    with pytest.raises(ValueError, match="column 'p' must have no missing values; got 1 faulty row, row index 41"):
+    with pytest.raises(
+        ValueError, match="column 'p' must have no missing values; got 1 faulty row, row index 41"
+    ):
         scored(missing, score="p", label="y").tally(Partition.from_edges(EDGES))

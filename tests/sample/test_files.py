@@ -54,7 +54,9 @@ WRITERS = {
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_file_counts_and_splits_as_its_table(name, threads, tmp_path) -> None:
     WRITERS[name](ROWS, tmp_path / name)
-    data = scored(tmp_path / name, score="p", label="y", id="key", segment="g", n_jobs=threads, progress=False)
+    data = scored(
+        tmp_path / name, score="p", label="y", id="key", segment="g", n_jobs=threads, progress=False
+    )
     assert scored(tmp_path / name, score="p", label="y", n_jobs=threads).tally(EDGES)[0] == EXPECTED
     fits = [
         BinningCalibrator(n_bins=4, pilot=0.5, random_state=1).fit(source)
@@ -72,11 +74,18 @@ def test_several_files_are_one(name, tmp_path) -> None:
         folder.mkdir()
         WRITERS[name](ROWS.slice(number * 250, 250), folder / name)
     pattern = str(tmp_path / "*" / name)
-    for source in (tmp_path, pattern, [tmp_path / f"part={number}" / name for number in (2, 0, 3, 1)]):
+    for source in (
+        tmp_path,
+        pattern,
+        [tmp_path / f"part={number}" / name for number in (2, 0, 3, 1)],
+    ):
         data = scored(source, score="p", label="y", n_jobs=2)
         assert data.tally(EDGES)[0] == EXPECTED
     fitted = BinningCalibrator(n_bins=6).fit(scored(pattern, score="p", label="y"))
-    assert fitted.tally_ == BinningCalibrator(n_bins=6).fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy()).tally_
+    assert (
+        fitted.tally_
+        == BinningCalibrator(n_bins=6).fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy()).tally_
+    )
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.jsonl", "rows.arrow"])
@@ -85,7 +94,8 @@ def test_a_missing_score_is_told_with_the_file_and_its_row(name, tmp_path) -> No
     WRITERS[name](ROWS, tmp_path / f"a{name}")
     WRITERS[name](bad, tmp_path / f"b{name}")
     with pytest.raises(
-        ValueError, match=rf"column 'p' must have no missing values; got 1 faulty row, row 641 of b{name}"
+        ValueError,
+        match=rf"column 'p' must have no missing values; got 1 faulty row, row 641 of b{name}",
     ):
         scored(tmp_path, score="p", label="y", progress=False).tally(EDGES)
 
@@ -111,7 +121,8 @@ OTHER = ROWS.set_column(1, "p", pa.array(1.0 - ROWS["p"].to_numpy()))
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("change", ["replaced", "rewritten", "removed"])
 def test_a_file_that_changes_between_two_passes_is_told(name, change, tmp_path) -> None:
-    path, other = tmp_path / name, tmp_path / f"other.{name}"
+    path = tmp_path / name
+    other = tmp_path / f"other.{name}"
     WRITERS[name](ROWS, path)
     WRITERS[name](OTHER, other)
     data = scored(path, score="p", label="y", progress=False)
@@ -122,8 +133,14 @@ def test_a_file_that_changes_between_two_passes_is_told(name, change, tmp_path) 
         path.unlink()
     else:
         path.write_bytes(other.read_bytes())
-    for use in (lambda: data.tally(EDGES), lambda: fingerprint(data), lambda: BinningCalibrator(4).fit(data)):
-        with pytest.raises(ValueError, match=f"the file {name!r} changed while it was read: run again"):
+    for use in (
+        lambda: data.tally(EDGES),
+        lambda: fingerprint(data),
+        lambda: BinningCalibrator(4).fit(data),
+    ):
+        with pytest.raises(
+            ValueError, match=f"the file {name!r} changed while it was read: run again"
+        ):
             use()
 
 
@@ -131,7 +148,8 @@ def test_a_file_that_changes_between_two_passes_is_told(name, change, tmp_path) 
 @pytest.mark.parametrize("when", range(1, 5))
 def test_a_file_that_changes_during_any_pass_of_a_fit_is_told(name, when, tmp_path) -> None:
     """Without the check, bins of one file were given with the fingerprint of the other."""
-    path, other = tmp_path / name, tmp_path / f"other.{name}"
+    path = tmp_path / name
+    other = tmp_path / f"other.{name}"
     WRITERS[name](ROWS, path)
     WRITERS[name](OTHER, other)
     passes = []

@@ -1,4 +1,6 @@
-"""What is fitted to scored data is what is fitted to the same rows in memory: one class, one code path."""
+"""What is fitted to scored data is what is fitted to the same rows in memory: one class, one code
+path.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +49,9 @@ def data(columns: dict[str, np.ndarray] = DATA, **names: str):
 
 
 @pytest.mark.parametrize("segment", [None, "region"])
-@pytest.mark.parametrize("parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "partition": "uniform"}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "partition": "uniform"}], ids=str
+)
 def test_bins_and_counts_are_those_of_the_rows_in_memory(parameters, segment) -> None:
     near = BinningCalibrator(**parameters).fit(
         DATA["p"], DATA["y"], segments=None if segment is None else DATA[segment]
@@ -64,25 +68,38 @@ def test_bins_and_counts_are_those_of_the_rows_in_memory(parameters, segment) ->
 @settings(max_examples=min(25, settings.default.max_examples))
 def test_an_audit_is_that_of_the_rows_in_memory(digits, n, seed, by_segment) -> None:
     columns = rows(digits, n, seed)
-    near = audit(columns["y"], columns["p"], segments=columns["region"] if by_segment else None, classes=(0, 1))
+    near = audit(
+        columns["y"],
+        columns["p"],
+        segments=columns["region"] if by_segment else None,
+        classes=(0, 1),
+    )
     far = audit(data(columns, segment="region" if by_segment else None), classes=(0, 1))
     for name in ("segment", "resolution", "low", "high", "counts", "rate", "lower", "upper"):
-        np.testing.assert_array_equal(getattr(far.table, name), getattr(near.table, name), err_msg=name)
+        np.testing.assert_array_equal(
+            getattr(far.table, name), getattr(near.table, name), err_msg=name
+        )
     np.testing.assert_allclose(far.table.mean_score, near.table.mean_score, rtol=0, atol=1e-12)
     assert far.lower_bound == pytest.approx(near.lower_bound, abs=1e-11)
     assert far.average_lower_bound == pytest.approx(near.average_lower_bound, abs=1e-9)
-    assert far.upper_bound == (None if near.upper_bound is None else pytest.approx(near.upper_bound, abs=1e-11))
+    assert far.upper_bound == (
+        None if near.upper_bound is None else pytest.approx(near.upper_bound, abs=1e-11)
+    )
     assert far.unseen_mass == near.unseen_mass
     assert (far.n_rows, far.by_segment) == (near.n_rows, near.by_segment)
 
 
 def test_an_audit_refuses_scores_that_are_no_probabilities_and_says_where() -> None:
     columns = {**DATA, "p": np.where(np.arange(ROWS) == 1234, 1.5, DATA["p"])}
-    with pytest.raises(InvalidValueError, match=r"be probabilities in \[0, 1\]; got 1 faulty row, row index 1,234"):
+    with pytest.raises(
+        InvalidValueError, match=r"be probabilities in \[0, 1\]; got 1 faulty row, row index 1,234"
+    ):
         audit(data(columns))
 
 
-@pytest.mark.parametrize("parameters", [{"n_bins": 4}, {"n_bins": 4, "partition": "uniform"}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{"n_bins": 4}, {"n_bins": 4, "partition": "uniform"}], ids=str
+)
 def test_weighted_sums_are_those_of_the_rows_in_memory(parameters) -> None:
     parameters = {"interval": "empirical-bernstein", "weight_bound": 3.0, **parameters}
     near = ShiftCalibrator(**parameters).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
@@ -93,7 +110,9 @@ def test_weighted_sums_are_those_of_the_rows_in_memory(parameters) -> None:
 
 def learned(calibrator) -> dict:
     """The saved state, without the identity that every stream has of its own."""
-    return {name: value for name, value in calibrator.to_dict()["state"].items() if name != "identity"}
+    return {
+        name: value for name, value in calibrator.to_dict()["state"].items() if name != "identity"
+    }
 
 
 IN_MEMORY = {
@@ -112,7 +131,9 @@ def test_every_calibrator_takes_scored_data(calibrator) -> None:
 
 
 def test_bets_bring_the_rows_into_memory() -> None:
-    near = ShiftCalibrator(4, weight_bound=3.0).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
+    near = ShiftCalibrator(4, weight_bound=3.0).fit(
+        DATA["p"], DATA["y"], importance_weight=DATA["w"]
+    )
     far = ShiftCalibrator(4, weight_bound=3.0).fit(data(weight="w"))
     assert far.to_dict() == near.to_dict()
     with pytest.raises(InvalidValueError, match="weight must name the column of weights"):
@@ -121,7 +142,9 @@ def test_bets_bring_the_rows_into_memory() -> None:
 
 def test_a_stream_takes_counts_from_anywhere() -> None:
     bins = Partition.fixed_width(5)
-    near = OnlineCalibrator(bins).partial_fit(DATA["p"], DATA["y"]).partial_fit(DATA["p"], DATA["y"])
+    near = (
+        OnlineCalibrator(bins).partial_fit(DATA["p"], DATA["y"]).partial_fit(DATA["p"], DATA["y"])
+    )
     far = OnlineCalibrator(bins).partial_fit(data()).partial_fit(data())
     assert far.tally_ == near.tally_
     assert str(far.guarantee_) == str(near.guarantee_)
@@ -130,9 +153,13 @@ def test_a_stream_takes_counts_from_anywhere() -> None:
 def test_a_stream_that_must_know_the_order_refuses_data_without_one() -> None:
     unordered = data()
     unordered.has_order = False
-    with pytest.raises(InvalidValueError, match="sequence must need counts only for data whose rows have no order"):
+    with pytest.raises(
+        InvalidValueError, match="sequence must need counts only for data whose rows have no order"
+    ):
         OnlineCalibrator(Partition.fixed_width(5), sequence="betting").partial_fit(unordered)
-    with pytest.raises(InvalidValueError, match="partition must be given for data whose rows have no order"):
+    with pytest.raises(
+        InvalidValueError, match="partition must be given for data whose rows have no order"
+    ):
         OnlineCalibrator().partial_fit(unordered)
 
 
@@ -156,7 +183,9 @@ class Restless(ArrowData):
     """Data that come in another order each time they are read."""
 
     def fold(self, work):
-        table = pa.table(DATA).take(pa.array(np.random.default_rng(len(self.seen)).permutation(ROWS)))
+        table = pa.table(DATA).take(
+            pa.array(np.random.default_rng(len(self.seen)).permutation(ROWS))
+        )
         self.seen.append(table)
         self.parts = [Part(lambda names: table.to_batches())]
         return super().fold(work)
@@ -174,7 +203,9 @@ def test_a_split_of_rows_that_change_places_is_refused_unless_they_have_ids() ->
 
 
 def test_columns_are_added_as_predicted_and_empty_where_the_score_is_refused() -> None:
-    fitted = BinningCalibrator(n_bins=4, partition="uniform").fit(DATA["p"], DATA["y"], segments=DATA["region"])
+    fitted = BinningCalibrator(n_bins=4, partition="uniform").fit(
+        DATA["p"], DATA["y"], segments=DATA["region"]
+    )
     scores = pa.array([0.1, None, float("nan"), float("inf"), 1.5, 0.9, 0.9, 0.9])
     regions = pa.array(["north", "north", "north", "north", "north", "east", None, "west"])
     table = pa.table({"p": scores, "region": regions})
@@ -187,7 +218,9 @@ def test_columns_are_added_as_predicted_and_empty_where_the_score_is_refused() -
     assert added["lower"].take(good).to_pylist() == limits[:, 0].tolist()
     assert added["upper"].take(good).to_pylist() == limits[:, 1].tolist()
     sets = fitted.predict_set([0.1, 0.9], coverage=0.6, **near)
-    assert added["set"].take(good).to_pylist() == ["{" + ", ".join(np.array(["0", "1"])[held]) + "}" for held in sets]
+    assert added["set"].take(good).to_pylist() == [
+        "{" + ", ".join(np.array(["0", "1"])[held]) + "}" for held in sets
+    ]
     for name in ("calibrated", "lower", "upper", "set"):
         assert added[name].take([1, 2, 3, 4, 5, 6]).null_count == 6
 
@@ -214,7 +247,12 @@ def test_data_without_a_label_can_not_be_fitted() -> None:
 
 @pytest.mark.parametrize(
     "calibrator",
-    [PlattCalibrator(), IsotonicCalibrator(), VennAbersCalibrator(), ScalingBinningCalibrator(random_state=0)],
+    [
+        PlattCalibrator(),
+        IsotonicCalibrator(),
+        VennAbersCalibrator(),
+        ScalingBinningCalibrator(random_state=0),
+    ],
     ids=lambda calibrator: type(calibrator).__name__,
 )
 def test_every_calibrator_adds_what_it_predicts(calibrator) -> None:
@@ -225,14 +263,20 @@ def test_every_calibrator_adds_what_it_predicts(calibrator) -> None:
     assert added["calibrated"].to_pylist()[1] is None
     assert added["calibrated"].take([0, 2, 4]).to_pylist() == fitted.predict(good).tolist()
     if hasattr(fitted, "predict_interval"):
-        assert added["upper"].take([0, 2, 4]).to_pylist() == fitted.predict_interval(good)[:, 1].tolist()
+        assert (
+            added["upper"].take([0, 2, 4]).to_pylist()
+            == fitted.predict_interval(good)[:, 1].tolist()
+        )
 
 
 @pytest.mark.parametrize("split", ["auto", 0.5])
 def test_an_error_of_labels_counts_all_rows_where_some_were_drawn(split) -> None:
     rng = np.random.default_rng(4)
     table = pa.table({"p": rng.random(3_000), "y": [*"aabc", *rng.choice(["a", "b"], 2_995), "c"]})
-    told = r"\(label 'c': 2 rows, the first row index 3; .*the first row index 2; .*the first row index 0\)"
+    told = (
+        r"\(label 'c': 2 rows, the first row index 3; .*the first row index 2; .*the first row"
+        r" index 0\)"
+    )
     for calibrator in (BinningCalibrator(pilot=split), AnchoredCalibrator(pilot=split)):
         with pytest.raises(ValueError, match=r"got 3: 'a', 'b', 'c' " + told):
             calibrator.fit(scored(table, score="p", label="y"))
@@ -240,8 +284,11 @@ def test_an_error_of_labels_counts_all_rows_where_some_were_drawn(split) -> None
 
 def test_a_third_label_is_named_also_in_a_row_that_was_drawn() -> None:
     rng = np.random.default_rng(5)
-    scores, labels = rng.random(300), rng.choice(["0", "1"], 300).tolist()
+    scores = rng.random(300)
+    labels = rng.choice(["0", "1"], 300).tolist()
     for row in range(12):  # some of them are drawn
         table = pa.table({"p": scores, "y": [*labels[:row], "maybe", *labels[row + 1 :]]})
-        with pytest.raises(ValueError, match=rf"got 3: '0', '1', 'maybe' \(label 'maybe': 1 row, row index {row};"):
+        with pytest.raises(
+            ValueError, match=rf"got 3: '0', '1', 'maybe' \(label 'maybe': 1 row, row index {row};"
+        ):
             AnchoredCalibrator(pilot=0.2).fit(scored(table, score="p", label="y"))

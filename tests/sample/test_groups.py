@@ -1,4 +1,6 @@
-"""Rows of groups: whole groups are drawn and counted, and every engine and any parts give the identical fit."""
+"""Rows of groups: whole groups are drawn and counted, and every engine and any parts give the
+identical fit.
+"""
 
 import itertools
 
@@ -21,7 +23,9 @@ N_ROWS = 3_000
 RNG = np.random.default_rng(0)
 NUMBER = RNG.integers(0, 300, N_ROWS)  # groups straddle every cut of the rows
 SCORES = np.round(RNG.uniform(size=N_ROWS), 4)
-LABELS = (RNG.uniform(size=N_ROWS) < 0.5 * SCORES + 0.5 * RNG.uniform(size=300)[NUMBER]).astype(np.int64)
+LABELS = (RNG.uniform(size=N_ROWS) < 0.5 * SCORES + 0.5 * RNG.uniform(size=300)[NUMBER]).astype(
+    np.int64
+)
 TEXTS = np.array([f"customer {number:,}" for number in NUMBER], dtype=object)
 TABLE = pa.table({"p": SCORES, "y": LABELS, "number": NUMBER, "text": TEXTS.tolist()})
 COLUMNS = {"number": NUMBER, "text": TEXTS}
@@ -57,8 +61,12 @@ def as_dask(folder):
 
 
 SOURCES = {
-    "mapping": lambda folder: {name: TABLE[name].to_numpy(zero_copy_only=False) for name in TABLE.column_names},
-    "table, shuffled": lambda folder: TABLE.take(pa.array(np.random.default_rng(1).permutation(N_ROWS))),
+    "mapping": lambda folder: {
+        name: TABLE[name].to_numpy(zero_copy_only=False) for name in TABLE.column_names
+    },
+    "table, shuffled": lambda folder: TABLE.take(
+        pa.array(np.random.default_rng(1).permutation(N_ROWS))
+    ),
     "pandas": lambda folder: TABLE.to_pandas(),
     "categories": lambda folder: TABLE.to_pandas().astype({"text": "category"}),
     "lazy polars": lambda folder: pl.from_arrow(TABLE).lazy(),
@@ -88,7 +96,8 @@ def test_every_source_gives_the_fit_of_the_rows_in_memory(name, column, tmp_path
     assert fitted.partition_ == wanted.partition_
     assert fitted.tally_ == wanted.tally_
     assert fitted.guarantee_.to_dict() == wanted.guarantee_.to_dict()
-    expected, found = memory.split(0.3, 7), data.split(0.3, 7)
+    expected = memory.split(0.3, 7)
+    found = data.split(0.3, 7)
     assert sorted(found.drawn[None]) == sorted(expected.drawn[None])
     tally = found.others.tally(REGIONS, blocks=memory.block_source())[0]
     assert tally == expected.others.tally(REGIONS, blocks=memory.block_source())[0]
@@ -164,14 +173,38 @@ def changed(column, row, value) -> pd.DataFrame:
 
 
 FAULTS = {
-    "missing": (changed("text", 70, None), {"group": "text"}, "group column 'text' must have no missing values"),
-    "NaN": (TABLE.to_pandas().assign(f=np.where(NUMBER == 3, np.nan, NUMBER)), {"group": "f"}, "'f' must"),
-    "fractions": (TABLE.to_pandas().assign(f=NUMBER + 0.5), {"group": "f"}, "'f' must hold whole numbers"),
+    "missing": (
+        changed("text", 70, None),
+        {"group": "text"},
+        "group column 'text' must have no missing values",
+    ),
+    "NaN": (
+        TABLE.to_pandas().assign(f=np.where(NUMBER == 3, np.nan, NUMBER)),
+        {"group": "f"},
+        "'f' must",
+    ),
+    "fractions": (
+        TABLE.to_pandas().assign(f=NUMBER + 0.5),
+        {"group": "f"},
+        "'f' must hold whole numbers",
+    ),
     "no such column": (TABLE, {"group": "numbers"}, "group column 'numbers' must be in the data"),
-    "the label": (TABLE, {"group": "y"}, "group column 'y' must be another column than that of the label"),
-    "the score": (TABLE, {"group": "p"}, "group column 'p' must be another column than that of the score"),
+    "the label": (
+        TABLE,
+        {"group": "y"},
+        "group column 'y' must be another column than that of the label",
+    ),
+    "the score": (
+        TABLE,
+        {"group": "p"},
+        "group column 'p' must be another column than that of the score",
+    ),
     "id beside": (TABLE, {"group": "text", "id": "number"}, "id must be None with a group"),
-    "lists": (TABLE.append_column("l", pa.array([[1]] * N_ROWS)), {"group": "l"}, "'l' must hold whole numbers"),
+    "lists": (
+        TABLE.append_column("l", pa.array([[1]] * N_ROWS)),
+        {"group": "l"},
+        "'l' must hold whole numbers",
+    ),
 }
 
 
@@ -194,7 +227,8 @@ def test_a_curve_that_promises_nothing_takes_any_rows() -> None:
 def test_one_huge_group_and_a_million_small_ones() -> None:
     n_rows = 1_000_000
     rng = np.random.default_rng(2)
-    scores, labels = rng.uniform(size=n_rows), rng.integers(0, 2, n_rows)
+    scores = rng.uniform(size=n_rows)
+    labels = rng.integers(0, 2, n_rows)
     for groups, n_groups in ((np.zeros(n_rows, dtype=int), 1), (np.arange(n_rows) * 977, n_rows)):
         data = named({"p": scores, "y": labels, "g": groups}, "g")
         table = data.tally(REGIONS)[0].groups

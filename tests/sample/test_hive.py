@@ -35,7 +35,9 @@ def table(n_rows: int = 3_000) -> pa.Table:
 @pytest.fixture(params=["parquet", "csv", "ipc"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    how = {"basename_template": f"part-{{i}}.{'arrow' if request.param == 'ipc' else request.param}"}
+    how = {
+        "basename_template": f"part-{{i}}.{'arrow' if request.param == 'ipc' else request.param}"
+    }
     hive = ds.partitioning(KEYS, flavor="hive")
     ds.write_dataset(table(), "sales", format=request.param, partitioning=hive, **how)
     return Path("sales")
@@ -59,7 +61,11 @@ def test_keys_are_segments_as_if_they_were_columns(folder: Path) -> None:
 def partition_of(segments: np.ndarray) -> Any:
     """Four bins in each segment."""
     scores = np.linspace(0, 1, segments.size)
-    return BinningCalibrator(4, pilot=None).fit(scores, np.arange(segments.size) % 2, segments=segments).partition_
+    return (
+        BinningCalibrator(4, pilot=None)
+        .fit(scores, np.arange(segments.size) % 2, segments=segments)
+        .partition_
+    )
 
 
 def test_the_time_of_check_is_a_key(folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""The column of labels has no other role: rows that labels pick, order or divide are no random sample."""
+"""The column of labels has no other role: rows that labels pick, order or divide are no random
+sample.
+"""
 
 from typing import Any
 
@@ -10,7 +12,9 @@ from calibrant import check, scored
 from calibrant.errors import InvalidValueError
 
 RNG = np.random.default_rng(0)
-TABLE = pa.table({"p": RNG.uniform(size=200), "y": RNG.integers(2, size=200), "day": np.arange(200)})
+TABLE = pa.table(
+    {"p": RNG.uniform(size=200), "y": RNG.integers(2, size=200), "day": np.arange(200)}
+)
 ROLES = ("score", "segment", "weight", "id", "group")
 
 

@@ -13,7 +13,11 @@ ROWS = ["0.1,0", "0.2,1", "0.8,1", "0.9,0"]
 
 
 def counts(path, **names):
-    return scored(path, **{"score": "p", "label": "y", **names}, progress=False).tally(EDGES)[0].counts.tolist()
+    return (
+        scored(path, **{"score": "p", "label": "y", **names}, progress=False)
+        .tally(EDGES)[0]
+        .counts.tolist()
+    )
 
 
 @pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
@@ -34,11 +38,16 @@ def test_a_header_with_a_quoted_line_break_is_read(tmp_path) -> None:
 def test_columns_far_out_in_a_long_header_are_found(n_columns, tmp_path) -> None:
     names = [f"feature_{number}" for number in range(n_columns)]
     blank = "," * n_columns
-    (tmp_path / "rows.csv").write_text("\n".join([",".join([*names, "p", "y"]), *(blank[:-1] + "," + r for r in ROWS)]))
+    (tmp_path / "rows.csv").write_text(
+        "\n".join([",".join([*names, "p", "y"]), *(blank[:-1] + "," + r for r in ROWS)])
+    )
     if n_columns == 10_000:
         assert counts(tmp_path / "rows.csv") == [2, 2]
     else:  # 4.7 MB
-        with pytest.raises(ValueError, match=r"header line of 'rows.csv' must end within its first 4 MB; got no line"):
+        with pytest.raises(
+            ValueError,
+            match=r"header line of 'rows.csv' must end within its first 4 MB; got no line",
+        ):
             counts(tmp_path / "rows.csv")
 
 
@@ -47,7 +56,8 @@ def test_a_huge_file_without_a_line_break_is_not_called_empty(tmp_path) -> None:
         for _ in range(100):
             file.write(b"x" * 1_000_000)
     with pytest.raises(
-        ValueError, match=r"header line of 'rows.csv' must end within its first 4 MB; got no line break"
+        ValueError,
+        match=r"header line of 'rows.csv' must end within its first 4 MB; got no line break",
     ):
         counts(tmp_path / "rows.csv")
 
@@ -58,7 +68,9 @@ def test_a_header_that_begins_with_a_bracket_is_no_web_page(name, tmp_path) -> N
     assert counts(tmp_path / "rows.csv", score=name) == [2, 2]
 
 
-@pytest.mark.parametrize("start", ["<!DOCTYPE html>", "\n <html lang='en'>", "<table>", "<?xml version='1.0'?>"])
+@pytest.mark.parametrize(
+    "start", ["<!DOCTYPE html>", "\n <html lang='en'>", "<table>", "<?xml version='1.0'?>"]
+)
 def test_a_web_page_is_called_one(start, tmp_path) -> None:
     (tmp_path / "rows.csv").write_text(start + "<p>not found</p>\n")
     with pytest.raises(ValueError, match="looks like a web page; save the data themselves as CSV"):
@@ -69,7 +81,9 @@ def test_a_web_page_is_called_one(start, tmp_path) -> None:
 def test_a_workbook_says_what_to_do(name, tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / name, "w") as book:
         book.writestr("xl/workbook.xml", "<workbook/>")
-    with pytest.raises(ValueError, match="is a zip file or an Excel workbook; save it as CSV or Parquet"):
+    with pytest.raises(
+        ValueError, match="is a zip file or an Excel workbook; save it as CSV or Parquet"
+    ):
         counts(tmp_path / name)
 
 
@@ -79,7 +93,9 @@ def test_a_name_that_is_not_utf_8_is_told(tmp_path) -> None:
     with open(path, "w") as file:
         file.write("\n".join(["p,y", *ROWS]))
     for source in (path, tmp_path, str(tmp_path / "*.csv")):
-        with pytest.raises(ValueError, match=r"the name of a file must be UTF-8; got '.*r\\udcf6ws.csv': rename it"):
+        with pytest.raises(
+            ValueError, match=r"the name of a file must be UTF-8; got '.*r\\udcf6ws.csv': rename it"
+        ):
             counts(source)
 
 

@@ -114,7 +114,11 @@ def dask_frame(table, partitions):
 @pytest.mark.parametrize("order", ["as it is", "shuffled"])
 def test_with_ids_one_fit_in_any_order_and_partitioning(split, order, tmp_path) -> None:
     expected = split_fit(split, scored(TABLE, **NAMES, id="key"))
-    rows = TABLE if order == "as it is" else TABLE.take(pa.array(np.random.default_rng(3).permutation(ROWS)))
+    rows = (
+        TABLE
+        if order == "as it is"
+        else TABLE.take(pa.array(np.random.default_rng(3).permutation(ROWS)))
+    )
     write_parquet(rows, tmp_path / "rows.parquet")
     for source in (
         rows,
@@ -131,7 +135,11 @@ def test_with_ids_one_fit_in_any_order_and_partitioning(split, order, tmp_path) 
 def test_a_number_draws_exactly_so_many_rows_and_a_fraction_each_with_that_probability() -> None:
     rows = read_rows(SCORES, LABELS)
     for number in (1, 7, 1_999):
-        assert split_fit(number, SCORES, LABELS).tally_.n_rows == ROWS - number if number >= 5 else True
+        assert (
+            split_fit(number, SCORES, LABELS).tally_.n_rows == ROWS - number
+            if number >= 5
+            else True
+        )
         assert np.count_nonzero(rows.chosen(rows.draw(number, 3))) == number
     drawn = [np.count_nonzero(rows.chosen(rows.draw(0.2, seed))) for seed in range(200)]
     assert len(set(drawn)) > 20
@@ -159,7 +167,9 @@ def test_the_default_seed_is_fixed_none_draws_afresh_and_a_generator_gives_the_s
 def test_bins_that_no_row_or_every_row_cuts_are_refused() -> None:
     for split in (ROWS, 10 * ROWS, 1e-9):
         for data in ((SCORES, LABELS), (scored(TABLE, **NAMES),)):
-            with pytest.raises(ValueError, match="pilot must leave rows both to cut and to count; got"):
+            with pytest.raises(
+                ValueError, match="pilot must leave rows both to cut and to count; got"
+            ):
                 split_fit(split, *data)
 
 
@@ -171,9 +181,14 @@ def test_a_draw_by_partition_is_told_and_still_told_after_saving() -> None:
         again = BinningCalibrator.from_dict(json.loads(json.dumps(drawn.to_dict())))
         assert unmarked(again.guarantee_) == str(drawn.guarantee_)
         assert again.guarantee_.notes == drawn.guarantee_.notes
-        for silent in (split_fit(0.2, scored(source, **NAMES, id="key")), split_fit(None, scored(source, **NAMES))):
+        for silent in (
+            split_fit(0.2, scored(source, **NAMES, id="key")),
+            split_fit(None, scored(source, **NAMES)),
+        ):
             assert "partition" not in " ".join(map(str, silent.guarantee_.notes))
-    assert "partition" not in " ".join(map(str, split_fit(0.2, scored(TABLE, **NAMES)).guarantee_.notes))
+    assert "partition" not in " ".join(
+        map(str, split_fit(0.2, scored(TABLE, **NAMES)).guarantee_.notes)
+    )
 
 
 CUSTOMERS = np.random.default_rng(8).integers(200, size=ROWS)
@@ -182,7 +197,9 @@ CUSTOMERS = np.random.default_rng(8).integers(200, size=ROWS)
 @pytest.mark.broad
 @pytest.mark.parametrize("split", [0.02, 400])
 @pytest.mark.parametrize("kind", ["whole numbers", "text", "mostly unique"])
-def test_ids_that_rows_share_are_refused_as_these_rows_are_drawn_together(split, kind, tmp_path) -> None:
+def test_ids_that_rows_share_are_refused_as_these_rows_are_drawn_together(
+    split, kind, tmp_path
+) -> None:
     """200 customers as ids missed in about half of all runs at a confidence level of 0.9."""
     ids = {
         "whole numbers": CUSTOMERS,
@@ -200,11 +217,14 @@ def test_ids_that_rows_share_are_refused_as_these_rows_are_drawn_together(split,
         dask_frame(rows, 3),
     ]
     if kind != "text":
-        sources.append({name: torch.tensor(rows[name].to_numpy()) for name in ("p", "y", "customer")})
+        sources.append(
+            {name: torch.tensor(rows[name].to_numpy()) for name in ("p", "y", "customer")}
+        )
     for source in sources:
         data = scored(source, **NAMES, id="customer")
         with pytest.raises(
-            ValueError, match=r"'customer' must be different in every row.*name a column that is unique"
+            ValueError,
+            match=r"'customer' must be different in every row.*name a column that is unique",
         ):
             split_fit(split, data)
     with pytest.raises(ValueError, match="must be different in every row"):
@@ -214,7 +234,7 @@ def test_ids_that_rows_share_are_refused_as_these_rows_are_drawn_together(split,
 def test_a_draw_by_ids_assumes_that_they_are_unique_and_says_so_after_saving() -> None:
     drawn = split_fit(0.2, scored(TABLE, **NAMES, id="key"))
     assert "rows were drawn by an id that is unique per row" in str(drawn.guarantee_)
-    assert unmarked(BinningCalibrator.from_dict(json.loads(json.dumps(drawn.to_dict()))).guarantee_) == str(
-        drawn.guarantee_
-    )
+    assert unmarked(
+        BinningCalibrator.from_dict(json.loads(json.dumps(drawn.to_dict()))).guarantee_
+    ) == str(drawn.guarantee_)
     assert "unique" not in str(split_fit(None, scored(TABLE, **NAMES, id="key")).guarantee_)

@@ -36,7 +36,9 @@ def test_the_bits_are_in_the_order_of_the_doubles_and_lead_back_to_them(values) 
     scores = np.array(values)
     keys = ordered_bits(scores)
     np.testing.assert_array_equal(from_ordered_bits(keys), scores)
-    np.testing.assert_array_equal(scores[np.argsort(keys, kind="stable")], np.sort(scores, kind="stable"))
+    np.testing.assert_array_equal(
+        scores[np.argsort(keys, kind="stable")], np.sort(scores, kind="stable")
+    )
 
 
 SHAPES = {
@@ -56,7 +58,9 @@ SHAPES = {
 def test_quantiles_of_many_rows_are_those_of_a_sort(shape, n) -> None:
     scores = SHAPES[shape](np.random.default_rng(n), n)
     wanted = np.unique(np.linspace(1, n, min(n, 37)).astype(np.int64))
-    np.testing.assert_array_equal(found(scores, wanted, n_parts=min(n, 7)), sorted_scores(scores)[wanted - 1])
+    np.testing.assert_array_equal(
+        found(scores, wanted, n_parts=min(n, 7)), sorted_scores(scores)[wanted - 1]
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -66,16 +70,24 @@ def test_short_histograms_take_more_passes_and_give_the_same(shape, monkeypatch)
     passes = []
     fold = type(scored({"p": np.zeros(1)}, score="p")).fold
     monkeypatch.setattr(
-        "calibrant.sample.sources.arrow.ArrowData.fold", lambda self, work: passes.append(1) or fold(self, work)
+        "calibrant.sample.sources.arrow.ArrowData.fold",
+        lambda self, work: passes.append(1) or fold(self, work),
     )
     scores = SHAPES[shape](np.random.default_rng(1), 3_000)
     wanted = np.array([1, 2, 1_499, 1_500, 2_999, 3_000])
-    np.testing.assert_array_equal(found(scores, wanted, n_parts=5), sorted_scores(scores)[wanted - 1])
+    np.testing.assert_array_equal(
+        found(scores, wanted, n_parts=5), sorted_scores(scores)[wanted - 1]
+    )
     assert len(passes) >= 3
 
 
 @pytest.mark.broad
-@given(st.integers(1, 400), st.integers(0, 99), st.sampled_from([1 << 4, 1 << 10]), st.sampled_from([0, 5, 50]))
+@given(
+    st.integers(1, 400),
+    st.integers(0, 99),
+    st.sampled_from([1 << 4, 1 << 10]),
+    st.sampled_from([0, 5, 50]),
+)
 @settings(max_examples=min(30, settings.default.max_examples))
 def test_any_size_of_histogram_gives_the_same(n, seed, cells, few) -> None:
     rng = np.random.default_rng(seed)
@@ -89,7 +101,8 @@ def test_any_size_of_histogram_gives_the_same(n, seed, cells, few) -> None:
 
 def test_segments_have_their_own_ranks() -> None:
     rng = np.random.default_rng(0)
-    scores, groups = rng.normal(size=5_000), rng.choice(["a", "b", "c"], 5_000)
+    scores = rng.normal(size=5_000)
+    groups = rng.choice(["a", "b", "c"], 5_000)
     wanted = {"a": np.array([1, 700]), "b": np.array([5]), "c": np.empty(0, np.int64)}
     got = scored({"p": scores, "g": groups}, score="p", segment="g").order_statistics(wanted)
     for name, here in wanted.items():
@@ -104,7 +117,9 @@ def test_counts_add_in_any_grouping(lists) -> None:
         pieces.append(BitCounts({(None, 0): ((cells, rows.astype(np.int64)),)}))
     one_by_one = sum(pieces[1:], pieces[0])
     halves = [sum(half, BitCounts()) for half in (pieces[::2], pieces[1::2])]
-    cells, rows = np.unique(np.concatenate([np.array(values) for values in lists]), return_counts=True)
+    cells, rows = np.unique(
+        np.concatenate([np.array(values) for values in lists]), return_counts=True
+    )
     for total in (one_by_one, halves[0] + halves[1]):
         np.testing.assert_array_equal(total.counts[None, 0][0], cells)
         np.testing.assert_array_equal(total.counts[None, 0][1], rows)

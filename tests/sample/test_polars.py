@@ -1,4 +1,6 @@
-"""Polars lazy frames: what only they have, types, batches, order, and columns added as a step of the query."""
+"""Polars lazy frames: what only they have, types, batches, order, and columns added as a step of
+the query.
+"""
 
 import numpy as np
 import polars as pl
@@ -15,13 +17,17 @@ ROWS = pl.DataFrame(
         "y": (RNG.uniform(size=2_000) < 0.4).astype(np.int32),
         "g": RNG.choice(["north", "south", "west"], 2_000),
         "key": RNG.permutation(2_000),
-        "when": np.datetime64("2020-01-01", "ns") + RNG.permutation(2_000) * np.timedelta64(1_000, "ns"),
+        "when": (
+            np.datetime64("2020-01-01", "ns") + RNG.permutation(2_000) * np.timedelta64(1_000, "ns")
+        ),
     }
 )
 EXPECTED = scored(ROWS, score="p", label="y").tally(EDGES)[0]
 
 
-@pytest.mark.parametrize("kind", [pl.Boolean, pl.Int8, pl.UInt64, pl.Float32, pl.Decimal(10, 2)], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pl.Boolean, pl.Int8, pl.UInt64, pl.Float32, pl.Decimal(10, 2)], ids=str
+)
 def test_labels_of_any_number_type_are_counted(kind) -> None:
     lazy = ROWS.lazy().with_columns(pl.col("y").cast(kind))
     assert scored(lazy, score="p", label="y").tally(EDGES)[0] == EXPECTED
@@ -32,7 +38,9 @@ def test_labels_of_any_number_type_are_counted(kind) -> None:
 def test_labels_of_text_are_counted(kind) -> None:
     words = pl.when(pl.col("y") == 1).then(pl.lit("yes")).otherwise(pl.lit("no")).cast(kind)
     for frame in (ROWS.lazy().with_columns(y=words), ROWS.with_columns(y=words)):
-        counted, classes = scored(frame, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
+        counted, classes = (
+            scored(frame, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
+        )
         assert counted == EXPECTED
         assert classes.labels.tolist() == ["no", "yes"]
 
@@ -43,8 +51,13 @@ def test_the_unit_of_a_time_that_is_an_id_does_not_change_a_draw(unit) -> None:
         when=pl.col("when").dt.cast_time_unit("ns").dt.truncate("1ms") + pl.duration(days="key")
     )
     fitted = [
-        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(frame, score="p", label="y", id="when"))
-        for frame in (truncated, truncated.lazy().with_columns(pl.col("when").dt.cast_time_unit(unit)))
+        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(
+            scored(frame, score="p", label="y", id="when")
+        )
+        for frame in (
+            truncated,
+            truncated.lazy().with_columns(pl.col("when").dt.cast_time_unit(unit)),
+        )
     ]
     assert fitted[0].tally_ == fitted[1].tally_
 
@@ -57,14 +70,20 @@ def test_rows_that_change_their_order_are_not_split_without_an_id() -> None:
 
     lazy = ROWS.lazy().map_batches(shuffled)
     with pytest.raises(ValueError, match=r"same rows each time they are read.*name an id column"):
-        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(lazy, score="p", label="y"))
-    by_id = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(scored(lazy, score="p", label="y", id="key"))
+        BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(
+            scored(lazy, score="p", label="y")
+        )
+    by_id = BinningCalibrator(n_bins=5, pilot=0.5, random_state=0).fit(
+        scored(lazy, score="p", label="y", id="key")
+    )
     assert 900 < by_id.tally_.counts.sum() < 1_100
 
 
 @pytest.mark.broad
 def test_a_curve_is_that_of_one_table() -> None:
-    check_anchored(lambda rows, columns: scored(pl.from_pandas(rows).lazy(), **columns.named), rows_of(2000, 3))
+    check_anchored(
+        lambda rows, columns: scored(pl.from_pandas(rows).lazy(), **columns.named), rows_of(2000, 3)
+    )
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path) -> None:
@@ -85,7 +104,9 @@ def test_versions_without_batches_collect_once(monkeypatch) -> None:
 
 
 def test_a_missing_column_is_told_at_once() -> None:
-    with pytest.raises(ValueError, match=r"label column 'yy' must be in the data.*did you mean 'y'"):
+    with pytest.raises(
+        ValueError, match=r"label column 'yy' must be in the data.*did you mean 'y'"
+    ):
         scored(ROWS.lazy(), score="p", label="yy")
 
 
@@ -110,7 +131,9 @@ def test_a_null_and_a_nan_are_told_apart_and_placed() -> None:
     )
     with pytest.raises(
         ValueError,
-        match=r"got 1 faulty row, row index 3; .*no NaN; got 9 faulty rows, the first row index 1,991",
+        match=(
+            r"got 1 faulty row, row index 3; .*no NaN; got 9 faulty rows, the first row index 1,991"
+        ),
     ):
         scored(bad, score="p", label="y").tally(EDGES)
 
@@ -119,9 +142,12 @@ def test_a_null_and_a_nan_are_told_apart_and_placed() -> None:
 @pytest.mark.parametrize("engine", ["streaming", "in-memory"])
 def test_a_lazy_frame_gets_what_arrow_gets(kind, engine) -> None:
     fitted = BinningCalibrator(n_bins=12).fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy())
-    odd = pl.DataFrame({"p": [None, float("nan"), float("inf"), -0.0, 1e300 if kind == pl.Float64 else 1e30]})
+    odd = pl.DataFrame(
+        {"p": [None, float("nan"), float("inf"), -0.0, 1e300 if kind == pl.Float64 else 1e30]}
+    )
     frame = pl.concat([ROWS.select("p"), odd]).with_columns(
-        pl.col("p").cast(kind), kept=pl.Series(["a", "b", "c", None, "a"] * 401, dtype=pl.Categorical)
+        pl.col("p").cast(kind),
+        kept=pl.Series(["a", "b", "c", None, "a"] * 401, dtype=pl.Categorical),
     )
     got = fitted.apply(scored(frame.lazy(), score="p"))
     assert isinstance(got, pl.LazyFrame)
@@ -141,8 +167,11 @@ def test_the_streaming_engine_adds_columns_batch_by_batch(tmp_path, monkeypatch)
     rows = np.random.default_rng(0).uniform(size=300_000)
     pl.DataFrame({"p": rows}).write_parquet(tmp_path / "rows.parquet", row_group_size=20_000)
     fitted = BinningCalibrator(n_bins=12).fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy())
-    lengths, hstack = [], pl.DataFrame.hstack
-    monkeypatch.setattr(pl.DataFrame, "hstack", lambda self, new: lengths.append(self.height) or hstack(self, new))
+    lengths = []
+    hstack = pl.DataFrame.hstack
+    monkeypatch.setattr(
+        pl.DataFrame, "hstack", lambda self, new: lengths.append(self.height) or hstack(self, new)
+    )
     lazy = fitted.apply(scored(pl.scan_parquet(tmp_path / "rows.parquet"), score="p"))
     assert sum(lengths) == 0
     lazy.sink_parquet(tmp_path / "more.parquet")
@@ -156,13 +185,18 @@ def test_the_streaming_engine_adds_columns_batch_by_batch(tmp_path, monkeypatch)
 def test_columns_are_added_by_segment_and_to_no_rows() -> None:
     scores, labels, groups = (ROWS[name].to_numpy() for name in ("p", "y", "g"))
     fitted = BinningCalibrator(n_bins=4).fit(scores, labels, segments=groups)
-    odd = ROWS.with_columns(g=pl.when(pl.col("key") == 0).then(pl.lit("new")).otherwise(pl.col("g")))
+    odd = ROWS.with_columns(
+        g=pl.when(pl.col("key") == 0).then(pl.lit("new")).otherwise(pl.col("g"))
+    )
     got = fitted.apply(scored(odd.lazy(), score="p", segment="g"), prefix="c_").collect()
     assert got["c_calibrated"].null_count() == 1
     known = odd["g"] != "new"
     expected = fitted.predict(scores[known.to_numpy()], segments=groups[known.to_numpy()])
     np.testing.assert_array_equal(got.filter(known)["c_calibrated"].to_numpy(), expected)
-    assert fitted.apply(scored(odd.lazy().head(0), score="p", segment="g")).collect().shape == (0, 9)
+    assert fitted.apply(scored(odd.lazy().head(0), score="p", segment="g")).collect().shape == (
+        0,
+        9,
+    )
 
 
 def test_what_can_not_be_added_is_refused_before_anything_runs() -> None:

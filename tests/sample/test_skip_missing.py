@@ -26,7 +26,8 @@ from read_marks import unmarked
 
 duckdb = pytest.importorskip("duckdb")
 
-ROWS, SKIPPED = 3_000, 417
+ROWS = 3_000
+SKIPPED = 417
 RNG = np.random.default_rng(4)
 MISSING = np.isin(np.arange(ROWS), RNG.choice(ROWS, SKIPPED, replace=False))
 LABELS = (RNG.uniform(size=ROWS) < 0.4).astype(np.float64)
@@ -56,16 +57,29 @@ def sources(folder):
         "duckdb": duckdb.from_arrow(TABLE),
         "polars": pl.from_arrow(TABLE).lazy(),
         "pandas": TABLE.to_pandas(),
-        "arrays": {"p": TABLE["p"].to_numpy(), "y": nan, "g": TABLE["g"].to_numpy(), "key": np.arange(ROWS)},
-        "lists": {"p": TABLE["p"].to_numpy(), "y": TABLE["y"].to_pylist(), "g": TABLE["g"].to_pylist()},
+        "arrays": {
+            "p": TABLE["p"].to_numpy(),
+            "y": nan,
+            "g": TABLE["g"].to_numpy(),
+            "key": np.arange(ROWS),
+        },
+        "lists": {
+            "p": TABLE["p"].to_numpy(),
+            "y": TABLE["y"].to_pylist(),
+            "g": TABLE["g"].to_pylist(),
+        },
         "device": {"p": torch.tensor(TABLE["p"].to_numpy()), "y": torch.tensor(nan)},
     }
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("segment", [None, "g"])
-@pytest.mark.parametrize("settings", [{"n_bins": 5, "pilot": None}, {"n_bins": 5, "partition": "uniform"}])
-def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(segment, settings, tmp_path) -> None:
+@pytest.mark.parametrize(
+    "settings", [{"n_bins": 5, "pilot": None}, {"n_bins": 5, "partition": "uniform"}]
+)
+def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(
+    segment, settings, tmp_path
+) -> None:
     expected = BinningCalibrator(**settings).fit(scored(KEPT, **NAMES, segment=segment))
     for name, source in sources(tmp_path).items():
         if segment is not None and name == "device":
@@ -75,10 +89,16 @@ def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(segment, setti
         assert fitted.partition_ == expected.partition_, name
         assert fitted.tally_ == expected.tally_, name
         assert data.skipped_rows() == data.collect().skipped_rows() == SKIPPED, name
-        assert f"{SKIPPED} rows without a label were skipped" in map(str, fitted.guarantee_.notes), name
-        assert "whether a row's label is missing does not depend on the label" in str(fitted.guarantee_), name
+        assert f"{SKIPPED} rows without a label were skipped" in map(
+            str, fitted.guarantee_.notes
+        ), name
+        assert "whether a row's label is missing does not depend on the label" in str(
+            fitted.guarantee_
+        ), name
         with pytest.raises(ValueError, match="fix or remove these rows"):
-            BinningCalibrator(**settings).fit(scored(source, **NAMES, segment=segment, progress=False))
+            BinningCalibrator(**settings).fit(
+                scored(source, **NAMES, segment=segment, progress=False)
+            )
 
 
 @pytest.mark.broad
@@ -98,7 +118,10 @@ def test_a_split_by_id_draws_the_same_rows_of_those_that_are_kept(split, tmp_pat
     expected = calibrator.fit(scored(KEPT, **NAMES, id="key")).tally_
     found = sources(tmp_path)
     for name in ("table", "parquet", "csv", "duckdb", "polars"):
-        assert calibrator.fit(scored(found[name], **NAMES, id="key", skip_missing=True)).tally_ == expected, name
+        assert (
+            calibrator.fit(scored(found[name], **NAMES, id="key", skip_missing=True)).tally_
+            == expected
+        ), name
 
 
 @pytest.mark.parametrize(
@@ -122,7 +145,8 @@ def test_every_guarantee_tells_of_skipped_rows_and_still_does_after_saving(calib
 
 
 def test_curves_fit_the_rows_that_are_kept_and_fingerprints_are_theirs() -> None:
-    data, kept = scored(TABLE, **NAMES, skip_missing=True), scored(KEPT, **NAMES)
+    data = scored(TABLE, **NAMES, skip_missing=True)
+    kept = scored(KEPT, **NAMES)
     assert PlattCalibrator().fit(data).to_dict() == PlattCalibrator().fit(kept).to_dict()
     assert fingerprint(data) == fingerprint(kept)
     assert kept.skipped_rows() == 0
@@ -136,7 +160,9 @@ def test_applied_data_keep_all_their_rows() -> None:
 def test_faulty_rows_beside_skipped_ones_are_told_by_their_own_number(tmp_path) -> None:
     rows = pa.table({"p": [0.1, None, 0.3, None], "y": [None, None, 1, 0]})
     pq.write_table(rows, tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="'p' must have no missing values; got 1 faulty row, row 4 of rows"):
+    with pytest.raises(
+        ValueError, match="'p' must have no missing values; got 1 faulty row, row 4 of rows"
+    ):
         BinningCalibrator(2).fit(scored(tmp_path / "rows.parquet", **NAMES, skip_missing=True))
 
 
@@ -154,8 +180,14 @@ def test_sets_and_audits_state_what_skipping_assumes() -> None:
     data = scored(TABLE, **NAMES, skip_missing=True)
     sets = ConformalSets().fit(data)
     assert sets.guarantee_.n_skipped == SKIPPED
-    assert "whether a row's label is missing depends on neither its score nor its label" in sets.guarantee_.assumptions
-    assert ConformalSets.from_dict(json.loads(json.dumps(sets.to_dict()))).guarantee_ == sets.guarantee_
+    assert (
+        "whether a row's label is missing depends on neither its score nor its label"
+        in sets.guarantee_.assumptions
+    )
+    assert (
+        ConformalSets.from_dict(json.loads(json.dumps(sets.to_dict()))).guarantee_
+        == sets.guarantee_
+    )
     assert "missing" not in str(ConformalSets().fit(scored(KEPT, **NAMES)).guarantee_.assumptions)
     report = audit(data)
     assert report.n_skipped == SKIPPED
@@ -165,13 +197,22 @@ def test_sets_and_audits_state_what_skipping_assumes() -> None:
 
 def test_a_stream_counts_the_labels_that_have_come() -> None:
     partition = Partition.fixed_width(4)
-    found = OnlineCalibrator(partition=partition).partial_fit(scored(TABLE, **NAMES, skip_missing=True))
-    assert found.tally_ == OnlineCalibrator(partition=partition).partial_fit(scored(KEPT, **NAMES)).tally_
+    found = OnlineCalibrator(partition=partition).partial_fit(
+        scored(TABLE, **NAMES, skip_missing=True)
+    )
+    assert (
+        found.tally_
+        == OnlineCalibrator(partition=partition).partial_fit(scored(KEPT, **NAMES)).tally_
+    )
 
 
-@pytest.mark.parametrize("y", [[0, 1, None], [0.0, 1.0, np.nan], pl.Series([0, 1, None])], ids=["list", "nan", "null"])
+@pytest.mark.parametrize(
+    "y", [[0, 1, None], [0.0, 1.0, np.nan], pl.Series([0, 1, None])], ids=["list", "nan", "null"]
+)
 def test_the_error_for_a_missing_label_in_memory_names_the_remedy(y) -> None:
-    with pytest.raises(ValueError, match=r"skip those without a label with scored\(\.\.\., skip_missing=True\)"):
+    with pytest.raises(
+        ValueError, match=r"skip those without a label with scored\(\.\.\., skip_missing=True\)"
+    ):
         BinningCalibrator(1).fit([0.1, 0.2, 0.3], y)
     data = scored({"p": [0.1, 0.2, 0.3], "y": y}, **NAMES, skip_missing=True)
     assert BinningCalibrator(1).fit(data).tally_.counts.tolist() == [2]

@@ -1,4 +1,6 @@
-"""Spark, classic on a standalone cluster and Connect: the same counts as in memory, whoever counts and whoever dies."""
+"""Spark, classic on a standalone cluster and Connect: the same counts as in memory, whoever counts
+and whoever dies.
+"""
 
 import os
 import re
@@ -24,12 +26,22 @@ from calibrant.sample.sql.search import nested
 from calibrant.sample.sql.spark_search import SPARK, fast_bin_of, places_before
 from sample.cluster_tests import KILLS, ClusterTests, check_killed
 from sample.clusters import SparkCluster, end, java, stop_spark, without_our_package
-from sample.same_counts import EDGES, PLAIN, check_anchored, check_applied, check_counts, check_given_edges, rows_of
+from sample.same_counts import (
+    EDGES,
+    PLAIN,
+    check_anchored,
+    check_applied,
+    check_counts,
+    check_given_edges,
+    rows_of,
+)
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # sockets to the virtual machine, which it closes
+    pytest.mark.filterwarnings(
+        "ignore:unclosed:ResourceWarning"
+    ),  # sockets to the virtual machine, which it closes
 ]
 
 LACKING = java()
@@ -54,7 +66,9 @@ def spark(cluster: SparkCluster) -> Iterator[Any]:
 
 def frame_of(spark: Any, rows: pd.DataFrame, partitions: int) -> Any:
     """The rows as a frame, dealt out to partitions, in another order than they had."""
-    return spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(partitions)
+    return spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(
+        partitions
+    )
 
 
 @pytest.fixture
@@ -73,7 +87,9 @@ def split_into(spark) -> Any:
 @pytest.fixture
 def slow(spark) -> Any:
     def slow(rows: pd.DataFrame, seconds: float, native: bool = True) -> SparkData:
-        def slowly(batches: Iterator[Any]) -> Iterator[Any]:  # within a function: workers need not import this file
+        def slowly(
+            batches: Iterator[Any],
+        ) -> Iterator[Any]:  # within a function: workers need not import this file
             import time
 
             time.sleep(seconds)
@@ -100,7 +116,9 @@ def at_work(spark) -> Any:
 class TestOnTheCluster(ClusterTests):
     kills = KILLS // 2  # of each way to count
 
-    def test_workers_killed_while_the_kernel_counts_never_change_a_count(self, cluster, slow, whole) -> None:
+    def test_workers_killed_while_the_kernel_counts_never_change_a_count(
+        self, cluster, slow, whole
+    ) -> None:
         check_killed(cluster, partial(slow, native=False), whole, self.kills)
 
     def test_ctrl_c_ends_the_work_on_the_cluster(self, slow, at_work, spark) -> None:
@@ -121,19 +139,30 @@ def test_labels_without_end_are_told_and_not_fetched(split_into) -> None:
 
 
 def test_text_for_scores_is_refused_with_the_words_of_the_kernel(split_into) -> None:
-    with pytest.raises(InvalidTypeError, match="score column 'key' must hold real numbers; got string, such as 'row"):
+    with pytest.raises(
+        InvalidTypeError,
+        match="score column 'key' must hold real numbers; got string, such as 'row",
+    ):
         split_into(2)(rows_of(100), Columns("key", "y")).tally(EDGES)
 
 
 @pytest.mark.parametrize(
-    "edges", [[-1e308, -5e-324, 0.0, 5e-324, 0.1, 1 / 3, 1e308], [-0.7, 0.0, 0.1, 0.1 + 2**-40, 1 / 3, 0.3 + 0.6]]
+    "edges",
+    [
+        [-1e308, -5e-324, 0.0, 5e-324, 0.1, 1 / 3, 1e308],
+        [-0.7, 0.0, 0.1, 0.1 + 2**-40, 1 / 3, 0.3 + 0.6],
+    ],
 )
 def test_scores_at_edges_and_next_to_them_fall_on_the_right_side(split_into, edges) -> None:
     edges = np.array(edges)
-    near = np.concatenate([np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf), [-0.0]])
+    near = np.concatenate(
+        [np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf), [-0.0]]
+    )
     rows = pd.DataFrame({"p": near, "y": np.arange(near.size) % 2})
     partition = Partition.from_edges(edges)
-    expected = BinningCalibrator(partition=partition).fit(rows["p"].to_numpy(), rows["y"].to_numpy())
+    expected = BinningCalibrator(partition=partition).fit(
+        rows["p"].to_numpy(), rows["y"].to_numpy()
+    )
     data = split_into(2)(rows, PLAIN)
     assert data._counted(partition) is not None
     assert BinningCalibrator(partition=partition).fit(data).tally_ == expected.tally_
@@ -148,13 +177,19 @@ def test_spark_itself_counts_where_it_can(split_into) -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 def test_columns_are_added_when_they_are_asked_for(split_into, native) -> None:
-    check_applied(split_into(3, native), lambda frame: frame.toArrow().to_pandas(), rows_of(300, single=not native))
+    check_applied(
+        split_into(3, native),
+        lambda frame: frame.toArrow().to_pandas(),
+        rows_of(300, single=not native),
+    )
 
 
 @pytest.mark.parametrize("native", [True, False])
 def test_progress_tells_rows(spark, native) -> None:
     told: list[int] = []
-    data = SparkData(frame_of(spark, rows_of(1000), 4), PLAIN, progress=lambda done, _: told.append(done))
+    data = SparkData(
+        frame_of(spark, rows_of(1000), 4), PLAIN, progress=lambda done, _: told.append(done)
+    )
     data._native = native
     data.tally(EDGES)
     assert told[-1] == 1000
@@ -173,7 +208,12 @@ def test_spark_connect_does_the_same(tmp_path) -> None:
     log = tmp_path / "log"
     with log.open("wb") as written:
         process = subprocess.Popen(
-            command, env=environment | home, cwd=tmp_path, stdout=written, stderr=written, start_new_session=True
+            command,
+            env=environment | home,
+            cwd=tmp_path,
+            stdout=written,
+            stderr=written,
+            start_new_session=True,
         )
     try:
         assert process.wait(600) == 0, log.read_text(encoding="utf-8")[-4000:]
@@ -208,7 +248,9 @@ def read_as_numpy(sql: str, scores: np.ndarray) -> np.ndarray:
         "int": lambda values: values.astype(int),
         "IF": np.where,
     }
-    return eval(re.sub(r"(\d)D", r"\1", sql.replace("CAST('Infinity' AS DOUBLE)", "infinity")), meaning)
+    return eval(
+        re.sub(r"(\d)D", r"\1", sql.replace("CAST('Infinity' AS DOUBLE)", "infinity")), meaning
+    )
 
 
 @given(
@@ -226,6 +268,10 @@ def test_a_grid_finds_how_many_cuts_are_at_most_a_score(seed, size, power, digit
     sql = places_before("s", cuts)
     assume(sql is not None)
     far = [-1.7e308, 1.7e308, -0.0, 0.0]
-    scores = np.concatenate([cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), 2 * cuts, far])
+    scores = np.concatenate(
+        [cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), 2 * cuts, far]
+    )
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(read_as_numpy(sql, scores), np.searchsorted(cuts, scores, side="right"))
+        np.testing.assert_array_equal(
+            read_as_numpy(sql, scores), np.searchsorted(cuts, scores, side="right")
+        )

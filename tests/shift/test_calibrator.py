@@ -1,4 +1,6 @@
-"""ShiftCalibrator: estimators against sums by hand, what is promised in words, saving, and the classifier."""
+"""ShiftCalibrator: estimators against sums by hand, what is promised in words, saving, and the
+classifier.
+"""
 
 import json
 import pickle
@@ -10,7 +12,14 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from calibrant import BinningCalibrator, CalibratedClassifier, Partition, PlattCalibrator, ShiftCalibrator, Tally
+from calibrant import (
+    BinningCalibrator,
+    CalibratedClassifier,
+    Partition,
+    PlattCalibrator,
+    ShiftCalibrator,
+    Tally,
+)
 from calibrant.errors import InvalidTypeError
 from calibrant.metrics import ece
 from calibrant.ratios import ULSIF, LogisticRatio
@@ -23,12 +32,16 @@ BINS = Partition.from_edges([-0.2, 0.0, 0.2, 0.4])
 
 def test_mean_is_the_weighted_rate_of_each_bin():
     _, scores, y, w = data()
-    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(scores, y, importance_weight=w)
+    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(
+        scores, y, importance_weight=w
+    )
     for b in range(5):
         part = np.digitize(scores, [-0.2, 0.0, 0.2, 0.4]) == b
         expected = sum(wi * yi for wi, yi in zip(w[part], y[part], strict=True)) / sum(w[part])
         assert calibrator.guarantee_.value[b] == pytest.approx(expected, abs=1e-12)
-    np.testing.assert_array_equal(calibrator.predict(scores), calibrator.guarantee_.value[BINS.assign(scores)])
+    np.testing.assert_array_equal(
+        calibrator.predict(scores), calibrator.guarantee_.value[BINS.assign(scores)]
+    )
 
 
 def test_known_and_counted_masses_follow_their_formulas():
@@ -39,17 +52,24 @@ def test_known_and_counted_masses_follow_their_formulas():
     region = BINS.assign(scores)
     mean = np.bincount(region, w * y) / np.bincount(region)
     for given in (masses, masses.tolist(), lambda bins: masses[: bins.n_regions]):
-        value = clone(known).fit(scores, y, importance_weight=w, relative_mass=given).guarantee_.value
+        value = (
+            clone(known).fit(scores, y, importance_weight=w, relative_mass=given).guarantee_.value
+        )
         np.testing.assert_allclose(value, np.clip(masses * mean, 0, 1), rtol=0, atol=1e-12)
     new = score(target())
-    counted = ShiftCalibrator(value="counted-mass", **options).fit(scores, y, importance_weight=w, target_scores=new)
+    counted = ShiftCalibrator(value="counted-mass", **options).fit(
+        scores, y, importance_weight=w, target_scores=new
+    )
     share = np.bincount(region) / len(region) / (np.bincount(BINS.assign(new)) / len(new))
-    np.testing.assert_allclose(counted.guarantee_.value, np.clip(share * mean, 0, 1), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        counted.guarantee_.value, np.clip(share * mean, 0, 1), rtol=0, atol=1e-12
+    )
     none_there = ShiftCalibrator(value="counted-mass", **options).fit(
         scores, y, importance_weight=w, target_scores=[0.1]
     )
     np.testing.assert_array_equal(
-        none_there.guarantee_.value[[0, 1, 3, 4]], none_there.guarantee_.interval.midpoint[[0, 1, 3, 4]]
+        none_there.guarantee_.value[[0, 1, 3, 4]],
+        none_there.guarantee_.interval.midpoint[[0, 1, 3, 4]],
     )
 
 
@@ -60,10 +80,16 @@ def test_calibration_error_on_the_target_population_agrees_with_the_papers_formu
     y_new = (np.random.default_rng(9).uniform(size=20_000) < rate(new)).astype(int)
     found = {}
     weighted = ShiftCalibrator(n_bins=10, weight_bound=BOUND).fit(scores, y, importance_weight=w)
-    for name, fitted in (("plain", BinningCalibrator(n_bins=10).fit(scores, y)), ("weighted", weighted)):
+    for name, fitted in (
+        ("plain", BinningCalibrator(n_bins=10).fit(scores, y)),
+        ("weighted", weighted),
+    ):
         p = fitted.predict(score(new))
         cell = np.minimum(np.floor(p * 10).astype(int), 9)
-        by_hand = sum(np.mean(cell == b) * abs(p[cell == b].mean() - y_new[cell == b].mean()) for b in np.unique(cell))
+        by_hand = sum(
+            np.mean(cell == b) * abs(p[cell == b].mean() - y_new[cell == b].mean())
+            for b in np.unique(cell)
+        )
         found[name] = ece(y_new, p, strategy="uniform", n_bins=10).value
         assert found[name] == pytest.approx(by_hand, abs=1e-9)
     assert found["weighted"] < found["plain"]
@@ -72,7 +98,9 @@ def test_calibration_error_on_the_target_population_agrees_with_the_papers_formu
 def test_weights_of_one_give_the_rates_of_plain_binning():
     _, scores, y, _ = data()
     plain = BinningCalibrator(n_bins=6, pilot=None, value="mean").fit(scores, y)
-    shifted = ShiftCalibrator(n_bins=6, pilot=None, weight_bound=1.0).fit(scores, y, importance_weight=np.ones(len(y)))
+    shifted = ShiftCalibrator(n_bins=6, pilot=None, weight_bound=1.0).fit(
+        scores, y, importance_weight=np.ones(len(y))
+    )
     assert shifted.partition_ == plain.partition_
     np.testing.assert_allclose(shifted.guarantee_.value, plain.guarantee_.value, rtol=0, atol=1e-15)
 
@@ -81,7 +109,9 @@ def test_segments_and_split_count_the_rows_that_plain_binning_counts():
     _, scores, y, w = data()
     group = np.where(np.arange(len(y)) % 3 == 0, "a", "b")
     plain = BinningCalibrator(n_bins=3).fit(scores, y, segments=group)
-    shifted = ShiftCalibrator(n_bins=3, weight_bound=BOUND).fit(scores, y, importance_weight=w, segments=group)
+    shifted = ShiftCalibrator(n_bins=3, weight_bound=BOUND).fit(
+        scores, y, importance_weight=w, segments=group
+    )
     np.testing.assert_array_equal(shifted.tally_.counts, plain.tally_.counts)
     assert shifted.predict(scores[:9], segments=group[:9]).shape == (9,)
     plain = BinningCalibrator(n_bins=3, pilot=0.25, random_state=5).fit(scores, y)
@@ -98,14 +128,19 @@ def test_values_lie_in_their_intervals_and_epsilon_is_the_largest_distance(name)
     guarantee = calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(5)).guarantee_
     if name != "oracle":
         assert ((guarantee.lower <= guarantee.value) & (guarantee.value <= guarantee.upper)).all()
-    assert guarantee.epsilon == np.maximum(guarantee.upper - guarantee.value, guarantee.value - guarantee.lower).max()
+    assert (
+        guarantee.epsilon
+        == np.maximum(guarantee.upper - guarantee.value, guarantee.value - guarantee.lower).max()
+    )
     assert guarantee.method == name
 
 
 @pytest.mark.broad
 def test_estimated_weights_are_the_ratios_own():
     x, scores, y, _ = data()
-    calibrator = ShiftCalibrator(partition=BINS, ratio=ULSIF(centers=40)).fit(scores, y, X=x, X_target=target())
+    calibrator = ShiftCalibrator(partition=BINS, ratio=ULSIF(centers=40)).fit(
+        scores, y, X=x, X_target=target()
+    )
     w = ULSIF(centers=40).fit(x, target()).predict(x)
     region = BINS.assign(scores)
     expected = np.bincount(region, w * y) / np.bincount(region, w)
@@ -119,7 +154,9 @@ def test_estimated_weights_are_the_ratios_own():
 @pytest.mark.broad
 def test_guarantee_says_what_is_assumed_of_the_weights():
     x, scores, y, w = data()
-    known = ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
+    known = (
+        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
+    )
     assert known.is_proved
     assert "the importance weights are the density ratio." in str(known)
     assert "for rows of the target population" in str(known)
@@ -128,18 +165,26 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
     unbounded = ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w).guarantee_
     assert not unbounded.is_proved
     assert str(unbounded).startswith("Nothing is proved: weight_bound was not given")
-    assert "The numbers hold if no weight is larger than those seen. With 90% confidence" in str(unbounded)
-    estimated = ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=20.0).fit(scores, y, X=x, X_target=target())
+    assert "The numbers hold if no weight is larger than those seen. With 90% confidence" in str(
+        unbounded
+    )
+    estimated = ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=20.0).fit(
+        scores, y, X=x, X_target=target()
+    )
     assert not estimated.guarantee_.is_proved
     assert "asymptotic" in str(estimated.guarantee_)
-    assert "The numbers hold if the weights are exact. With 90% confidence" in str(estimated.guarantee_)
+    assert "The numbers hold if the weights are exact. With 90% confidence" in str(
+        estimated.guarantee_
+    )
     assert estimated.guarantee_.notes[-1] == estimated.ratio_.diagnostics_.sentence
 
 
 def test_vacuous_paper_interval_is_said_to_be_vacuous():
     _, scores, y, w = data()
     guarantee = (
-        ShiftCalibrator(n_bins=4, interval="paper", weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
+        ShiftCalibrator(n_bins=4, interval="paper", weight_bound=BOUND)
+        .fit(scores, y, importance_weight=w)
+        .guarantee_
     )
     assert guarantee.is_vacuous
     assert "vacuous: the weights have no lower bound above 0" in guarantee.notes[0]
@@ -147,8 +192,11 @@ def test_vacuous_paper_interval_is_said_to_be_vacuous():
 
 def test_sensitivity_widens_and_says_when_a_conclusion_falls():
     _, scores, y, w = data(n=20_000)
-    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(scores, y, importance_weight=w)
-    exact, wider = calibrator.guarantee_, calibrator.guarantee_for(0.2)
+    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(
+        scores, y, importance_weight=w
+    )
+    exact = calibrator.guarantee_
+    wider = calibrator.guarantee_for(0.2)
     assert (wider.lower < exact.lower).all()
     assert (wider.upper > exact.upper).all()
     assert "up to a relative error of 0.2" in str(wider)
@@ -169,7 +217,9 @@ def test_json_round_trip_answers_the_same(name):
     calibrator = ShiftCalibrator(n_bins=4, interval=name, weight_bound=BOUND, weight_error=0.05)
     calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(4))
     read = ShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
-    np.testing.assert_array_equal(read.predict_interval(scores), calibrator.predict_interval(scores))
+    np.testing.assert_array_equal(
+        read.predict_interval(scores), calibrator.predict_interval(scores)
+    )
     assert unmarked(read.guarantee_) == str(calibrator.guarantee_)
     assert read.guarantee_.assumptions == calibrator.guarantee_.assumptions
     assert read.guarantee_for(0.1).interval == calibrator.guarantee_for(0.1).interval
@@ -179,7 +229,9 @@ def test_json_round_trip_answers_the_same(name):
 @pytest.mark.broad
 def test_json_of_estimated_weights_keeps_the_caveat_and_leaves_the_ratio_behind():
     x, scores, y, _ = data()
-    calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20)).fit(scores, y, X=x, X_target=target())
+    calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20)).fit(
+        scores, y, X=x, X_target=target()
+    )
     read = ShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
     assert read.ratio_ is None
     assert unmarked(read.guarantee_) == str(calibrator.guarantee_)
@@ -221,23 +273,31 @@ def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
     x, _, y, _ = data()
     calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20))
     for new in (target(), target(n=4000)):  # as many target rows as labelled ones, too
-        model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(x, y, X_target=new)
+        model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(
+            x, y, X_target=new
+        )
         assert model.calibrator_.ratio_.diagnostics_.n_target == len(new)
-        assert model.calibrator_.ratio_.diagnostics_.n_source == 3000  # trained on, and not calibrated on
+        assert (
+            model.calibrator_.ratio_.diagnostics_.n_source == 3000
+        )  # trained on, and not calibrated on
         assert model.calibrator_.tally_.n_rows + model.guarantee_.statement.looked == 1000
         assert "asymptotic" in str(model.guarantee_)
         assert model.predict_interval(new[:3]).shape == (3, 2)
     frozen = FrozenEstimator(LogisticRegression().fit(x, y))
     model = CalibratedClassifier(frozen, calibrator).fit(x, y, X_target=target())
     assert model.calibrator_.ratio_.diagnostics_.n_source == 4000
-    crossed = CalibratedClassifier(LogisticRegression(), calibrator, cv=3, random_state=0).fit(x, y, X_target=target())
+    crossed = CalibratedClassifier(LogisticRegression(), calibrator, cv=3, random_state=0).fit(
+        x, y, X_target=target()
+    )
     assert "the weights are exact and that makes no difference" in str(crossed.guarantee_)
 
 
 def test_classifier_takes_known_weights_by_row():
     x, _, y, w = data()
     calibrator = ShiftCalibrator(n_bins=4, weight_bound=BOUND)
-    model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(x, y, importance_weight=w)
+    model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(
+        x, y, importance_weight=w
+    )
     assert model.guarantee_.is_proved
     assert model.calibrator_.tally_.weights.w.rounded().sum() < w.sum()
 
@@ -245,10 +305,14 @@ def test_classifier_takes_known_weights_by_row():
 def test_classifier_takes_any_ratio_and_refuses_target_rows_where_they_would_be_ignored():
     x, _, y, _ = data()
     calibrator = ShiftCalibrator(n_bins=4, ratio=LogisticRatio())
-    model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(x, y, X_target=target())
+    model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(
+        x, y, X_target=target()
+    )
     assert model.guarantee_.epsilon < 1
     for other in (None, PlattCalibrator()):
-        with pytest.raises(InvalidTypeError, match="X_target must be None for a calibrator that does not correct"):
+        with pytest.raises(
+            InvalidTypeError, match="X_target must be None for a calibrator that does not correct"
+        ):
             CalibratedClassifier(LogisticRegression(), other).fit(x, y, X_target=target())
 
 
@@ -256,7 +320,9 @@ def test_rows_are_counted_once_and_only_results_are_kept():
     _, scores, y, w = data()
     with mock.patch.object(Tally, "of_codes", wraps=Tally.of_codes) as count:
         for options in ({"n_bins": 4}, {"n_bins": 4, "pilot": 0.3}, {"partition": BINS}):
-            calibrator = ShiftCalibrator(weight_bound=BOUND, **options).fit(scores, y, importance_weight=w)
+            calibrator = ShiftCalibrator(weight_bound=BOUND, **options).fit(
+                scores, y, importance_weight=w
+            )
             assert count.call_count == 1
             count.reset_mock()
             assert len(pickle.dumps(calibrator)) < 20_000  # 4,000 rows would take more
@@ -276,14 +342,21 @@ def test_quantile_bins_sum_the_weights_of_their_cells():
 def halved(options, scale):
     x, scores, y = draw(np.random.default_rng(3), 4000)
     bins = Partition.from_edges([-0.2, 0.2])
-    mass = truth(bins)[1] if "known-mass" in options.values() or "oracle" in options.values() else None
+    mass = (
+        truth(bins)[1] if "known-mass" in options.values() or "oracle" in options.values() else None
+    )
     calibrator = ShiftCalibrator(partition=bins, weight_bound=scale * BOUND, **options)
-    return calibrator.fit(scores, y, importance_weight=scale * weight(x), relative_mass=mass).guarantee_
+    return calibrator.fit(
+        scores, y, importance_weight=scale * weight(x), relative_mass=mass
+    ).guarantee_
 
 
-@pytest.mark.parametrize("interval", [name for name, method in SHIFT_METHODS.items() if method.any_multiple])
+@pytest.mark.parametrize(
+    "interval", [name for name, method in SHIFT_METHODS.items() if method.any_multiple]
+)
 def test_methods_that_divide_by_the_weights_take_any_multiple(interval):
-    exact, half = halved({"interval": interval}, 1.0), halved({"interval": interval}, 0.5)
+    exact = halved({"interval": interval}, 1.0)
+    half = halved({"interval": interval}, 0.5)
     np.testing.assert_allclose(half.lower, exact.lower, rtol=1e-12)
     np.testing.assert_allclose(half.upper, exact.upper, rtol=1e-12)
     np.testing.assert_allclose(half.value, exact.value, rtol=1e-12)
@@ -296,7 +369,9 @@ def test_methods_of_known_masses_need_the_density_ratio_itself(options):
     promise = halved(options, 0.5)
     rates = truth(Partition.from_edges([-0.2, 0.2]))[0]
     wrong = promise.value if "value" in options else promise.upper
-    assert (wrong < rates - GRID_ERROR).all()  # halved weights halve what is predicted: no statement may cover them
+    assert (
+        wrong < rates - GRID_ERROR
+    ).all()  # halved weights halve what is predicted: no statement may cover them
     assert not any("or a multiple of it" in assumption for assumption in promise.assumptions)
     assert any("itself, not a multiple of it" in assumption for assumption in promise.assumptions)
 
@@ -306,7 +381,9 @@ def test_arrays_of_the_caller_and_numpys_error_state_are_unchanged():
     x, scores, y, w = data()
     copies = [array.copy() for array in (x, scores, y, w)]
     with np.errstate(all="raise"):
-        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).predict(scores)
+        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).predict(
+            scores
+        )
         ShiftCalibrator(n_bins=4, ratio=ULSIF()).fit(scores, y, X=x, X_target=target())
     for array, before in zip((x, scores, y, w), copies, strict=True):
         np.testing.assert_array_equal(array, before)

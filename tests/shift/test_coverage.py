@@ -20,7 +20,9 @@ def outside(guarantee, rates, error=GRID_ERROR):
 @pytest.mark.slow
 def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
     rng = np.random.default_rng(0)
-    bins = Partition.from_edges(np.quantile(score(rng.uniform(size=(1940, 3))), np.arange(1, 10) / 10))
+    bins = Partition.from_edges(
+        np.quantile(score(rng.uniform(size=(1940, 3))), np.arange(1, 10) / 10)
+    )
     rates, masses = truth(bins)
     widths = {name: [] for name in SHIFT_METHODS}
 
@@ -29,7 +31,9 @@ def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
             x, scores, y = draw(rng, 7840)
             missed = {}
             for name in SHIFT_METHODS:
-                calibrator = ShiftCalibrator(partition=bins, interval=name, weight_bound=BOUND, random_state=rng)
+                calibrator = ShiftCalibrator(
+                    partition=bins, interval=name, weight_bound=BOUND, random_state=rng
+                )
                 calibrator.fit(scores, y, importance_weight=weight(x), relative_mass=masses)
                 limits = calibrator.guarantee_.interval
                 missed[name] = outside(limits, rates)
@@ -39,7 +43,9 @@ def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
     assert_kept(simulate(), ALPHA, caught=0.18)
     mean = {name: float(np.mean(values)) for name, values in widths.items()}
     assert mean["betting"] <= 0.095
-    assert mean["betting"] * 2.5 <= mean["oracle"]  # 3 times on the paper's forest: see experiments/shift_intervals.py
+    assert (
+        mean["betting"] * 2.5 <= mean["oracle"]
+    )  # 3 times on the paper's forest: see experiments/shift_intervals.py
     assert mean["empirical-bernstein"] < mean["oracle"]
     assert mean["paper"] == 0.5
 
@@ -64,16 +70,21 @@ def test_bins_cut_from_the_very_rows_keep_the_promise(design):
 
 @pytest.mark.broad
 def test_unweighted_binning_breaks_the_promise_for_the_target_population():
-    # what the correction is for: with this many rows plain intervals are narrow, and about the wrong population
+    # what the correction is for: with this many rows plain intervals are narrow, and about the
+    # wrong population
     from calibrant import BinningCalibrator
 
     rng = np.random.default_rng(2)
-    bins = Partition.from_edges(np.quantile(score(rng.uniform(size=(1940, 3))), np.arange(1, 10) / 10))
+    bins = Partition.from_edges(
+        np.quantile(score(rng.uniform(size=(1940, 3))), np.arange(1, 10) / 10)
+    )
     rates, _ = truth(bins)
     x, scores, y = draw(rng, 50_000)
     plain = BinningCalibrator(partition=bins).fit(scores, y).guarantee_
     assert np.any((rates < plain.lower - GRID_ERROR) | (rates > plain.upper + GRID_ERROR))
-    weighted = ShiftCalibrator(partition=bins, weight_bound=BOUND).fit(scores, y, importance_weight=weight(x))
+    weighted = ShiftCalibrator(partition=bins, weight_bound=BOUND).fit(
+        scores, y, importance_weight=weight(x)
+    )
     assert np.abs(weighted.guarantee_.value - rates).max() < np.abs(plain.value - rates).max()
 
 
@@ -87,9 +98,12 @@ def test_wrong_weights_within_the_stated_error_keep_the_promise():
     def simulate():
         while True:
             x, scores, y = draw(rng, 10_000)
-            # too heavy where labels are often positive, by the largest factor that an error of 0.2 allows
+            # too heavy where labels are often positive, by the largest factor that an error of 0.2
+            # allows
             bent = weight(x) / np.where(np.sin(20.0 * np.square(x).sum(axis=1)) > 0, 0.8, 1.2)
-            calibrator = ShiftCalibrator(partition=bins, weight_bound=10.0, weight_error=0.2, random_state=rng)
+            calibrator = ShiftCalibrator(
+                partition=bins, weight_bound=10.0, weight_error=0.2, random_state=rng
+            )
             calibrator.fit(scores, y, importance_weight=bent)
             naive.append(outside(calibrator.guarantee_for(0.0), rates))
             yield {"rates": outside(calibrator.guarantee_, rates)}

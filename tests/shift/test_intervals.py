@@ -1,4 +1,6 @@
-"""Intervals under covariate shift: each formula against another way to compute it, and what must never change."""
+"""Intervals under covariate shift: each formula against another way to compute it, and what must
+never change.
+"""
 
 import re
 from itertools import pairwise
@@ -10,7 +12,15 @@ from calibrant import Interval, Partition, Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.shift.evidence import weighted_rates
 from calibrant.limits.shift.paper import why_vacuous
-from calibrant.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, oracle, tolerated_error, widened
+from calibrant.shift import (
+    SHIFT_METHODS,
+    Evidence,
+    WeightedRows,
+    get_shift_method,
+    oracle,
+    tolerated_error,
+    widened,
+)
 
 ALPHA = 0.1
 MERGEABLE = [name for name, method in SHIFT_METHODS.items() if not method.needs_rows]
@@ -20,7 +30,11 @@ def make(seed=0, n=600, n_regions=3, bound=4.0, zeros=0.1, floor=0.0):
     rng = np.random.default_rng(seed)
     w = floor + (bound - floor) * rng.beta(0.5, 2.0, size=n)
     w[rng.uniform(size=n) < zeros] = floor
-    return rng.integers(n_regions, size=n), w, (rng.uniform(size=n) < 0.2 + 0.15 * w).astype(np.uint8)
+    return (
+        rng.integers(n_regions, size=n),
+        w,
+        (rng.uniform(size=n) < 0.2 + 0.15 * w).astype(np.uint8),
+    )
 
 
 def evidence(regions, w, y, n_regions=3, bound=4.0, floor=0.0, masses=None):
@@ -44,7 +58,9 @@ def sidak(alpha, n_regions):
 def test_weighted_rate_is_the_ratio_of_sums():
     regions, w, y = make()
     expected = [np.sum((w * y)[regions == b]) / np.sum(w[regions == b]) for b in range(3)]
-    np.testing.assert_allclose(weighted_rates(evidence(regions, w, y).tally), expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        weighted_rates(evidence(regions, w, y).tally), expected, rtol=0, atol=1e-14
+    )
 
 
 def kept_by_empirical_bernstein(q, w, y, delta, bound):
@@ -55,7 +71,9 @@ def kept_by_empirical_bernstein(q, w, y, delta, bound):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.broad
-def test_empirical_bernstein_keeps_exactly_the_rates_that_the_bound_allows_and_they_are_an_interval(seed):
+def test_empirical_bernstein_keeps_exactly_the_rates_that_the_bound_allows_and_they_are_an_interval(
+    seed,
+):
     n, bound = [(60, 1.5), (300, 4.0), (5000, 4.0), (20000, 30.0), (400, 1.0), (50_000, 4.0)][seed]
     regions, w, y = make(seed, n=n, n_regions=1, bound=bound)
     found = interval("empirical-bernstein", regions, w, y, n_regions=1, bound=bound)
@@ -117,12 +135,18 @@ def test_paper_says_why_it_is_vacuous(options, words):
 def test_paper_is_vacuous_where_bins_are_of_unequal_mass():
     regions, w, y = make(n=40_000, bound=1.0, floor=1.0)
     regions = np.where(np.arange(40_000) < 100, 0, 1 + regions % 2)
-    assert "nearly equal mass" in get_shift_method("paper").remark(evidence(regions, w, y, bound=1.0, floor=1.0), ALPHA)
+    assert "nearly equal mass" in get_shift_method("paper").remark(
+        evidence(regions, w, y, bound=1.0, floor=1.0), ALPHA
+    )
 
 
 def capital(q, w, y, bound, delta, side):
     """The gambler's largest capital against rate q, row by row."""
-    n, total, hits, squares, largest = len(w), 0.0, 0.0, 0.0, 0.0
+    n = len(w)
+    total = 0.0
+    hits = 0.0
+    squares = 0.0
+    largest = 0.0
     best = log_capital = 0.0
     for i, (wi, yi) in enumerate(zip(w / bound, y, strict=True)):
         before = largest if i else 1.0
@@ -131,7 +155,9 @@ def capital(q, w, y, bound, delta, side):
         stake = min(stake, 0.5 / (q if side > 0 else 1 - q))
         log_capital += np.log1p(side * stake * wi * (yi - q))
         best = max(best, log_capital)
-        largest, total, hits = max(largest, wi), total + wi, hits + wi * yi
+        largest = max(largest, wi)
+        total = total + wi
+        hits = hits + wi * yi
         mean = (0.5 * largest + hits) / (largest + total) if largest else 0.5
         squares += (wi * (yi - mean)) ** 2
     return best
@@ -158,7 +184,8 @@ def test_betting_rules_out_exactly_the_rates_against_which_a_gambler_gets_rich(s
 @pytest.mark.parametrize("name", [name for name in SHIFT_METHODS if name != "oracle"])
 def test_flipping_labels_mirrors_the_interval(name):
     regions, w, y = make(n=20_000)
-    found, flipped = interval(name, regions, w, y), interval(name, regions, w, 1 - y)
+    found = interval(name, regions, w, y)
+    flipped = interval(name, regions, w, 1 - y)
     np.testing.assert_allclose(flipped.lower, 1 - found.upper, rtol=0, atol=1e-11)
     np.testing.assert_allclose(flipped.upper, 1 - found.lower, rtol=0, atol=1e-11)
 
@@ -187,7 +214,8 @@ def test_merged_tallies_give_the_identical_interval(name):
     regions, w, y = make(n=5_000)
     whole = evidence(regions, w, y, masses=np.ones(3))
     parts = [
-        evidence(regions[part], w[part], y[part]).tally for part in (slice(0, 7), slice(7, 3000), slice(3000, None))
+        evidence(regions[part], w[part], y[part]).tally
+        for part in (slice(0, 7), slice(7, 3000), slice(3000, None))
     ]
     merged = Evidence(parts[2] + parts[0] + parts[1], 4.0, 0.0, np.ones(3))
     assert get_shift_method(name)(merged, ALPHA) == get_shift_method(name)(whole, ALPHA)
@@ -207,7 +235,8 @@ def test_a_region_without_weight_is_not_bounded(name):
 @pytest.mark.parametrize("name", ["betting", "empirical-bernstein", "hoeffding"])
 def test_one_label_gives_a_one_sided_interval(name):
     regions, w, y = make(n=20_000)
-    ones, zeros = interval(name, regions, w, np.ones_like(y)), interval(name, regions, w, np.zeros_like(y))
+    ones = interval(name, regions, w, np.ones_like(y))
+    zeros = interval(name, regions, w, np.zeros_like(y))
     assert (ones.upper == 1.0).all()
     assert (ones.lower > 0.5).all()
     assert (zeros.lower == 0.0).all()
@@ -218,7 +247,8 @@ def test_rows_of_weight_zero_are_no_error_and_never_narrow_the_interval():
     regions, w, y = make(n=4_000, zeros=0.0)
     more = np.concatenate([regions, regions]), np.concatenate([w, 0 * w]), np.concatenate([y, y])
     for name in ("empirical-bernstein", "hoeffding"):
-        found, diluted = interval(name, regions, w, y), interval(name, *more)
+        found = interval(name, regions, w, y)
+        diluted = interval(name, *more)
         assert (diluted.radius >= found.radius).all()
 
 
@@ -234,12 +264,15 @@ def test_betting_is_narrower_than_what_sums_can_give():
 def test_widened_interval_covers_every_reweighting_within_the_error():
     rng = np.random.default_rng(0)
     for rho in (0.05, 0.3, 0.9):
-        w, y = rng.uniform(size=200), rng.integers(2, size=200)
+        w = rng.uniform(size=200)
+        y = rng.integers(2, size=200)
         exact = np.array([np.sum(w * y) / w.sum()])
         limits = widened(Interval(exact, exact), rho)
         for sign in (1, -1):  # the worst case attains the limit
             bent = w * np.where(y == 1, 1 + sign * rho, 1 - sign * rho)
-            assert np.sum(bent * y) / bent.sum() == pytest.approx((limits.upper if sign == 1 else limits.lower)[0])
+            assert np.sum(bent * y) / bent.sum() == pytest.approx(
+                (limits.upper if sign == 1 else limits.lower)[0]
+            )
         for _ in range(200):
             bent = w * (1 + rho * rng.uniform(-1, 1, size=200))
             assert limits.lower[0] <= np.sum(bent * y) / bent.sum() <= limits.upper[0]
@@ -259,13 +292,17 @@ def test_tolerated_error_is_where_the_widened_interval_meets_the_threshold():
 @pytest.mark.parametrize("bound", [0.0, -1.0, np.nan, np.inf, "8", None, True])
 def test_a_weight_bound_that_is_none_is_refused(bound):
     found = evidence(*make())
-    with pytest.raises((InvalidValueError, InvalidTypeError), match="weight_bound must be a number > 0"):
+    with pytest.raises(
+        (InvalidValueError, InvalidTypeError), match="weight_bound must be a number > 0"
+    ):
         Evidence(found.tally, bound)
 
 
 def test_a_weight_above_the_bound_is_refused():
     found = evidence(*make())
-    with pytest.raises(InvalidValueError, match=r"weight_bound must be at least every weight; got 0\.5"):
+    with pytest.raises(
+        InvalidValueError, match=r"weight_bound must be at least every weight; got 0\.5"
+    ):
         Evidence(found.tally, 0.5)
     row = int(found.rows.weights.argmax())
     with pytest.raises(InvalidValueError, match=f"in row {row}$"):
@@ -274,7 +311,9 @@ def test_a_weight_above_the_bound_is_refused():
 
 def test_other_bad_arguments_are_refused():
     found = evidence(*make())
-    with pytest.raises(InvalidValueError, match="relative_mass must have one entry per region, 3; got 1"):
+    with pytest.raises(
+        InvalidValueError, match="relative_mass must have one entry per region, 3; got 1"
+    ):
         oracle(Evidence(found.tally, 4.0, relative_mass=np.ones(1)), ALPHA)
     with pytest.raises(InvalidValueError, match="relative_mass must be > 0; got 0 for region 1"):
         oracle(Evidence(found.tally, 4.0, relative_mass=np.array([1.0, 0.0, 1.0])), ALPHA)

@@ -13,7 +13,13 @@ from scipy import stats
 from scipy.special import gammaln
 from sklearn.linear_model import LogisticRegression
 
-from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibrator, Partition, Tally
+from calibrant import (
+    BinningCalibrator,
+    CalibratedClassifier,
+    LabelShiftCalibrator,
+    Partition,
+    Tally,
+)
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
 from calibrant.params.rules import error_budget
@@ -31,12 +37,20 @@ def draw(rng, n, prior, distance=1.5):
 def test_known_priors_move_odds_by_bayes_rule_with_the_whole_budget():
     scores, y = draw(np.random.default_rng(0), 4000, 0.2)
     fitted = BinningCalibrator(partition=BINS).fit(scores, y)
-    plain = replace(fitted.guarantee_, **asdict(get_method("clopper-pearson")(fitted.tally_, error_budget(0.9))))
-    moved = LabelShiftCalibrator(partition=BINS, target_prior=0.6, source_prior=0.2).fit(scores, y).guarantee_
+    plain = replace(
+        fitted.guarantee_, **asdict(get_method("clopper-pearson")(fitted.tally_, error_budget(0.9)))
+    )
+    moved = (
+        LabelShiftCalibrator(partition=BINS, target_prior=0.6, source_prior=0.2)
+        .fit(scores, y)
+        .guarantee_
+    )
     factor = (0.6 / 0.4) / (0.2 / 0.8)
     for name in ("value", "lower", "upper"):
         odds = getattr(plain, name) / (1 - getattr(plain, name))
-        np.testing.assert_allclose(getattr(moved, name), factor * odds / (1 + factor * odds), rtol=1e-12)
+        np.testing.assert_allclose(
+            getattr(moved, name), factor * odds / (1 + factor * odds), rtol=1e-12
+        )
     assert moved.confidence_level == plain.confidence_level == 0.9
     assert "label shift" in " ".join(moved.assumptions)
     assert "outside the paper" in moved.theorem
@@ -54,7 +68,8 @@ def test_limits_of_the_target_prior_hold_and_shrink():
     rng = np.random.default_rng(2)
     widths = {}
     for n, draws in ((500, 400), (5000, 60)):
-        held, found = 0, []
+        held = 0
+        found = []
         for _ in range(draws):
             scores, y = draw(rng, n, 0.2)
             prior = mixture_prior(scores, y.astype(np.uint8), draw(rng, n, 0.55)[0], 0.1)
@@ -69,11 +84,14 @@ def test_limits_of_the_target_prior_hold_and_shrink():
 def test_limits_of_the_target_prior_are_all_shares_that_the_bands_allow():
     rng = np.random.default_rng(12)
     scores, y = draw(rng, 900, 0.3)
-    target, alpha = draw(rng, 700, 0.6)[0], 0.1
+    target = draw(rng, 700, 0.6)[0]
+    alpha = 0.1
     points = np.concatenate([scores, target])
     share_of = {}
     for name, part in (("one", scores[y == 1]), ("zero", scores[y == 0]), ("target", target)):
-        band = np.sqrt(np.log(6 / alpha) / (2 * part.size))  # three bands of Massart, of which none fails: alpha in all
+        band = np.sqrt(
+            np.log(6 / alpha) / (2 * part.size)
+        )  # three bands of Massart, of which none fails: alpha in all
         share_of[name] = (part <= points[:, None]).mean(axis=1), band
     (f1, e1), (f0, e0), (f, e) = share_of.values()
     shares = np.linspace(0, 1, 2001)[:, None]
@@ -94,7 +112,8 @@ def test_a_score_that_tells_nothing_leaves_the_prior_open():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_classes_with_the_same_scores_tell_nothing_of_the_prior_and_refuse_other_scores(sign):
-    scores, codes = np.tile(np.arange(1000) / 1000, 2), np.repeat([0, 1], 1000)
+    scores = np.tile(np.arange(1000) / 1000, 2)
+    codes = np.repeat([0, 1], 1000)
     bands = 2 * np.sqrt(np.log(6 / 0.1) / 2000)  # of the class and of the target: 0.0905
     moved = scores[:1000] + sign * (np.floor(1000 * bands) - 0.5) / 1000
     prior = mixture_prior(scores, codes.astype(np.uint8), moved, 0.1)
@@ -106,10 +125,15 @@ def test_classes_with_the_same_scores_tell_nothing_of_the_prior_and_refuse_other
 def test_json_round_trip_answers_the_same():
     rng = np.random.default_rng(4)
     scores, y = draw(rng, 3000, 0.2)
-    for options, moved in (({"target_prior": 0.5}, {}), ({}, {"target_scores": draw(rng, 3000, 0.6)[0]})):
+    for options, moved in (
+        ({"target_prior": 0.5}, {}),
+        ({}, {"target_scores": draw(rng, 3000, 0.6)[0]}),
+    ):
         calibrator = LabelShiftCalibrator(n_bins=4, **options).fit(scores, y, **moved)
         read = LabelShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
-        np.testing.assert_array_equal(read.predict_interval(scores), calibrator.predict_interval(scores))
+        np.testing.assert_array_equal(
+            read.predict_interval(scores), calibrator.predict_interval(scores)
+        )
         np.testing.assert_array_equal(read.predict(scores), calibrator.predict(scores))
         assert unmarked(read.guarantee_) == str(calibrator.guarantee_)
         assert read.target_prior_ == calibrator.target_prior_
@@ -119,7 +143,9 @@ def test_classifier_scores_the_target_rows():
     rng = np.random.default_rng(5)
     scores, y = draw(rng, 4000, 0.2)
     new, _ = draw(rng, 4000, 0.6)
-    model = CalibratedClassifier(LogisticRegression(), LabelShiftCalibrator(n_bins=4), random_state=0)
+    model = CalibratedClassifier(
+        LogisticRegression(), LabelShiftCalibrator(n_bins=4), random_state=0
+    )
     model.fit(scores[:, None], y, X_target=new[:, None])
     assert model.calibrator_.target_prior_.lower < 0.6 < model.calibrator_.target_prior_.upper
     assert model.guarantee_.is_proved
@@ -130,7 +156,9 @@ def test_one_class_and_the_positive_column_are_handled():
     scores, y = draw(rng, 500, 0.2)
     none = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, 0 * y, classes=(0, 1))
     assert (none.guarantee_.lower == 0.0).all()
-    assert (none.guarantee_.upper == 1.0).all()  # the share of positives may be arbitrarily small, and so their odds
+    assert (
+        none.guarantee_.upper == 1.0
+    ).all()  # the share of positives may be arbitrarily small, and so their odds
     p = 1 / (1 + np.exp(-scores))
     both = LabelShiftCalibrator(n_bins=3, target_prior=0.5, pos_label="a").fit(
         np.column_stack([p, 1 - p]), np.where(y == 1, "a", "b")
@@ -143,9 +171,17 @@ def test_one_class_and_the_positive_column_are_handled():
     ("parameters", "options", "words"),
     [
         ({}, {}, "target_scores must be given; got None: or set target_prior"),
-        ({"target_prior": 0.5}, {"target_scores": [0.1]}, "target_scores must be None if target_prior is set"),
+        (
+            {"target_prior": 0.5},
+            {"target_scores": [0.1]},
+            "target_scores must be None if target_prior is set",
+        ),
         ({"target_prior": 1.0}, {}, "target_prior must be a number strictly between 0 and 1"),
-        ({"target_prior": 0.5, "source_prior": 0}, {}, "source_prior must be a number strictly between 0 and 1"),
+        (
+            {"target_prior": 0.5, "source_prior": 0},
+            {},
+            "source_prior must be a number strictly between 0 and 1",
+        ),
         ({}, {"target_scores": []}, "target_scores must have at least one row"),
         ({}, {"target_scores": [np.nan, 1.0]}, "target_scores must be finite"),
         ({}, {"target_scores": np.full(500, 40.0)}, "this is not label shift"),
@@ -163,20 +199,30 @@ def test_rows_are_counted_once_and_only_results_are_kept():
         fitted = LabelShiftCalibrator(n_bins=3).fit(scores, y, target_scores=scores)
     assert count.call_count == 1
     assert len(pickle.dumps(fitted)) < 20_000  # 5,000 rows would take more
-    assert not hasattr(fitted, "from_tally")  # scores are needed to learn how frequent the classes are
+    assert not hasattr(
+        fitted, "from_tally"
+    )  # scores are needed to learn how frequent the classes are
 
 
 def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
-    # Scores given the label are one and the same in both populations, so label shift of the scores alone is met. The
-    # positives move from segment a to segment b, though: the rate in each segment is not what Bayes' rule says.
+    # Scores given the label are one and the same in both populations, so label shift of the scores
+    # alone is met. The positives move from segment a to segment b, though: the rate in each segment
+    # is not what Bayes' rule says.
     rng = np.random.default_rng(5)
     n = 20_000
     y = (rng.uniform(size=n) < 0.5).astype(int)
-    segments = np.where(rng.uniform(size=n) < np.where(y == 1, 0.9, 0.5), "a", "b")  # among positives: 90 % a
+    segments = np.where(
+        rng.uniform(size=n) < np.where(y == 1, 0.9, 0.5), "a", "b"
+    )  # among positives: 90 % a
     scores = rng.normal(1.5 * y)
-    in_target = {"a": 0.1 / (0.1 + 0.5), "b": 0.9 / (0.9 + 0.5)}  # the positives of the target: 10 % a
+    in_target = {
+        "a": 0.1 / (0.1 + 0.5),
+        "b": 0.9 / (0.9 + 0.5),
+    }  # the positives of the target: 10 % a
     made = LabelShiftCalibrator(
-        partition=Partition.by_segment({"a": Partition.from_edges([]), "b": Partition.from_edges([])}),
+        partition=Partition.by_segment(
+            {"a": Partition.from_edges([]), "b": Partition.from_edges([])}
+        ),
         target_prior=0.5,
         source_prior=0.5,
     ).fit(scores, y, segments=segments)
@@ -184,7 +230,9 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
     for (low, high), rate in zip(limits, in_target.values(), strict=True):
         assert not low <= rate <= high  # a miss, always: the statement must not cover this world
     promise = made.guarantee_
-    assert "pairs of score and segment given the label are distributed alike" in " ".join(promise.assumptions)
+    assert "pairs of score and segment given the label are distributed alike" in " ".join(
+        promise.assumptions
+    )
     assert "if scores and segments given the label are distributed" in promise.details
     assert "if P(score, segment | class) is unchanged" in promise.sentence
     without = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, y).guarantee_
@@ -194,8 +242,11 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
 @pytest.mark.parametrize(("known", "share"), [({}, 0.25 / 2), ({"source_prior": 0.3}, 0.25)])
 def test_a_quarter_of_alpha_is_for_the_priors_and_the_rest_for_the_bins(known, share):
     rng = np.random.default_rng(4)
-    (scores, y), (target, _) = draw(rng, 900, 0.3), draw(rng, 800, 0.6)
-    fitted = LabelShiftCalibrator(partition=BINS, confidence_level=0.8, **known).fit(scores, y, target_scores=target)
+    scores, y = draw(rng, 900, 0.3)
+    target, _ = draw(rng, 800, 0.6)
+    fitted = LabelShiftCalibrator(partition=BINS, confidence_level=0.8, **known).fit(
+        scores, y, target_scores=target
+    )
     assert fitted.target_prior_ == mixture_prior(scores, y, target, 0.2 * share)
     if not known:
         assert fitted.source_prior_ == Prior.from_labels(y, 0.2 * share)
@@ -222,14 +273,22 @@ def within(guarantee, rates):
 @pytest.mark.parametrize("prior", [0.02, (0.015, 0.03)])
 def test_undersampled_negatives_are_undone_for_the_population_before(prior):
     rng = np.random.default_rng(5)
-    draws, true = 150, 0.02
+    draws = 150
+    true = 0.02
     held = {"rates": 0, "prior": 0, "plain": 0}
     for _ in range(draws):
         scores, y = draw(rng, 20_000, true)
         kept = (y == 1) | (rng.uniform(size=y.size) < 0.05)
-        scores, y = scores[kept], y[kept]
-        by_rates = LabelShiftCalibrator(partition=BINS, sampling_rates=(0.05, 1.0)).fit(scores, y).guarantee_
-        by_prior = LabelShiftCalibrator(partition=BINS, target_prior=prior).fit(scores, y).guarantee_
+        scores = scores[kept]
+        y = y[kept]
+        by_rates = (
+            LabelShiftCalibrator(partition=BINS, sampling_rates=(0.05, 1.0))
+            .fit(scores, y)
+            .guarantee_
+        )
+        by_prior = (
+            LabelShiftCalibrator(partition=BINS, target_prior=prior).fit(scores, y).guarantee_
+        )
         plain = BinningCalibrator(partition=BINS).fit(scores, y).guarantee_
         for name, found in (("rates", by_rates), ("prior", by_prior), ("plain", plain)):
             held[name] += within(found, rates_with(true))
@@ -240,10 +299,12 @@ def test_undersampled_negatives_are_undone_for_the_population_before(prior):
 
 
 def test_case_control_counts_miss_no_more_often_than_stated():
-    # exactly: all pairs of counts of a bin, of fixed numbers of cases and controls; no theorem covers this
+    # exactly: all pairs of counts of a bin, of fixed numbers of cases and controls; no theorem
+    # covers this
     tail = 0.05
     for n_cases, n_controls in ((30, 30), (10, 60), (60, 10)):
-        cases, controls = np.arange(n_cases + 1)[:, None], np.arange(n_controls + 1)[None, :]
+        cases = np.arange(n_cases + 1)[:, None]
+        controls = np.arange(n_controls + 1)[None, :]
         rows = np.broadcast_to(cases + controls, (n_cases + 1, n_controls + 1))
         k = np.broadcast_to(cases, rows.shape)
         lower = np.where(k > 0, stats.beta.ppf(tail, np.maximum(k, 1), rows - k + 1), 0.0)
@@ -251,20 +312,25 @@ def test_case_control_counts_miss_no_more_often_than_stated():
         for p1 in (0.02, 0.1, 0.3, 0.6, 0.9, 1.0):
             for p0 in (0.02, 0.1, 0.3, 0.6, 0.9, 1.0):
                 true = n_cases * p1 / (n_cases * p1 + n_controls * p0)
-                weight = stats.binom.pmf(cases, n_cases, p1) * stats.binom.pmf(controls, n_controls, p0)
+                weight = stats.binom.pmf(cases, n_cases, p1) * stats.binom.pmf(
+                    controls, n_controls, p0
+                )
                 assert weight[(lower > true + 1e-12) | (upper < true - 1e-12)].sum() <= 2 * tail
 
 
 def test_sampling_rates_spend_the_whole_budget_on_the_bins_and_only_their_ratio_matters():
     scores, y = draw(np.random.default_rng(6), 3000, 0.4)
     one, other = (
-        LabelShiftCalibrator(partition=BINS, sampling_rates=rates).fit(scores, y) for rates in ((0.1, 1.0), (0.05, 0.5))
+        LabelShiftCalibrator(partition=BINS, sampling_rates=rates).fit(scores, y)
+        for rates in ((0.1, 1.0), (0.05, 0.5))
     )
     np.testing.assert_allclose(one.guarantee_.upper, other.guarantee_.upper, rtol=1e-12)
     plain = get_method("clopper-pearson")(one.tally_, error_budget(0.9))
     odds = 0.1 * plain.upper / (1 - plain.upper)
     np.testing.assert_allclose(one.guarantee_.upper, odds / (1 + odds), rtol=1e-9)
-    assert "kept with probability 0.1, of the positive with 1" in " ".join(one.guarantee_.assumptions)
+    assert "kept with probability 0.1, of the positive with 1" in " ".join(
+        one.guarantee_.assumptions
+    )
     assert one.target_prior_ is None
     read = LabelShiftCalibrator.from_dict(json.loads(json.dumps(one.to_dict())))
     np.testing.assert_array_equal(read.predict_interval(scores), one.predict_interval(scores))
@@ -313,10 +379,22 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
         (["--sampling-rates", "0.2", "1"], LabelShiftCalibrator(sampling_rates=(0.2, 1.0))),
     ):
         model = str(tmp_path / f"{options[0]}.json")
-        arguments = ["fit", str(tmp_path / "rows.csv"), "--score", "p", "--label", "y", "-o", model, *options]
+        arguments = [
+            "fit",
+            str(tmp_path / "rows.csv"),
+            "--score",
+            "p",
+            "--label",
+            "y",
+            "-o",
+            model,
+            *options,
+        ]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
-        np.testing.assert_array_equal(load_model(model).predict(scores), expected.fit(scores, y).predict(scores))
+        np.testing.assert_array_equal(
+            load_model(model).predict(scores), expected.fit(scores, y).predict(scores)
+        )
         verified = CliRunner().invoke(app, ["verify", model, str(tmp_path / "rows.csv")])
         assert verified.exit_code == 0, verified.output
     refused = CliRunner().invoke(app, [*arguments, "--method", "platt", "--overwrite"])
@@ -335,21 +413,28 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
 @pytest.mark.broad
 def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, priors):
     """Two bins and eight rows, at a confidence of 60 %: every sample, in 200 worlds."""
-    rng, n = np.random.default_rng(3), 8
-    samples, limits = [], []
+    rng = np.random.default_rng(3)
+    n = 8
+    samples = []
+    limits = []
     for counts in product(range(n + 1), repeat=3):
         if sum(counts) <= n:
             samples.append([*counts, n - sum(counts)])
-            rows = {"scores": np.repeat([0.2, 0.7, 0.2, 0.7], samples[-1]), "y": np.repeat([0, 0, 1, 1], samples[-1])}
+            rows = {
+                "scores": np.repeat([0.2, 0.7, 0.2, 0.7], samples[-1]),
+                "y": np.repeat([0, 0, 1, 1], samples[-1]),
+            }
             model = LabelShiftCalibrator(2, partition="uniform", confidence_level=0.6, **options)
             found = model.fit(**rows, classes=(0, 1)).guarantee_
             limits.append([found.lower, found.upper])
-    samples, limits = np.array(samples), np.array(limits)
+    samples = np.array(samples)
+    limits = np.array(limits)
     ways = gammaln(n + 1) - gammaln(samples + 1).sum(axis=1)
     for _ in range(200):
         cells = np.maximum(rng.dirichlet(np.full(4, rng.choice([0.3, 1.0, 3.0]))), 1e-9)
         chance = np.exp(ways + samples @ np.log(cells / cells.sum()))
-        negative, positive = cells[:2], cells[2:]
+        negative = cells[:2]
+        positive = cells[2:]
         for prior in priors:
             odds = positive / (negative / 0.25)  # a quarter of the negatives was kept
             if prior is not None:

@@ -1,4 +1,6 @@
-"""uLSIF and RuLSIF: the closed-form leave-one-out against leaving one out, and the fit against the normal equations."""
+"""uLSIF and RuLSIF: the closed-form leave-one-out against leaving one out, and the fit against the
+normal equations.
+"""
 
 import numpy as np
 import pytest
@@ -16,12 +18,18 @@ def populations(seed, n_source, n_target, n_features=3):
 
 def bumps(rows, centers, bandwidth):
     """Gaussian kernel values, the direct way."""
-    return np.exp(-np.square(rows[:, None, :] - centers[None, :, :]).sum(axis=2) / (2 * bandwidth**2))
+    return np.exp(
+        -np.square(rows[:, None, :] - centers[None, :, :]).sum(axis=2) / (2 * bandwidth**2)
+    )
 
 
 def fitted_coefficients(at_source, at_target, penalty, mixing):
-    """Solve the normal equations, with one step of iterative refinement: the matrices are ill-conditioned."""
-    matrix = mixing * at_target.T @ at_target / len(at_target) + (1 - mixing) * at_source.T @ at_source / len(at_source)
+    """Solve the normal equations, with one step of iterative refinement: the matrices are
+    ill-conditioned.
+    """
+    matrix = mixing * at_target.T @ at_target / len(at_target) + (
+        1 - mixing
+    ) * at_source.T @ at_source / len(at_source)
     matrix += penalty * np.eye(len(matrix))
     solved = np.linalg.solve(matrix, at_target.mean(axis=0))
     solved += np.linalg.solve(matrix, at_target.mean(axis=0) - matrix @ solved)
@@ -29,11 +37,13 @@ def fitted_coefficients(at_source, at_target, penalty, mixing):
 
 
 def brute_force(at_source, at_target, penalty, mixing):
-    total, n = 0.0, min(len(at_source), len(at_target))
+    total = 0.0
+    n = min(len(at_source), len(at_target))
     for i in range(n):
         rest = np.delete(at_source, i, axis=0), np.delete(at_target, i, axis=0)
         coefficients = fitted_coefficients(*rest, penalty, mixing)
-        g_source, g_target = at_source[i] @ coefficients, at_target[i] @ coefficients
+        g_source = at_source[i] @ coefficients
+        g_target = at_target[i] @ coefficients
         total += mixing / 2 * g_target**2 + (1 - mixing) / 2 * g_source**2 - g_target
     return total / n
 
@@ -47,9 +57,12 @@ def test_leave_one_out_equals_brute_force(n_source, n_target, bandwidth, mixing)
     basis = Basis.of(source, target, target[:20], False, np.random.default_rng(0))
     problem = LeastSquares(basis, basis.prepare(source), basis.prepare(target), mixing)
     penalties = np.geomspace(1e-3, 1e3, 7)
-    at_source, at_target = bumps(source, target[:20], bandwidth), bumps(target, target[:20], bandwidth)
+    at_source = bumps(source, target[:20], bandwidth)
+    at_target = bumps(target, target[:20], bandwidth)
     expected = [brute_force(at_source, at_target, penalty, mixing) for penalty in penalties]
-    np.testing.assert_allclose(problem.leave_one_out(bandwidth, penalties), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        problem.leave_one_out(bandwidth, penalties), expected, rtol=0, atol=1e-10
+    )
 
 
 def test_leave_one_out_does_not_depend_on_how_rows_are_batched(monkeypatch):
@@ -66,10 +79,16 @@ def test_leave_one_out_does_not_depend_on_how_rows_are_batched(monkeypatch):
 def test_weights_solve_the_normal_equations_for_given_centers_bandwidth_and_penalty(mixing):
     source, target = populations(2, 400, 300)
     centers = target[:40]
-    ratio = RuLSIF(mixing, centers=centers, bandwidth=0.3, penalty=0.05, standardize=False).fit(source, target)
-    coefficients = fitted_coefficients(bumps(source, centers, 0.3), bumps(target, centers, 0.3), 0.05, mixing)
+    ratio = RuLSIF(mixing, centers=centers, bandwidth=0.3, penalty=0.05, standardize=False).fit(
+        source, target
+    )
+    coefficients = fitted_coefficients(
+        bumps(source, centers, 0.3), bumps(target, centers, 0.3), 0.05, mixing
+    )
     rows = np.random.default_rng(3).uniform(size=(500, 3))
-    np.testing.assert_allclose(ratio.predict(rows), bumps(rows, centers, 0.3) @ coefficients, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        ratio.predict(rows), bumps(rows, centers, 0.3) @ coefficients, rtol=0, atol=1e-11
+    )
 
 
 @pytest.mark.broad
@@ -87,7 +106,11 @@ def test_the_best_of_the_grid_is_taken():
     assert ratio.scores_.shape == (4, 3)
     row, column = np.unravel_index(ratio.scores_.argmin(), (4, 3))
     assert (ratio.bandwidth_, ratio.penalty_) == (grid["bandwidth"][row], grid["penalty"][column])
-    single = clone(ratio).set_params(bandwidth=ratio.bandwidth_, penalty=ratio.penalty_).fit(source, target)
+    single = (
+        clone(ratio)
+        .set_params(bandwidth=ratio.bandwidth_, penalty=ratio.penalty_)
+        .fit(source, target)
+    )
     np.testing.assert_array_equal(single.predict(source), ratio.predict(source))
 
 
@@ -110,4 +133,6 @@ def test_estimate_tends_to_the_true_ratio():
         found = [ULSIF(random_state=seed).fit(source, target).predict(rows) for seed in range(3)]
         errors.append(np.mean([np.square(weights - 8 * rows.prod(axis=1)) for weights in found]))
     assert errors[1] < errors[0]
-    assert errors[1] < 0.2 * np.var(8 * rows.prod(axis=1))  # which centres are drawn makes about .05 to .2 of it
+    assert errors[1] < 0.2 * np.var(
+        8 * rows.prod(axis=1)
+    )  # which centres are drawn makes about .05 to .2 of it

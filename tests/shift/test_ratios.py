@@ -12,7 +12,14 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.ratios import KLIEP, ULSIF, LargeShiftWarning, LogisticRatio, RatioDiagnostics, RuLSIF
+from calibrant.ratios import (
+    KLIEP,
+    ULSIF,
+    LargeShiftWarning,
+    LogisticRatio,
+    RatioDiagnostics,
+    RuLSIF,
+)
 from calibrant.shift.ratios.density_ratio import effective_sample_size, share_outside
 from calibrant.shift.ratios.kliep import _most_likely
 
@@ -27,11 +34,15 @@ NUMERIC = {name: ratio for name, ratio in RATIOS.items() if name != "logistic"}
 
 def each(ratios):
     """One of them in `make quick`."""
-    params = [pytest.param(ratio, marks=() if name == "ulsif" else pytest.mark.broad) for name, ratio in ratios.items()]
+    params = [
+        pytest.param(ratio, marks=() if name == "ulsif" else pytest.mark.broad)
+        for name, ratio in ratios.items()
+    ]
     return pytest.mark.parametrize("ratio", params, ids=ratios.keys())
 
 
-each_ratio, each_numeric = each(RATIOS), each(NUMERIC)
+each_ratio = each(RATIOS)
+each_numeric = each(NUMERIC)
 
 
 def populations(seed=0, n=400, shift=0.7):
@@ -42,7 +53,9 @@ def populations(seed=0, n=400, shift=0.7):
 @each_ratio
 def test_weights_are_one_a_row_finite_and_not_negative(ratio):
     source, target = populations()
-    weights = clone(ratio).fit(source, target).predict(np.concatenate([source, target, 1e3 * source]))
+    weights = (
+        clone(ratio).fit(source, target).predict(np.concatenate([source, target, 1e3 * source]))
+    )
     assert weights.shape == (1200,)
     assert np.isfinite(weights).all()
     assert (weights >= 0).all()
@@ -113,9 +126,11 @@ def test_columns_in_other_units_change_nothing(ratio):
 @pytest.mark.broad
 def test_relative_ratio_is_bounded_in_the_limit():
     rng = np.random.default_rng(0)
-    source, target = rng.normal(size=(4000, 1)), rng.normal(0.5, 1.0, size=(4000, 1))
+    source = rng.normal(size=(4000, 1))
+    target = rng.normal(0.5, 1.0, size=(4000, 1))
     ratios = [RuLSIF(0.5, random_state=seed).fit(source, target) for seed in range(3)]
-    p, q = np.exp(-0.5 * (source - 0.5) ** 2), np.exp(-0.5 * source**2)
+    p = np.exp(-0.5 * (source - 0.5) ** 2)
+    q = np.exp(-0.5 * source**2)
     truth = (p / (0.5 * p + 0.5 * q)).ravel()
     errors = [np.mean(np.square(ratio.predict(source) - truth)) for ratio in ratios]
     assert np.mean(errors) < 0.05 * np.var(truth)  # which centres are drawn makes .01 to .07 of it
@@ -125,7 +140,8 @@ def test_kliep_reaches_the_constrained_maximum():
     from scipy.optimize import minimize
 
     rng = np.random.default_rng(0)
-    values, means = rng.uniform(size=(60, 4)) ** 3, rng.uniform(0.2, 1.0, size=4)
+    values = rng.uniform(size=(60, 4)) ** 3
+    means = rng.uniform(0.2, 1.0, size=4)
     found = _most_likely(values, means)
     assert means @ found == pytest.approx(1.0)
     assert (found >= 0).all()
@@ -141,10 +157,13 @@ def test_kliep_reaches_the_constrained_maximum():
 
 def test_logistic_ratio_is_right_for_two_normal_populations():
     rng = np.random.default_rng(1)
-    source, target = rng.normal(size=(20_000, 1)), rng.normal(0.5, 1.0, size=(10_000, 1))
+    source = rng.normal(size=(20_000, 1))
+    target = rng.normal(0.5, 1.0, size=(10_000, 1))
     rows = np.linspace(-2, 2, 9)[:, None]
     np.testing.assert_allclose(
-        LogisticRatio().fit(source, target).predict(rows), np.exp(0.5 * rows.ravel() - 0.125), rtol=0.1
+        LogisticRatio().fit(source, target).predict(rows),
+        np.exp(0.5 * rows.ravel() - 0.125),
+        rtol=0.1,
     )
 
 
@@ -157,10 +176,16 @@ def test_logistic_ratio_takes_any_classifier_and_text_columns_through_a_pipeline
     rng = np.random.default_rng(2)
     source = pd.DataFrame({"town": rng.choice(["north", "south"], 4000, p=[0.5, 0.5])})
     target = pd.DataFrame({"town": rng.choice(["north", "south"], 4000, p=[0.8, 0.2])})
-    pipeline = make_pipeline(make_column_transformer((OneHotEncoder(), ["town"])), LogisticRegression(C=1e6))
+    pipeline = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["town"])), LogisticRegression(C=1e6)
+    )
     ratio = LogisticRatio(pipeline).fit(source, target)
-    np.testing.assert_allclose(ratio.predict(pd.DataFrame({"town": ["north", "south"]})), [1.6, 0.4], atol=0.1)
-    forest = LogisticRatio(RandomForestClassifier(5, min_samples_leaf=200, random_state=0)).fit(*populations())
+    np.testing.assert_allclose(
+        ratio.predict(pd.DataFrame({"town": ["north", "south"]})), [1.6, 0.4], atol=0.1
+    )
+    forest = LogisticRatio(RandomForestClassifier(5, min_samples_leaf=200, random_state=0)).fit(
+        *populations()
+    )
     assert np.isfinite(forest.predict(populations()[0])).all()
 
 
@@ -175,12 +200,18 @@ def test_effective_sample_size_by_hand():
 
 
 def test_diagnostics_in_numbers_and_words():
-    found = RatioDiagnostics.of(np.array([0.5] * 100 + [1.5] * 100), n_target=50, outside_support=0.02)
+    found = RatioDiagnostics.of(
+        np.array([0.5] * 100 + [1.5] * 100), n_target=50, outside_support=0.02
+    )
     assert (found.n_source, found.n_target, found.mean_weight) == (200, 50, 1.0)
     assert found.effective_sample_size == pytest.approx(160.0)
     assert found.largest_weights == (1.5,) * 5
     assert not found.is_too_large
-    assert str(found) == "The 200 source rows are worth 160 rows of the target population, and cover about 98% of it."
+    assert (
+        str(found)
+        == "The 200 source rows are worth 160 rows of the target population, and cover about 98%"
+        " of it."
+    )
     assert "poorly estimated" in str(RatioDiagnostics.of(np.full(200, 3.0), 50, 0.0))
 
 
@@ -222,7 +253,8 @@ def test_memory_is_linear_in_rows_and_a_million_rows_are_weighed_in_batches():
 @pytest.mark.broad
 def test_fitting_needs_no_matrix_of_all_rows():
     rng = np.random.default_rng(5)
-    source, target = rng.uniform(size=(40_000, 2)), rng.beta(2, 1, size=(40_000, 2))
+    source = rng.uniform(size=(40_000, 2))
+    target = rng.beta(2, 1, size=(40_000, 2))
     tracemalloc.start()
     ULSIF(bandwidth=[0.3, 1.0], penalty=[0.1, 1.0], n_jobs=1).fit(source, target)
     peak = tracemalloc.get_traced_memory()[1]
@@ -240,9 +272,18 @@ def test_fitting_needs_no_matrix_of_all_rows():
         (lambda s, t: (s, t[:1]), "X_target must have at least 2 rows; got 1"),
         (lambda s, t: (s[:0], t), "X_source must have at least 2 rows; got 0"),
         (lambda s, t: (s, t[:, :1]), "X_target must have as many columns as X_source, 2; got 1"),
-        (lambda s, t: (np.where(s == s[3, 1], np.nan, s), t), "X_source must be finite; got nan in row 3, column 1"),
-        (lambda s, t: (s, np.where(t == t[4, 0], np.inf, t)), "X_target must be finite; got inf in row 4, column 0"),
-        (lambda s, t: (s, t[:, :0]), "X_target must have shape (n, n_features); got shape (400, 0)"),
+        (
+            lambda s, t: (np.where(s == s[3, 1], np.nan, s), t),
+            "X_source must be finite; got nan in row 3, column 1",
+        ),
+        (
+            lambda s, t: (s, np.where(t == t[4, 0], np.inf, t)),
+            "X_target must be finite; got inf in row 4, column 0",
+        ),
+        (
+            lambda s, t: (s, t[:, :0]),
+            "X_target must have shape (n, n_features); got shape (400, 0)",
+        ),
         (lambda s, t: (s.reshape(4, 50, 4), t), "X_source must have shape (n, n_features)"),
         (lambda s, t: (s.astype(str), t), "X_source must be numbers"),
         (lambda s, t: (None, t), "X_source must be an array"),
@@ -267,7 +308,9 @@ def test_one_target_row_and_other_columns_are_refused(ratio):
 @each_numeric
 def test_rows_with_other_columns_than_fitted_are_refused(ratio):
     fitted = clone(ratio).fit(*populations())
-    with pytest.raises(InvalidValueError, match="X must have the 2 columns that the ratio was fitted on; got 1"):
+    with pytest.raises(
+        InvalidValueError, match="X must have the 2 columns that the ratio was fitted on; got 1"
+    ):
         fitted.predict([[1.0]])
 
 
@@ -297,7 +340,9 @@ def test_columns_in_another_order_are_refused(ratio) -> None:
     rng = np.random.default_rng(0)
     source = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
     target = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
-    with pytest.raises(ValueError, match=r"X_target must have the columns of X_source, \['a', 'b'\]"):
+    with pytest.raises(
+        ValueError, match=r"X_target must have the columns of X_source, \['a', 'b'\]"
+    ):
         clone(ratio).fit(source, target[["b", "a"]])
 
 

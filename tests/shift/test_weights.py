@@ -1,4 +1,6 @@
-"""Importance weights in `fit`, such as survey weights: the promise is about the weighted population."""
+"""Importance weights in `fit`, such as survey weights: the promise is about the weighted
+population.
+"""
 
 import json
 from dataclasses import replace
@@ -42,7 +44,9 @@ TRUTH = np.diff(EDGES**3 / 3) / np.diff(EDGES)  # the rate of a score s is s^2
 
 
 def survey(rng, n):
-    """Rows of a population with uniform scores and rates s^2, sampled by score and label, and weights at most 1."""
+    """Rows of a population with uniform scores and rates s^2, sampled by score and label, and
+    weights at most 1.
+    """
     scores = rng.uniform(size=6 * n)
     y = rng.uniform(size=6 * n) < scores**2
     chance = np.where(y, 0.2 + 0.8 * scores, 0.3)
@@ -57,7 +61,10 @@ def kept_too_seldom(held, draws):
 @pytest.mark.slow
 def test_weighted_bins_cover_the_rates_of_the_population_and_unweighted_bins_do_not():
     rng = np.random.default_rng(0)
-    draws, held, plain_held, radius = 200, 0, 0, []
+    draws = 200
+    held = 0
+    plain_held = 0
+    radius = []
     for _ in range(draws):
         scores, y, weights = survey(rng, 1200)
         found = BinningCalibrator(partition=BINS, random_state=rng).fit(
@@ -79,7 +86,9 @@ GRID = (np.arange(20_000) + 0.5) / 20_000
 @pytest.mark.slow
 def test_the_average_of_a_weighted_curve_is_as_near_to_the_rate_of_the_population_as_promised():
     rng = np.random.default_rng(8)
-    draws, held, epsilon = 150, 0, []
+    draws = 150
+    held = 0
+    epsilon = []
     for _ in range(draws):
         scores, y, weights = survey(rng, 1000)
         found = AnchoredCalibrator("isotonic", n_bins=3, random_state=rng)
@@ -94,10 +103,14 @@ def test_the_average_of_a_weighted_curve_is_as_near_to_the_rate_of_the_populatio
 
 def test_the_interval_is_that_of_the_covariate_shift_calibrator():
     scores, y, weights = survey(np.random.default_rng(1), 2000)
-    one = BinningCalibrator(5, value="mean").fit(scores, y, importance_weight=weights, weight_bound=1.0)
+    one = BinningCalibrator(5, value="mean").fit(
+        scores, y, importance_weight=weights, weight_bound=1.0
+    )
     other = ShiftCalibrator(n_bins=5, weight_bound=1.0).fit(scores, y, importance_weight=weights)
     for name in ("value", "lower", "upper", "counts"):
-        np.testing.assert_allclose(getattr(one.guarantee_, name), getattr(other.guarantee_, name), rtol=1e-14)
+        np.testing.assert_allclose(
+            getattr(one.guarantee_, name), getattr(other.guarantee_, name), rtol=1e-14
+        )
     assert one.guarantee_.statement.population is Population.WEIGHTED
     assert "the weighted rate of class" in one.guarantee_.sentence
     assert "weighted population" in one.guarantee_.details
@@ -107,7 +120,9 @@ def test_the_interval_is_that_of_the_covariate_shift_calibrator():
 @pytest.mark.parametrize("value", ["jeffreys", "mean", "monotone"])
 def test_equal_weights_predict_what_rows_without_weights_do(value):
     scores, y, _ = survey(np.random.default_rng(2), 2000)
-    weighted = BinningCalibrator(5, value=value).fit(scores, y, importance_weight=np.full(2000, 3.0), weight_bound=3.0)
+    weighted = BinningCalibrator(5, value=value).fit(
+        scores, y, importance_weight=np.full(2000, 3.0), weight_bound=3.0
+    )
     plain = BinningCalibrator(5, value=value).fit(scores, y)
     np.testing.assert_allclose(weighted.predict(scores), plain.predict(scores), rtol=1e-12)
 
@@ -115,20 +130,28 @@ def test_equal_weights_predict_what_rows_without_weights_do(value):
 @pytest.mark.broad
 def test_equal_weights_anchor_nearly_the_same_curve():
     scores, y, _ = survey(np.random.default_rng(2), 2000)
-    weighted = AnchoredCalibrator(n_bins=4).fit(scores, y, importance_weight=np.full(2000, 3.0), weight_bound=3.0)
-    plain = AnchoredCalibrator(n_bins=4, pilot=None).fit(scores, y)  # weighted rows have no pilot rows either
+    weighted = AnchoredCalibrator(n_bins=4).fit(
+        scores, y, importance_weight=np.full(2000, 3.0), weight_bound=3.0
+    )
+    plain = AnchoredCalibrator(n_bins=4, pilot=None).fit(
+        scores, y
+    )  # weighted rows have no pilot rows either
     assert weighted.curve_ == plain.curve_
     assert np.abs(weighted.predict(scores) - plain.predict(scores)).max() < 0.02
     state = plain.to_dict()
     del state["state"]["curve"]["parts"]  # what only rows without weights have: closer limits
     assert plain.guarantee_.epsilon < weighted.guarantee_.epsilon
-    assert weighted.guarantee_.epsilon < 1.25 * AnchoredCalibrator.from_dict(state).guarantee_.epsilon
+    assert (
+        weighted.guarantee_.epsilon < 1.25 * AnchoredCalibrator.from_dict(state).guarantee_.epsilon
+    )
 
 
 def test_no_bound_no_proof():
     scores, y, weights = survey(np.random.default_rng(3), 500)
     open_ended = BinningCalibrator(3).fit(scores, y, importance_weight=weights).guarantee_
-    bounded = BinningCalibrator(3).fit(scores, y, importance_weight=weights, weight_bound=1.0).guarantee_
+    bounded = (
+        BinningCalibrator(3).fit(scores, y, importance_weight=weights, weight_bound=1.0).guarantee_
+    )
     assert bounded.is_proved
     assert not open_ended.is_proved
     assert "weight_bound" in open_ended.caveat
@@ -178,14 +201,18 @@ def test_a_weight_above_the_bound_is_noticed_in_every_row(interval):
 @pytest.mark.parametrize("split", [0.3, None])  # rows that are drawn to cut bins, and rows at edges
 def test_a_weight_above_the_bound_is_noticed_in_rows_that_count_in_no_bin(split):
     scores, y, _ = survey(np.random.default_rng(7), 40)
-    fit = ShiftCalibrator(n_bins=4, weight_bound=1.5, interval="empirical-bernstein", pilot=split, random_state=0).fit
+    fit = ShiftCalibrator(
+        n_bins=4, weight_bound=1.5, interval="empirical-bernstein", pilot=split, random_state=0
+    ).fit
     for row in range(40):
         table = pa.table({"p": scores, "y": y, "w": np.where(np.arange(40) == row, 2.0, 1.0)})
         with pytest.raises(InvalidValueError, match="weight_bound"):
             fit(scored(table, score="p", label="y", weight="w"))
 
 
-@pytest.mark.parametrize("kind", [PlattCalibrator, BetaCalibrator, TemperatureCalibrator, IsotonicCalibrator])
+@pytest.mark.parametrize(
+    "kind", [PlattCalibrator, BetaCalibrator, TemperatureCalibrator, IsotonicCalibrator]
+)
 def test_whole_weights_of_a_curve_are_repeated_rows(kind):
     scores, y, _ = survey(np.random.default_rng(9), 300)
     times = np.random.default_rng(10).integers(0, 4, size=300)
@@ -196,13 +223,21 @@ def test_whole_weights_of_a_curve_are_repeated_rows(kind):
 
 def test_weighted_curves_agree_with_scikit_learn():
     scores, y, weights = survey(np.random.default_rng(11), 500)
-    logistic = LogisticRegression(C=1e10, tol=1e-12, max_iter=1000).fit(scores[:, None], y, sample_weight=weights)
+    logistic = LogisticRegression(C=1e10, tol=1e-12, max_iter=1000).fit(
+        scores[:, None], y, sample_weight=weights
+    )
     ours = PlattCalibrator(smoothing=False).fit(scores, y, importance_weight=weights)
-    np.testing.assert_allclose(ours.predict(scores), logistic.predict_proba(scores[:, None])[:, 1], atol=1e-5)
+    np.testing.assert_allclose(
+        ours.predict(scores), logistic.predict_proba(scores[:, None])[:, 1], atol=1e-5
+    )
     features = np.column_stack([np.log(scores), -np.log1p(-scores)])
-    logistic = LogisticRegression(C=1e10, tol=1e-12, max_iter=5000).fit(features, y, sample_weight=weights)
+    logistic = LogisticRegression(C=1e10, tol=1e-12, max_iter=5000).fit(
+        features, y, sample_weight=weights
+    )
     ours = BetaCalibrator().fit(scores, y, importance_weight=weights)
-    np.testing.assert_allclose(ours.predict(scores), logistic.predict_proba(features)[:, 1], atol=1e-4)
+    np.testing.assert_allclose(
+        ours.predict(scores), logistic.predict_proba(features)[:, 1], atol=1e-4
+    )
     isotonic = IsotonicRegression(out_of_bounds="clip").fit(scores, y, sample_weight=weights)
     ours = IsotonicCalibrator().fit(scores, y, importance_weight=weights)
     np.testing.assert_allclose(ours.predict(scores), isotonic.predict(scores), atol=1e-12)
@@ -216,7 +251,14 @@ def test_venn_prediction_refuses_weights(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [VennAbersCalibrator, VennBinningCalibrator, ConformalSets, OnlineCalibrator, LabelShiftCalibrator]
+    "kind",
+    [
+        VennAbersCalibrator,
+        VennBinningCalibrator,
+        ConformalSets,
+        OnlineCalibrator,
+        LabelShiftCalibrator,
+    ],
 )
 def test_a_column_of_weights_is_refused_where_it_would_be_ignored(kind):
     scores, y, weights = survey(np.random.default_rng(12), 100)
@@ -236,7 +278,9 @@ def test_a_classifier_passes_weights_to_its_calibrator():
 
 def test_what_weights_do_not_go_with_is_refused():
     scores, y, weights = survey(np.random.default_rng(7), 400)
-    with pytest.raises(InvalidValueError, match="sample_weight must be None with importance_weight"):
+    with pytest.raises(
+        InvalidValueError, match="sample_weight must be None with importance_weight"
+    ):
         BinningCalibrator(4).fit(scores, y, importance_weight=weights, sample_weight=np.ones(400))
     with pytest.raises(InvalidValueError, match="ShiftCalibrator"):
         BinningCalibrator(4, interval="hoeffding").fit(scores, y, importance_weight=weights)

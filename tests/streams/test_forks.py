@@ -1,4 +1,6 @@
-"""A process may fork while its threads update an object: the child has a whole object, and its lock is free."""
+"""A process may fork while its threads update an object: the child has a whole object, and its lock
+is free.
+"""
 
 import os
 import signal
@@ -65,7 +67,9 @@ def test_children_of_a_process_whose_threads_update_a_stream() -> None:
         before = int(calibrator.tally_.counts.sum())
         calibrator.partial_fit(scores, y)
         after = int(calibrator.tally_.counts.sum())
-        return before % ROWS == 0 and after == before + ROWS and calibrator.guarantee_.n_rows == after
+        return (
+            before % ROWS == 0 and after == before + ROWS and calibrator.guarantee_.n_rows == after
+        )
 
     with in_threads(lambda: calibrator.partial_fit(scores, y).guarantee_):
         for _ in range(12):

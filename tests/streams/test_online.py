@@ -1,4 +1,6 @@
-"""The online calibrator: one promise for a whole stream, however it is cut, merged, stopped or steered."""
+"""The online calibrator: one promise for a whole stream, however it is cut, merged, stopped or
+steered.
+"""
 
 import copy
 import itertools
@@ -131,12 +133,16 @@ def test_the_promise_can_not_be_changed_in_mid_stream() -> None:
 def test_a_fresh_stream_has_seen_nothing() -> None:
     partition = BINS.to_dict()
     state = (
-        OnlineCalibrator(BINS, running=True).partial_fit(np.full(20, 0.1), np.ones(20, dtype=int)).to_dict()["state"]
+        OnlineCalibrator(BINS, running=True)
+        .partial_fit(np.full(20, 0.1), np.ones(20, dtype=int))
+        .to_dict()["state"]
     )
     first = CentredBetaBinomial.limits_of(
         np.array([20, 0, 0]), np.array([20, 0, 0]), float(np.log(3) - np.log(1 - 0.9))
     )
-    assert {name: state[name] for name in ("partition", "window", "uncounted", "contradicts", "merged")} == {
+    assert {
+        name: state[name] for name in ("partition", "window", "uncounted", "contradicts", "merged")
+    } == {
         "partition": partition,
         "window": [],
         "uncounted": 0,
@@ -170,7 +176,8 @@ def in_threads(work, n_threads: int = 8) -> None:
 
 @pytest.mark.broad
 def test_a_stream_that_eight_threads_update_keeps_every_row() -> None:
-    online, other = OnlineCalibrator(BINS), stream([(0.1, 1)])
+    online = OnlineCalibrator(BINS)
+    other = stream([(0.1, 1)])
 
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -184,7 +191,9 @@ def test_a_stream_that_eight_threads_update_keeps_every_row() -> None:
     assert online.tally_.n_rows == 1 + 8 * 20 * 30
     again = pickle.loads(pickle.dumps(online))
     assert as_json(again) == as_json(online)
-    assert as_json(copy.deepcopy(online).partial_fit([0.1], [1])) == as_json(again.partial_fit([0.1], [1]))
+    assert as_json(copy.deepcopy(online).partial_fit([0.1], [1])) == as_json(
+        again.partial_fit([0.1], [1])
+    )
 
 
 def test_batches_of_scored_data_keep_the_classes_they_are_given_or_are_zeros_and_ones() -> None:
@@ -205,5 +214,7 @@ def test_batches_of_scored_data_keep_the_classes_they_are_given_or_are_zeros_and
 def test_scored_data_with_weights_are_refused():
     rows = pd.DataFrame({"p": [0.2, 0.7], "y": [0, 1], "w": [1.0, 2.0]})
     for partition in (None, Partition.fixed_width(2)):
-        with pytest.raises(CalibrantError, match="importance_weight must be None: labels are counted"):
+        with pytest.raises(
+            CalibrantError, match="importance_weight must be None: labels are counted"
+        ):
             OnlineCalibrator(partition).fit(scored(rows, score="p", label="y", weight="w"))

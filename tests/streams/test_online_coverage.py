@@ -1,4 +1,6 @@
-"""Streams that are steered by what was seen: the promise holds where it is made, and breaks where it is not."""
+"""Streams that are steered by what was seen: the promise holds where it is made, and breaks where
+it is not.
+"""
 
 from collections.abc import Iterator
 
@@ -16,13 +18,20 @@ from worlds.promises import assert_kept
 
 @pytest.fixture
 def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits depend on the counts of a region alone, and many streams meet the same counts: compute them once."""
+    """Limits depend on the counts of a region alone, and many streams meet the same counts: compute
+    them once.
+    """
     known: dict[tuple[int, int, float], tuple[float, float]] = {}
 
     def limits(sequence: CentredBetaBinomial) -> Interval:
-        keys = [(n, k, sequence.log_share) for n, k in zip(sequence.counts, sequence.positives, strict=True)]
+        keys = [
+            (n, k, sequence.log_share)
+            for n, k in zip(sequence.counts, sequence.positives, strict=True)
+        ]
         if any(key not in known for key in keys):
-            found = CentredBetaBinomial.limits_of(sequence.counts, sequence.positives, sequence.log_share)
+            found = CentredBetaBinomial.limits_of(
+                sequence.counts, sequence.positives, sequence.log_share
+            )
             known.update(zip(keys, zip(found.lower, found.upper, strict=True), strict=True))
         return Interval(*np.array([known[key] for key in keys]).T)
 
@@ -32,14 +41,17 @@ def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("remembered_limits")
 def test_coverage_holds_when_the_widest_region_is_labelled_next() -> None:
-    # the rule looks at every interval after every label, steers by it, and stops when all are narrow enough
+    # the rule looks at every interval after every label, steers by it, and stops when all are
+    # narrow enough
     rng = np.random.default_rng(4)
     rates = np.array([0.05, 0.5, 0.9])
     scores = np.array([0.1, 0.4, 0.8])
 
     def simulate() -> Iterator[dict[str, bool]]:
         while True:
-            online = OnlineCalibrator(BINS, running=False).partial_fit(scores, rng.uniform(size=3) < rates)
+            online = OnlineCalibrator(BINS, running=False).partial_fit(
+                scores, rng.uniform(size=3) < rates
+            )
             missed = False
             for _ in range(200):
                 region = online.next_region()
@@ -50,24 +62,32 @@ def test_coverage_holds_when_the_widest_region_is_labelled_next() -> None:
                     break
             yield {"rates": missed}
 
-    assert_kept(simulate(), 0.1, caught=0.29)  # as often as limits for one look miss that are used after every label
+    assert_kept(
+        simulate(), 0.1, caught=0.29
+    )  # as often as limits for one look miss that are used after every label
 
 
 @pytest.mark.broad
 def test_a_growing_stream_merged_again_and_again_keeps_its_coverage() -> None:
     # counting the rows of each earlier state once more missed in a third of the runs
     rng = np.random.default_rng(6)
-    runs, sizes, rate = 300, (5, 10, 20, 40, 80), 0.5
+    runs = 300
+    sizes = (5, 10, 20, 40, 80)
+    rate = 0.5
     whole = Partition.fixed_width(1)
     seen = []
     for _ in range(runs):
         here = OnlineCalibrator(whole).partial_fit([0.5], rng.integers(0, 2, 1))
         there = OnlineCalibrator(whole).partial_fit([0.5], rng.integers(0, 2, 1))
         for size in sizes:
-            here.merge(there.partial_fit(np.full(size, 0.5), (rng.uniform(size=size) < rate).astype(int)))
+            here.merge(
+                there.partial_fit(np.full(size, 0.5), (rng.uniform(size=size) < rate).astype(int))
+            )
             seen.append((here.tally_.counts[0], here.tally_.positives[0]))
     limits = CentredBetaBinomial.limits_of(*np.array(seen).T, -np.log(0.1))
-    misses = ((limits.lower > rate) | (limits.upper < rate)).reshape(runs, len(sizes)).any(axis=1).sum()
+    misses = (
+        ((limits.lower > rate) | (limits.upper < rate)).reshape(runs, len(sizes)).any(axis=1).sum()
+    )
     assert stats.binomtest(int(misses), runs, 0.1, alternative="greater").pvalue > 1e-3
 
 
@@ -80,7 +100,9 @@ def test_only_what_is_proved_of_labelling_rules_is_said() -> None:
 
 
 def misses_of(counted, runs: int = 40) -> int:
-    """Runs whose intervals miss, for a rule that says which rows count: the rate rises from 0 to 1 in each bin."""
+    """Runs whose intervals miss, for a rule that says which rows count: the rate rises from 0 to 1
+    in each bin.
+    """
     rng = np.random.default_rng(7)
     misses = 0
     for _ in range(runs):
@@ -88,7 +110,11 @@ def misses_of(counted, runs: int = 40) -> int:
         rate = (scores * 4) % 1
         labels = (rng.uniform(size=1000) < rate).astype(int)
         known = counted(rate, labels)
-        guarantee = OnlineCalibrator(Partition.fixed_width(4)).partial_fit(scores[known], labels[known]).guarantee_
+        guarantee = (
+            OnlineCalibrator(Partition.fixed_width(4))
+            .partial_fit(scores[known], labels[known])
+            .guarantee_
+        )
         misses += bool(((guarantee.lower > 0.5) | (guarantee.upper < 0.5)).any())
     return misses
 
@@ -96,25 +122,37 @@ def misses_of(counted, runs: int = 40) -> int:
 @pytest.mark.broad
 def test_rows_chosen_within_a_region_and_labels_delayed_by_class_break_the_guarantee() -> None:
     # the reason for two of the stated assumptions; the guarantee cannot be proved without them
-    assert stats.binomtest(misses_of(lambda rate, labels: rate >= 0), 40, 0.1, alternative="greater").pvalue > 1e-3
-    assert misses_of(lambda rate, labels: rate < 0.2) == 40  # the lowest fifth of each bin is labelled
+    assert (
+        stats.binomtest(
+            misses_of(lambda rate, labels: rate >= 0), 40, 0.1, alternative="greater"
+        ).pvalue
+        > 1e-3
+    )
+    assert (
+        misses_of(lambda rate, labels: rate < 0.2) == 40
+    )  # the lowest fifth of each bin is labelled
     half = np.arange(1000) < 500
     assert misses_of(lambda rate, labels: (labels == 1) | half) == 40  # labels of 0 come later
 
 
 @pytest.mark.broad
 def test_coverage_holds_when_past_labels_choose_the_region() -> None:
-    # each label is asked for in the region whose rate looks highest, which is the rule most likely to mislead
+    # each label is asked for in the region whose rate looks highest, which is the rule most likely
+    # to mislead
     rng = np.random.default_rng(8)
-    runs, alpha, rates = 2000, 0.1, np.array([0.3, 0.3, 0.3])
-    counts, positives = np.ones((runs, 3), dtype=np.int64), (rng.uniform(size=(runs, 3)) < rates).astype(np.int64)
+    runs = 2000
+    alpha = 0.1
+    rates = np.array([0.3, 0.3, 0.3])
+    counts = np.ones((runs, 3), dtype=np.int64)
+    positives = (rng.uniform(size=(runs, 3)) < rates).astype(np.int64)
     missed = np.zeros(runs, dtype=bool)
     each = np.arange(runs)
     for _ in range(200):
         region = (positives / counts + 1e-6 * rng.uniform(size=(runs, 3))).argmax(axis=1)
         counts[each, region] += 1
         positives[each, region] += rng.uniform(size=runs) < rates[region]
-        n, k = counts[each, region].astype(float), positives[each, region].astype(float)
+        n = counts[each, region].astype(float)
+        k = positives[each, region].astype(float)
         level = np.log(3 / alpha)
         missed |= log_evidence(k, n, rates[region], 1 - rates[region]) >= level
     assert stats.binomtest(int(missed.sum()), runs, alpha, alternative="greater").pvalue > 1e-3

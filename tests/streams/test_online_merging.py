@@ -22,7 +22,9 @@ def test_merging_two_streams_equals_one_stream(first, second) -> None:
     assert merged.guarantee_.interval == stream(first + second).guarantee_.interval
 
 
-@pytest.mark.parametrize("sequence", [name for name, kind in SEQUENCES.items() if not kind.order_free])
+@pytest.mark.parametrize(
+    "sequence", [name for name, kind in SEQUENCES.items() if not kind.order_free]
+)
 def test_merging_what_depends_on_order_is_refused_with_the_reason(sequence: str) -> None:
     first, second = (stream([(0.1, 1)], sequence=sequence) for _ in range(2))
     with pytest.raises(TypeError, match=SEQUENCES[sequence].why_not_mergeable):
@@ -33,7 +35,10 @@ def test_merging_what_depends_on_order_is_refused_with_the_reason(sequence: str)
     ("other", "message"),
     [
         (OnlineCalibrator(Partition.from_edges([0.5])).partial_fit([0.1], [1]), "same partition"),
-        (OnlineCalibrator(BINS, confidence_level=0.8).partial_fit([0.1], [1]), "same confidence_level"),
+        (
+            OnlineCalibrator(BINS, confidence_level=0.8).partial_fit([0.1], [1]),
+            "same confidence_level",
+        ),
         (OnlineCalibrator(BINS, running=True).partial_fit([0.1], [1]), "running=True"),
         (OnlineCalibrator(n_bins=2, warmup=10).partial_fit([0.1], [1]), "start-up window"),
         ("a stream", "must be an OnlineCalibrator"),
@@ -54,11 +59,14 @@ def test_a_stream_merged_with_itself_counts_no_label_twice() -> None:
 
 def test_a_growing_stream_that_is_merged_again_replaces_its_earlier_part() -> None:
     rng = np.random.default_rng(5)
-    here, there = stream([(0.1, 1)]), stream([(0.5, 0)])
+    here = stream([(0.1, 1)])
+    there = stream([(0.5, 0)])
     elsewhere = stream([(0.9, 1)])
     for _ in range(5):
         there.partial_fit(*draw(rng, 50))
-        here.merge(ScoreCalibrator.from_dict(json.loads(as_json(there))))  # as a file that comes every day
+        here.merge(
+            ScoreCalibrator.from_dict(json.loads(as_json(there)))
+        )  # as a file that comes every day
     assert here.tally_.n_rows == 1 + 251
     # a stream that comes by two ways, or back to its own, is counted once
     elsewhere.merge(there).merge(here)
@@ -106,7 +114,10 @@ def test_a_stream_saved_without_an_identity_goes_on_but_is_not_merged() -> None:
         {"merged": {"a": {**Tally.from_counts([9, 0, 0], [9, 0, 0], partition=BINS).to_dict()}}},
         {"merged": {"a": {**Tally.from_counts([0, 0, 0], [0, 0, 0]).to_dict()}}},
         {"merged": {"a": {**Tally.from_counts([0], [0]).to_dict(), "partition": BINS.fingerprint}}},
-        {"identity": "a", "merged": {"a": Tally.from_counts([0, 0, 0], [0, 0, 0], partition=BINS).to_dict()}},
+        {
+            "identity": "a",
+            "merged": {"a": Tally.from_counts([0, 0, 0], [0, 0, 0], partition=BINS).to_dict()},
+        },
     ],
 )
 def test_forged_identities_raise(change) -> None:
@@ -115,7 +126,9 @@ def test_forged_identities_raise(change) -> None:
         ScoreCalibrator.from_dict({**state, "state": {**state["state"], **change}})
 
 
-@pytest.mark.parametrize("name", ["partition", "window", "sequence", "uncounted", "running", "contradicts"])
+@pytest.mark.parametrize(
+    "name", ["partition", "window", "sequence", "uncounted", "running", "contradicts"]
+)
 def test_a_state_that_lacks_a_part_is_refused_by_name(name) -> None:
     state = json.loads(as_json(stream([(0.1, 1), (0.9, 0)])))
     del state["state"][name]
@@ -124,6 +137,10 @@ def test_a_state_that_lacks_a_part_is_refused_by_name(name) -> None:
 
 
 def test_a_merged_stream_says_how_merges_must_be_chosen() -> None:
-    alone, merged = stream([(0.1, 1)]), stream([(0.1, 1)]).merge(stream([(0.1, 0)]))
+    alone = stream([(0.1, 1)])
+    merged = stream([(0.1, 1)]).merge(stream([(0.1, 0)]))
     assert not any("merged" in text for text in alone.guarantee_.assumptions)
-    assert "which streams were merged, and when, was decided without looking at their labels" in str(merged.guarantee_)
+    assert (
+        "which streams were merged, and when, was decided without looking at their labels"
+        in str(merged.guarantee_)
+    )

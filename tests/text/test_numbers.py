@@ -1,4 +1,6 @@
-"""Limits as text: never narrower than the number, never wider than its digits ask for, and the same everywhere."""
+"""Limits as text: never narrower than the number, never wider than its digits ask for, and the same
+everywhere.
+"""
 
 import re
 
@@ -61,7 +63,10 @@ def test_rare_events_have_an_interval_that_says_something() -> None:
     bins = Partition.fixed_width(1)
     tally = Tally.from_counts([10**6], [20], partition=bins)
     guarantee = BinningCalibrator.from_tally(bins, tally).guarantee_
-    assert "the true rate of class 1 is between 0.64 and 1.43 times the prediction" in guarantee.sentence
+    assert (
+        "the true rate of class 1 is between 0.64 and 1.43 times the prediction"
+        in guarantee.sentence
+    )
     assert "the distance is at most 0.0000088." in guarantee.details
     assert limits(guarantee.lower[0], guarantee.upper[0]) == "0.000013 to 0.00003"
 
@@ -69,7 +74,9 @@ def test_rare_events_have_an_interval_that_says_something() -> None:
 @pytest.mark.parametrize("bound", [7.9999999, 8.0, 1.23456789, 123456.789])
 def test_an_assumption_is_never_stated_weaker_than_it_is(bound) -> None:
     weights = ImportanceWeights(known=True, bound=bound, error=0.01234567)
-    said = " ".join(map(words, assumptions(Statement(population=Population.COVARIATE_SHIFT, weights=weights))))
+    said = " ".join(
+        map(words, assumptions(Statement(population=Population.COVARIATE_SHIFT, weights=weights)))
+    )
     assert float(re.search(r"no importance weight exceeds ([0-9.]*[0-9])", said)[1]) <= bound
     assert float(re.search(r"relative error of ([0-9.]*[0-9])", said)[1]) <= 0.01234567
 
@@ -77,12 +84,16 @@ def test_an_assumption_is_never_stated_weaker_than_it_is(bound) -> None:
 @pytest.mark.parametrize("digits", range(1, 100))
 def test_what_has_two_digits_is_shown_as_it_is(digits) -> None:
     # floor(100 * 0.29) is 28: a limit that is computed in binary goes one too far
-    assert lower(digits / 100) == upper(digits / 100) == nearest(digits / 100) == f"{digits / 100:g}"
+    assert (
+        lower(digits / 100) == upper(digits / 100) == nearest(digits / 100) == f"{digits / 100:g}"
+    )
 
 
 def test_a_tiny_interval_is_not_printed_as_zero() -> None:
     bins = Partition.fixed_width(1)
-    interval = get_method("clopper-pearson").function(Tally.from_counts([10**6], [20], partition=bins), 0.1)
+    interval = get_method("clopper-pearson").function(
+        Tally.from_counts([10**6], [20], partition=bins), 0.1
+    )
     assert limits(interval.lower[0], interval.upper[0]) == "0.000013 to 0.00003"
 
 

@@ -1,4 +1,6 @@
-"""Every result class follows one protocol: a sentence, tables, plain data, and a short view in a notebook."""
+"""Every result class follows one protocol: a sentence, tables, plain data, and a short view in a
+notebook.
+"""
 
 import json
 import pkgutil
@@ -18,7 +20,17 @@ from result_examples import EXAMPLES
 
 LONGEST_REPR = 160
 LONGEST_HTML = 6_000
-ROOMS = ("assess", "calibrators", "classifier", "guarantee", "limits", "monitor", "multiclass", "shift", "streams")
+ROOMS = (
+    "assess",
+    "calibrators",
+    "classifier",
+    "guarantee",
+    "limits",
+    "monitor",
+    "multiclass",
+    "shift",
+    "streams",
+)
 
 
 def every_module() -> Iterator[Any]:
@@ -35,7 +47,11 @@ def result_classes() -> dict[str, type[Result]]:
     classes: dict[str, type[Result]] = {}
     for module in every_module():
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Result) and value.__module__ == module.__name__:
+            if (
+                isinstance(value, type)
+                and issubclass(value, Result)
+                and value.__module__ == module.__name__
+            ):
                 classes[value.__name__] = value
     return classes
 
@@ -86,7 +102,9 @@ def test_tables_have_columns_of_one_length_and_names_of_their_own(result: Result
         assert isinstance(table, ResultTable)
         assert {len(column) for column in table.columns.values()} == {len(table)}
         assert set(table.shown or ()) <= set(table.columns)
-        assert table.name not in {field.name for field in fields(result) if field.type in (bool, int, float, str)}  # type: ignore[arg-type]
+        assert table.name not in {
+            field.name for field in fields(result) if field.type in (bool, int, float, str)
+        }  # type: ignore[arg-type]
 
 
 def test_to_dict_is_json_with_the_sentence_and_all_tables(result: Result) -> None:
@@ -139,7 +157,9 @@ def test_the_repr_is_short(result: Result) -> None:
 def test_frames_without_pandas(monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...]) -> None:
     from importlib.util import find_spec
 
-    monkeypatch.setattr("calibrant.text.result.find_spec", lambda name: None if name in missing else find_spec(name))
+    monkeypatch.setattr(
+        "calibrant.text.result.find_spec", lambda name: None if name in missing else find_spec(name)
+    )
     frame = frame_of({"a": [1, 2]})
     expected = ("pandas", "polars", "pyarrow")[len(missing)]
     assert type(frame).__module__.partition(".")[0] == expected
@@ -148,5 +168,9 @@ def test_frames_without_pandas(monkeypatch: pytest.MonkeyPatch, missing: tuple[s
 def test_every_class_with_a_sentence_is_a_result() -> None:
     for module in every_module():
         for value in vars(module).values():
-            if isinstance(value, type) and value.__module__ == module.__name__ and "sentence" in vars(value):
+            if (
+                isinstance(value, type)
+                and value.__module__ == module.__name__
+                and "sentence" in vars(value)
+            ):
                 assert issubclass(value, Result), value

@@ -1,4 +1,6 @@
-"""Every limit that is printed is rounded outwards: what a text says is never more than what was proved."""
+"""Every limit that is printed is rounded outwards: what a text says is never more than what was
+proved.
+"""
 
 import math
 import re
@@ -27,7 +29,11 @@ from calibrant.text.result_table import ResultTable
 
 NUMBER = r"(-?\d+(?:\.\d+)?)"
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs" / "gallery").glob("*.py"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "docs" / "gallery").glob("*.py")),
+]
 
 
 def drawn(seed: int, n: int = 1500) -> tuple[np.ndarray, np.ndarray]:
@@ -69,9 +75,15 @@ def test_guarantees(kind: type, seed: int, capsys: pytest.CaptureFixture) -> Non
     found = fitted.guarantee_
     check_upper(after("true rate of class 1 is within ", found.sentence), found.stated.epsilon)
     if kind is AnchoredCalibrator and found.average_epsilon < found.stated.epsilon:
-        check_upper(after("over the population it is within ", found.details), found.average_epsilon)
+        check_upper(
+            after("over the population it is within ", found.details), found.average_epsilon
+        )
     show_guarantee(fitted)
-    lines = [line for line in capsys.readouterr().out.splitlines() if " to " in line and line.startswith(("[", "("))]
+    lines = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if " to " in line and line.startswith(("[", "("))
+    ]
     assert len(lines) == 4
     for line, low, high, radius in zip(lines, found.lower, found.upper, found.radius, strict=True):
         check_pair(line, low, high)
@@ -85,7 +97,10 @@ def test_a_guarantee_without_its_poorest_regions_and_one_of_several_classes(seed
     columns = rng.dirichlet([1.0, 1.0, 1.0], size=900)
     labels = (rng.uniform(size=(900, 1)) > columns.cumsum(axis=1)).sum(axis=1)
     each = ClassWiseCalibrator(n_bins=2).fit(columns, labels).guarantee_
-    check_upper(after("true rate is within ", str(each)), max(one.epsilon for one in each.guarantees.values()))
+    check_upper(
+        after("true rate is within ", str(each)),
+        max(one.epsilon for one in each.guarantees.values()),
+    )
     planned = plan(n=1_000 + 137 * seed, n_bins=3)
     check_upper(after("epsilon ", str(planned)), planned.epsilon)
 
@@ -128,8 +143,12 @@ def test_estimates_and_comparisons(seed: int) -> None:
     table = validation_table(y, scores)
     ratio = table["expected / observed"]
     check_pair(str(ratio), ratio.lower, ratio.upper)
-    choice = decide(BinningCalibrator(n_bins=4).fit(scores, y), scores, cost_false_alarm=1.0, cost_miss=3.3)
-    check_pair(choice.sentence.split("expected cost per row")[1], choice.cost_lower, choice.cost_upper)
+    choice = decide(
+        BinningCalibrator(n_bins=4).fit(scores, y), scores, cost_false_alarm=1.0, cost_miss=3.3
+    )
+    check_pair(
+        choice.sentence.split("expected cost per row")[1], choice.cost_lower, choice.cost_upper
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -137,7 +156,9 @@ def test_assumed_priors(seed: int) -> None:
     y, scores = drawn(3 * seed)
     prior = (0.123456789, 0.3456789012)
     fitted = LabelShiftCalibrator(n_bins=3, target_prior=prior).fit(scores, y)
-    (said,) = [text for text in fitted.guarantee_.assumptions if "share of the positive class" in text]
+    (said,) = [
+        text for text in fitted.guarantee_.assumptions if "share of the positive class" in text
+    ]
     assert repr(prior[0]) in said
     assert repr(prior[1]) in said
 
@@ -150,7 +171,9 @@ class Table(Result):
         return "Limits."
 
     def tables(self) -> tuple[ResultTable, ...]:
-        return (ResultTable("rates", {"estimate": [0.54151], "lower": [0.50197], "upper": [0.57612]}),)
+        return (
+            ResultTable("rates", {"estimate": [0.54151], "lower": [0.50197], "upper": [0.57612]}),
+        )
 
 
 def test_the_table_of_a_notebook() -> None:
@@ -158,7 +181,9 @@ def test_the_table_of_a_notebook() -> None:
     assert "<td>0.542</td><td>0.501 to 0.577</td>" in shown
 
 
-INWARDS = re.compile(r"round\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\b(?:epsilon|lower_bound)\b[^\n]*, \d\)|epsilon:\.\d")
+INWARDS = re.compile(
+    r"round\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\b(?:epsilon|lower_bound)\b[^\n]*, \d\)|epsilon:\.\d"
+)
 
 
 def test_no_page_rounds_a_bound_to_the_nearest() -> None:

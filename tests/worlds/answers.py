@@ -1,7 +1,7 @@
 """Many small questions, and their answers as flat lists of numbers.
 
-The answers of today are in `tests/data/answers.json`. After a change that is meant to change some of them, look at
-which ones have changed, and write them anew:
+The answers of today are in `tests/data/answers.json`. After a change that is meant to change some
+of them, look at which ones have changed, and write them anew:
 
     PYTHONPATH=src .venv/bin/python tests/worlds/answers.py
 """
@@ -41,7 +41,10 @@ def question(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 class World:
-    """Rows with what may come beside them; made of exact arithmetic, so that every machine has the same."""
+    """Rows with what may come beside them.
+
+    Made of exact arithmetic, so that every machine has the same.
+    """
 
     def __init__(self, kind: str, n: int = 1500, seed: int = 0) -> None:
         rng = np.random.default_rng([seed, n, *kind.encode()])
@@ -89,7 +92,10 @@ def numbers(answer: Any) -> Iterator[float]:
 
 
 def answer_of(name: str) -> list[float | None]:
-    """The numbers of one answer; None stands for what is not finite, and long answers are thinned out."""
+    """The numbers of one answer.
+
+    None stands for what is not finite, and long answers are thinned out.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -100,10 +106,17 @@ def answer_of(name: str) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in found[::step]]
 
 
-# ----------------------------------------------------------------------------------------------------- calibrators
+# ------------------------------------------------------------------------------------------
+# calibrators
 
 
-for _name, _world in {"smooth": SMOOTH, "tied": TIED, "skewed": SKEWED, "atoms": ATOMS, "few": FEW}.items():
+for _name, _world in {
+    "smooth": SMOOTH,
+    "tied": TIED,
+    "skewed": SKEWED,
+    "atoms": ATOMS,
+    "few": FEW,
+}.items():
     for _class in (AnchoredCalibrator, BinningCalibrator):
 
         def fitted(world: World = _world, make: Any = _class) -> Any:
@@ -134,7 +147,10 @@ for _method in METHODS:
         return of_calibrator(BinningCalibrator(5, interval=method).fit(SMOOTH.scores, SMOOTH.y))
 
     def planned_by(method: str = _method) -> Any:
-        return [calibrant.plan(n=3000, interval=method), calibrant.plan(epsilon=0.08, n_bins=4, interval=method)]
+        return [
+            calibrant.plan(n=3000, interval=method),
+            calibrant.plan(epsilon=0.08, n_bins=4, interval=method),
+        ]
 
     QUESTIONS[f"interval {_method}"] = of_method
     QUESTIONS[f"plan {_method}"] = planned_by
@@ -152,7 +168,9 @@ def ten_bins_of_fifty_rows() -> Any:
 
 @question
 def label_shift() -> Any:
-    calibrator = LabelShiftCalibrator(n_bins=4).fit(SMOOTH.scores, SMOOTH.y, target_scores=SMOOTH.new**0.5)
+    calibrator = LabelShiftCalibrator(n_bins=4).fit(
+        SMOOTH.scores, SMOOTH.y, target_scores=SMOOTH.new**0.5
+    )
     return [calibrator.predict(GRID), calibrator.guarantee_]
 
 
@@ -161,12 +179,15 @@ for _method in SHIFT_METHODS:
 
         def of_shift(world: World = _world, method: str = _method) -> Any:
             calibrator = ShiftCalibrator(n_bins=3, interval=method)
-            return of_calibrator(calibrator.fit(world.scores, world.y, importance_weight=world.weights / 3.0))
+            return of_calibrator(
+                calibrator.fit(world.scores, world.y, importance_weight=world.weights / 3.0)
+            )
 
         QUESTIONS[f"shift {_method} {_name}"] = of_shift
 
 
-# --------------------------------------------------------------------------------------------------------- streams
+# ------------------------------------------------------------------------------------------
+# streams
 
 
 for _sequence in sequences.SEQUENCES:
@@ -182,7 +203,8 @@ for _sequence in sequences.SEQUENCES:
     QUESTIONS[f"stream {_sequence}"] = of_sequence
 
 
-# -------------------------------------------------------------------------------------------------------- judgement
+# ------------------------------------------------------------------------------------------
+# judgement
 
 
 for _name, _world in {"smooth": SMOOTH, "tied": TIED, "skewed": SKEWED, "few": FEW}.items():
@@ -218,7 +240,9 @@ for _name, _world in {"smooth": SMOOTH, "tied": TIED, "skewed": SKEWED, "few": F
         return calibrant.threshold(world.y, world.scores, precision=0.3, groups=world.groups)
 
     def selected_unlabelled(world: World = _world) -> Any:
-        return calibrant.threshold(world.y, world.scores, precision=0.4, unlabelled_scores=world.new)
+        return calibrant.threshold(
+            world.y, world.scores, precision=0.4, unlabelled_scores=world.new
+        )
 
     def rated(world: World = _world) -> Any:
         known = np.where(np.arange(world.y.size) % 5 == 0, world.y, np.nan)
@@ -246,7 +270,9 @@ for _name, _world in {"smooth": SMOOTH, "tied": TIED, "skewed": SKEWED, "few": F
     for _metric in ("auc", "brier_score", "debiased_ece", "ece", "log_loss", "smooth_ece"):
         for _beside in ("alone", "groups"):
 
-            def measured(world: World = _world, metric: str = _metric, beside: str = _beside) -> Any:
+            def measured(
+                world: World = _world, metric: str = _metric, beside: str = _beside
+            ) -> Any:
                 named = {"groups": world.groups} if beside == "groups" else {}
                 return getattr(metrics, metric)(world.y, np.clip(world.scores, 0.01, 0.99), **named)
 
@@ -271,7 +297,13 @@ def planned() -> Any:
 def planned_rates() -> Any:
     asked: list[dict[str, Any]] = [
         {"width": 0.1, "n_items": 4000, "expected_rate": 0.9},
-        {"at_least": 0.9, "n_items": 4000, "expected_rate": 0.97, "sensitivity": 0.9, "specificity": 0.8},
+        {
+            "at_least": 0.9,
+            "n_items": 4000,
+            "expected_rate": 0.97,
+            "sensitivity": 0.9,
+            "specificity": 0.8,
+        },
     ]
     return [calibrant.plan_rate(**one) for one in asked]
 

@@ -1,4 +1,6 @@
-"""Distributions of scores and labels whose truth is known in every region of any partition of the score."""
+"""Distributions of scores and labels whose truth is known in every region of any partition of the
+score.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +13,10 @@ from calibrant import Partition
 
 @dataclass(frozen=True)
 class World:
-    """Scores uniform on (0, 1) with probability `continuous`, else one of `atoms`; label rate `rate(score)`."""
+    """Scores uniform on (0, 1) with probability `continuous`, else one of `atoms`.
+
+    Label rate `rate(score)`.
+    """
 
     name: str
     rate: Callable[[np.ndarray], np.ndarray]
@@ -56,10 +61,19 @@ _forest_mass = stats.betabinom.pmf(np.arange(101), 100, 0.6, 1.8)
 WORLDS = [
     World("smooth", _square, _cube_third),
     World("rare", lambda s: 0.002 * s, lambda s: 0.001 * s**2),
-    World("atoms", _square, _cube_third, 0.5, np.array([0.2, 0.5, 0.8]), np.array([0.25, 0.05, 0.2])),
+    World(
+        "atoms", _square, _cube_third, 0.5, np.array([0.2, 0.5, 0.8]), np.array([0.25, 0.05, 0.2])
+    ),
     World("constant", _square, _cube_third, 0.0, np.array([0.3]), np.array([1.0])),
     World("two-point", _square, _cube_third, 0.0, np.array([0.2, 0.9]), np.array([0.95, 0.05])),
     World("forest", _square, _cube_third, 0.0, _forest, _forest_mass),
     World("many-ties", _square, _cube_third, 0.0, np.arange(1000) / 1000, np.full(1000, 0.001)),
-    World("near-empty", _square, _cube_third, 0.0, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.99]), _near_empty_mass),
+    World(
+        "near-empty",
+        _square,
+        _cube_third,
+        0.0,
+        np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.99]),
+        _near_empty_mass,
+    ),
 ]

@@ -1,4 +1,6 @@
-"""Worlds where a few groups are giants with a rate of their own, so that a cap on sizes changes the answer."""
+"""Worlds where a few groups are giants with a rate of their own, so that a cap on sizes changes the
+answer.
+"""
 
 from dataclasses import dataclass
 
@@ -7,9 +9,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Giants:
-    """Small groups of `small` rows with the rate `rate`; a share `rare` of groups has `large` rows, all negative.
+    """Small groups of `small` rows with the rate `rate`.
 
-    Scores are uniform and say nothing, so that every share among rows with high scores is that among all rows.
+    A share `rare` of groups has `large` rows, all negative.
+
+    Scores are uniform and say nothing, so that every share among rows with high scores is that
+    among all rows.
     """
 
     rare: float
@@ -17,7 +22,9 @@ class Giants:
     small: int = 1
     rate: float = 0.9
 
-    def draw(self, rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def draw(
+        self, rng: np.random.Generator, n_groups: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores, labels and groups of all rows of some groups."""
         giant = rng.uniform(size=n_groups) < self.rare
         groups = np.repeat(np.arange(n_groups), np.where(giant, self.large, self.small))
@@ -25,12 +32,14 @@ class Giants:
         return rng.uniform(size=groups.size), y.astype(int), groups
 
     def capped_rate(self, cap: float, share: float = 1.0) -> float:
-        """The rate where a group counts as at most `cap` rows of those in a bin that has this share of all scores.
+        """The rate where a group counts as at most `cap` rows of those in a bin that has this share
+        of all scores.
 
         The number of rows of a group in the bin is binomial.
         """
         small, large = (_mean_capped(size, share, cap) for size in (self.small, self.large))
-        small, large = small * (1.0 - self.rare), large * self.rare
+        small = small * (1.0 - self.rare)
+        large = large * self.rare
         return self.rate * small / (small + large)
 
     def row_rate(self) -> float:

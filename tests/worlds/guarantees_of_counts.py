@@ -5,4 +5,6 @@ from calibrant import Guarantee, Partition, Tally
 
 def guarantee(counts, positives, **options) -> Guarantee:
     partition = Partition.fixed_width(len(counts))
-    return Guarantee.from_tally(partition, Tally.from_counts(counts, positives, partition=partition), **options)
+    return Guarantee.from_tally(
+        partition, Tally.from_counts(counts, positives, partition=partition), **options
+    )

@@ -27,7 +27,9 @@ COUNTS = Tally.from_counts([10, 10], [1, 9], partition=HALVES)
 
 
 def fit(scores=S, y=Y, segments=None, sample_weight=None, **parameters):
-    stated = {name: parameters.pop(name) for name in ("classes", "score_range") if name in parameters}
+    stated = {
+        name: parameters.pop(name) for name in ("classes", "score_range") if name in parameters
+    }
     beside = {"segments": segments, "sample_weight": sample_weight, **stated}
     return BinningCalibrator(**{**OWN, **parameters}).fit(scores, y, **beside)
 
@@ -70,7 +72,10 @@ class Refusals(dict[str, tuple[str, Callable[[], object]]]):
 
 
 def fault(word, call):
-    """What is wrong with the refusal; None if nothing is. Without `assert`, which `python -O` leaves out."""
+    """What is wrong with the refusal; None if nothing is.
+
+    Without `assert`, which `python -O` leaves out.
+    """
     try:
         call()
     except CalibrantError as error:

@@ -15,7 +15,12 @@ from calibrant.errors import CalibrantError
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 SCHEMAS = sorted(path.name for path in MODELS.iterdir() if path.is_dir() and path.name.isdigit())
-FROZEN = [path for schema in SCHEMAS for path in sorted((MODELS / schema).glob("*.json")) if path.stem != "expected"]
+FROZEN = [
+    path
+    for schema in SCHEMAS
+    for path in sorted((MODELS / schema).glob("*.json"))
+    if path.stem != "expected"
+]
 
 
 def _load_examples() -> Any:

@@ -7,7 +7,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Atoms:
-    """Finitely many score vectors, so that the truth in any region is a sum; many of them are as good as continuous."""
+    """Finitely many score vectors, so that the truth in any region is a sum.
+
+    Many of them are as good as continuous.
+    """
 
     name: str
     scores: np.ndarray
@@ -16,7 +19,9 @@ class Atoms:
 
     def draw(self, rng, n):
         at = rng.choice(self.mass.size, p=self.mass, size=n)
-        return self.scores[at], (rng.uniform(size=(n, 1)) > self.rates.cumsum(axis=1)[at]).sum(axis=1).clip(0, 2)
+        return self.scores[at], (rng.uniform(size=(n, 1)) > self.rates.cumsum(axis=1)[at]).sum(
+            axis=1
+        ).clip(0, 2)
 
 
 def world(name, n_atoms, seed, *, digits=9, bend=1.0, rare=None, mass=None):

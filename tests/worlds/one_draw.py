@@ -1,4 +1,6 @@
-"""Fits that draw the same positions, whatever the values of the rows: for what must not depend on values otherwise."""
+"""Fits that draw the same positions, whatever the values of the rows: for what must not depend on
+values otherwise.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,10 +1,12 @@
-"""Is a promise broken more often than it says? Wald's sequential test: as many draws as the answer needs, and no more.
+"""Is a promise broken more often than it says? Wald's sequential test: as many draws as the answer
+needs, and no more.
 
-A promise holds with probability 1 - alpha. For each of them the likelihood ratio of a rate of misses of `caught`
-against one of `alpha` is followed, one draw after the other. Where misses have probability alpha or less, the ratio is
-a supermartingale: it ever reaches 1 / FALSE_ALARM with probability FALSE_ALARM at most (Ville). Where they have
-probability `caught` or more, the same holds for one over the ratio and OVERLOOKED. Promises that hold by far are
-settled after a hundred draws, where a fixed number of draws with the same power takes a thousand.
+A promise holds with probability 1 - alpha. For each of them the likelihood ratio of a rate of
+misses of `caught` against one of `alpha` is followed, one draw after the other. Where misses have
+probability alpha or less, the ratio is a supermartingale: it ever reaches 1 / FALSE_ALARM with
+probability FALSE_ALARM at most (Ville). Where they have probability `caught` or more, the same
+holds for one over the ratio and OVERLOOKED. Promises that hold by far are settled after a hundred
+draws, where a fixed number of draws with the same power takes a thousand.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,11 +22,14 @@ OVERLOOKED = 0.01
 
 
 def assert_kept(misses: Iterable[Mapping[Any, Any]], alpha: float = 0.1, *, caught: float) -> int:
-    """Fail where a promise is broken with probability `caught`; take as few draws as that needs, and return how many.
+    """Fail where a promise is broken with probability `caught`.
+
+    Take as few draws as that needs, and return how many.
 
     Each entry of `misses` is one draw, or several: by name of the promise whether it was broken.
     """
-    missed, kept = np.log(caught / alpha), np.log((1 - caught) / (1 - alpha))
+    missed = np.log(caught / alpha)
+    kept = np.log((1 - caught) / (1 - alpha))
     ratio: dict[Any, float] = {}
     n_missed: dict[Any, int] = {}
     settled: set[Any] = set()

@@ -13,7 +13,9 @@ VOID = {"meta", "br"}
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=6_000)
 Y = (RNG.uniform(size=6_000) < SCORES + 0.15 * np.sin(2 * np.pi * SCORES)).astype(int)
-SEGMENTS = np.where(RNG.uniform(size=6_000) < 0.3, "north & <b>south</b>", "</script><script>alert(1)</script>")
+SEGMENTS = np.where(
+    RNG.uniform(size=6_000) < 0.3, "north & <b>south</b>", "</script><script>alert(1)</script>"
+)
 AUDIT = audit(Y, SCORES)
 BY_SEGMENT = audit(Y, SCORES, segments=SEGMENTS)
 CALIBRATOR = BinningCalibrator(12).fit(SCORES, Y)
@@ -37,7 +39,11 @@ class Node:
         return " ".join("".join(self._pieces()).split())
 
     def _pieces(self) -> list[str]:
-        return [piece for part in self.words for piece in ([part] if isinstance(part, str) else [" ", *part._pieces()])]
+        return [
+            piece
+            for part in self.words
+            for piece in ([part] if isinstance(part, str) else [" ", *part._pieces()])
+        ]
 
     def all(self, tag: str | None = None, kind: str | None = None) -> list["Node"]:
         found = []
@@ -90,7 +96,11 @@ def read(page: str) -> Node:
 
 
 def chart(root: Node, name: str) -> Node:
-    return next(node for node in root.all("svg", "chart") if node.attributes["aria-labelledby"].startswith(f"{name}-"))
+    return next(
+        node
+        for node in root.all("svg", "chart")
+        if node.attributes["aria-labelledby"].startswith(f"{name}-")
+    )
 
 
 def marks(node: Node) -> list[Node]:
@@ -103,8 +113,12 @@ def shown(nodes: list[Node], names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def written(columns: dict, rows: np.ndarray) -> list[tuple[str, ...]]:
-    """Columns of numbers as the report writes them: limits rounded outwards, estimates to the nearest, counts whole."""
-    return sorted(zip(*(map(write, column[rows].tolist()) for column, write in columns.values()), strict=True))
+    """Columns of numbers as the report writes them: limits rounded outwards, estimates to the
+    nearest, counts whole.
+    """
+    return sorted(
+        zip(*(map(write, column[rows].tolist()) for column, write in columns.values()), strict=True)
+    )
 
 
 def whole(count: int) -> str:
@@ -125,7 +139,9 @@ AUDIT_NAMES = ("low", "high", "count", "mean", "rate", "lower", "upper", "error"
 
 
 def audit_lines(result: Audit, rows: np.ndarray) -> list[tuple[str, ...]]:
-    return written({name: (getattr(result.table, name), write) for name, write in AUDIT_COLUMNS.items()}, rows)
+    return written(
+        {name: (getattr(result.table, name), write) for name, write in AUDIT_COLUMNS.items()}, rows
+    )
 
 
 def finest(result: Audit) -> np.ndarray:
@@ -134,5 +150,9 @@ def finest(result: Audit) -> np.ndarray:
 
 
 def table_rows(root: Node, caption: str) -> list[list[str]]:
-    table = next(node for node in root.all("table") if any(c.attributes["id"] == caption for c in node.all("caption")))
+    table = next(
+        node
+        for node in root.all("table")
+        if any(c.attributes["id"] == caption for c in node.all("caption"))
+    )
     return [[cell.text for cell in row.children] for row in table.all("tbody")[0].all("tr")]

@@ -1,4 +1,6 @@
-"""The paper's covariate shift with a score whose truth is known: uniform rows, a Beta(2, 1) target, wavy rates."""
+"""The paper's covariate shift with a score whose truth is known: uniform rows, a Beta(2, 1) target,
+wavy rates.
+"""
 
 from functools import cache
 
@@ -18,8 +20,12 @@ def rate(x: np.ndarray) -> np.ndarray:
 
 
 def score(x: np.ndarray) -> np.ndarray:
-    """A poor model of the rate that mixes rows of different rates, so that weights matter within a bin."""
-    return 0.35 * np.sin(20.0 * np.square(x).sum(axis=1)) + 0.3 * np.sin(7.0 * x[:, 0]) + 0.1 * x[:, 1]
+    """A poor model of the rate that mixes rows of different rates, so that weights matter within a
+    bin.
+    """
+    return (
+        0.35 * np.sin(20.0 * np.square(x).sum(axis=1)) + 0.3 * np.sin(7.0 * x[:, 0]) + 0.1 * x[:, 1]
+    )
 
 
 def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -41,13 +47,16 @@ def truth(bins: ScorePartition) -> tuple[np.ndarray, np.ndarray]:
     scores, weights, hits = _grid()
     last = np.append(np.searchsorted(scores, bins.edges), len(scores))
     mass, total, positive = (
-        np.diff(sums[last - 1], prepend=0.0) for sums in (np.arange(1, len(scores) + 1), weights, hits)
+        np.diff(sums[last - 1], prepend=0.0)
+        for sums in (np.arange(1, len(scores) + 1), weights, hits)
     )
     return positive / total, mass / total
 
 
 GRID_ERROR = 2e-3
-"""How far `truth` may be from the integral: bins are cut along curves, through cells of a grid of 120 a side."""
+"""How far `truth` may be from the integral: bins are cut along curves, through cells of a grid of
+120 a side.
+"""
 
 
 def data(seed=0, n=4000):

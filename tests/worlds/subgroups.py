@@ -1,4 +1,6 @@
-"""Rows with attributes, scores and known rates: nulls that are hard to keep, and subgroups that are off."""
+"""Rows with attributes, scores and known rates: nulls that are hard to keep, and subgroups that are
+off.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +20,9 @@ class Rows:
 
 
 def attributes(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Text, a truth value, ages with ties, a number with an atom at 0, a constant, and many missing values."""
+    """Text, a truth value, ages with ties, a number with an atom at 0, a constant, and many missing
+    values.
+    """
     sex = rng.choice(np.array(["f", "m"], dtype=object), n)
     sex[rng.random(n) < 0.4] = None
     gain = np.where(rng.random(n) < 0.6, 0.0, rng.exponential(size=n))
@@ -47,7 +51,9 @@ def calibrated(rng: np.random.Generator, n: int, kind: str) -> Rows:
 
 
 def planted(rng: np.random.Generator, n: int, error: float) -> Rows:
-    """Smokers with a gain of 0, about 16 % of the rows, have rates that are `error` above their scores."""
+    """Smokers with a gain of 0, about 16 % of the rows, have rates that are `error` above their
+    scores.
+    """
     found = attributes(rng, n)
     scores = rng.beta(2.0, 5.0, n) * (1.0 - error)
     off = found["smoker"] & (found["gain"] == 0.0)
@@ -56,7 +62,9 @@ def planted(rng: np.random.Generator, n: int, error: float) -> Rows:
 
 
 def waves(rng: np.random.Generator, n: int) -> Rows:
-    """Rates that differ from scores up and down, row by row and by subgroup: nearly every statement can be wrong."""
+    """Rates that differ from scores up and down, row by row and by subgroup: nearly every statement
+    can be wrong.
+    """
     found = attributes(rng, n)
     scores = rng.uniform(0.1, 0.9, n)
     sign = np.where(found["smoker"], 1.0, -1.0) * np.where(found["age"] > 50, 1.0, -0.5)

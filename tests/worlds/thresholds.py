@@ -45,7 +45,9 @@ def is_kept(broken, tried, alpha=0.1):
 
 
 def in_groups(n_groups, size, seed):
-    """Rate = score, and all rows of a group share one uniform number: labels of a group depend on each other."""
+    """Rate = score, and all rows of a group share one uniform number: labels of a group depend on
+    each other.
+    """
     rng = np.random.default_rng([13, seed])
     groups = np.repeat(np.arange(n_groups), size)
     scores = rng.uniform(size=groups.size)

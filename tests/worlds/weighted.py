@@ -9,7 +9,10 @@ def kept_too_seldom(held, draws, level=0.9):
 
 
 def survey(rng, n):
-    """Calibrated scores, sampled by score and label, and weights at most 1; the expected Brier score is 1/6."""
+    """Calibrated scores, sampled by score and label, and weights at most 1.
+
+    The expected Brier score is 1/6.
+    """
     scores = rng.uniform(size=6 * n)
     y = rng.uniform(size=6 * n) < scores
     chance = np.where(y, 0.2 + 0.8 * scores, 0.3)
@@ -18,7 +21,9 @@ def survey(rng, n):
 
 
 def clusters(rng, n_groups, size, icc=0.3):
-    """Groups that share one score and one rate, drawn around the score: the expected Brier score is 1/6."""
+    """Groups that share one score and one rate, drawn around the score: the expected Brier score is
+    1/6.
+    """
     spread = (1 - icc) / icc
     scores = rng.uniform(size=n_groups)
     rates = rng.beta(scores * spread + 1e-12, (1 - scores) * spread + 1e-12)

@@ -1,4 +1,6 @@
-"""What a model file says is what its calibrator says: nothing is ignored, and no number is better than proved."""
+"""What a model file says is what its calibrator says: nothing is ignored, and no number is better
+than proved.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +18,11 @@ _EARLIER_BUDGET = ("BinningCalibrator", "ScalingBinningCalibrator", "VennBinning
 
 def check_promise(promise: Any) -> None:
     """Raise an error for a promise of another shape."""
-    if not isinstance(promise, dict) or set(promise) - {"details"} != {"epsilon", "confidence_level", "sentence"}:
+    if not isinstance(promise, dict) or set(promise) - {"details"} != {
+        "epsilon",
+        "confidence_level",
+        "sentence",
+    }:
         rule = "have an epsilon, a confidence_level and a sentence"
         raise InvalidValueError("promise of the model file", rule, got=shown(promise))
     for name in ("epsilon", "confidence_level"):
@@ -27,13 +33,16 @@ def check_promise(promise: Any) -> None:
     TEXT.check("details of the promise", promise.get("details", ""))
 
 
-def check_numbers(promise: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None) -> None:
+def check_numbers(
+    promise: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None
+) -> None:
     """Raise an error for numbers of a promise that the calibrator does not give.
 
     `earlier` is the epsilon by the rule of an earlier format, which may be written in its place.
     """
     for name in ("epsilon", "confidence_level"):
-        said, found = promise[name], derived[name]
+        said = promise[name]
+        found = derived[name]
         if said == found or is_near(said, found) or (name == "epsilon" and is_near(said, earlier)):
             continue
         rule = f"follow from the calibrator's own counts, {found!r}"
@@ -48,9 +57,12 @@ def is_near(one: float | None, other: float | None) -> bool:
 
 
 def earlier_epsilon(file_format: str, state: Mapping[str, Any]) -> float | None:
-    """The epsilon that the same counts gave in files of the first format; None in others, or if it is the same.
+    """The epsilon that the same counts gave in files of the first format.
 
-    Limits of rates had all of the error budget then, not 95 % of it. That is today's rule at a lower level.
+    None in others, or if it is the same.
+
+    Limits of rates had all of the error budget then, not 95 % of it. That is today's rule at a
+    lower level.
     """
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
@@ -61,21 +73,26 @@ def earlier_epsilon(file_format: str, state: Mapping[str, Any]) -> float | None:
     if lower <= 0.0:
         return None
     parameters = {**state["parameters"], "confidence_level": lower}
-    found: float | None = ScoreCalibrator.from_dict({**state, "parameters": parameters}).guarantee_.epsilon
+    found: float | None = ScoreCalibrator.from_dict(
+        {**state, "parameters": parameters}
+    ).guarantee_.epsilon
     return found
 
 
 def check_complete(written: Any, again: Any, place: str = "") -> None:
     """Raise an error for an entry that is unknown, or was not read as it is written.
 
-    `again` is what the calibrator that was read would write. It may have more entries: a later release writes more.
+    `again` is what the calibrator that was read would write. It may have more entries: a later
+    release writes more.
     """
     if isinstance(written, dict) and isinstance(again, Mapping):
         for name, value in written.items():
             inner = f"{place}.{name}" if place else name
             if name not in again:
                 advice = "upgrade calibrant if a newer one wrote it"
-                raise InvalidValueError("the calibrator", "have known entries only", got=shown(inner), advice=advice)
+                raise InvalidValueError(
+                    "the calibrator", "have known entries only", got=shown(inner), advice=advice
+                )
             if name not in _IN_WORDS:
                 check_complete(value, again[name], inner)
         return

@@ -1,4 +1,7 @@
-"""Model files: a fitted calibrator, a threshold or a band as one readable JSON object; nothing is ever unpickled."""
+"""Model files: a fitted calibrator, a threshold or a band as one readable JSON object.
+
+Nothing is ever unpickled.
+"""
 
 import io
 import math
@@ -12,7 +15,15 @@ import numpy as np
 
 from calibrant._file import write_file
 from calibrant.answers._strict import check_complete, check_numbers, check_promise, earlier_epsilon
-from calibrant.answers.model_text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
+from calibrant.answers.model_text import (
+    DEEPEST,
+    MOST_BYTES,
+    NotAModelError,
+    checksum_of,
+    is_not_a_model,
+    parse,
+    pretty,
+)
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
@@ -36,10 +47,11 @@ _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "promise",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A fitted calibrator, a `Threshold` or a `MonotoneBand`, and where it came from: the content of a model file.
+    """A fitted calibrator, a `Threshold` or a `MonotoneBand`, and where it came from: the content
+    of a model file.
 
-    It predicts as its calibrator does: `predict`, `predict_proba`, and `predict_interval`, `predict_set` and
-    `predict_multiprobability` where the calibrator has them.
+    It predicts as its calibrator does: `predict`, `predict_proba`, and `predict_interval`,
+    `predict_set` and `predict_multiprobability` where the calibrator has them.
 
     Attributes
     ----------
@@ -48,10 +60,12 @@ class Model:
     columns : mapping of str to str
         The names of the columns, as in ``{"score": "p", "label": "y"}``; may be empty.
     provenance : mapping of str to plain JSON values
-        How many rows, a fingerprint of the data, how the edges were drawn, and anything else worth keeping.
+        How many rows, a fingerprint of the data, how the edges were drawn, and anything else worth
+        keeping.
     written : mapping of str to str
-        What the file says of itself: its `checksum` and `format`, the release it was `created_by`, and the `epsilon`
-        and the `sentence` for readers without calibrant. What is guaranteed is in `guarantee_`. Empty without a file.
+        What the file says of itself: its `checksum` and `format`, the release it was `created_by`,
+        and the `epsilon` and the `sentence` for readers without calibrant. What is guaranteed is in
+        `guarantee_`. Empty without a file.
 
     Examples
     --------
@@ -90,7 +104,10 @@ class Model:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        return [*object.__dir__(self), *(name for name in dir(self.calibrator) if name.startswith("predict"))]
+        return [
+            *object.__dir__(self),
+            *(name for name in dir(self.calibrator) if name.startswith("predict")),
+        ]
 
 
 def save_model(
@@ -103,13 +120,15 @@ def save_model(
 ) -> None:
     """Write a fitted calibrator, a threshold or a band to a model file.
 
-    The file is whole or not there: it is written beside its place, flushed to the disk, and then moved. The text is
-    read back before anything is written, so that every file that is written can be read.
+    The file is whole or not there: it is written beside its place, flushed to the disk, and then
+    moved. The text is read back before anything is written, so that every file that is written can
+    be read.
 
     Parameters
     ----------
     calibrator_or_model : ScoreCalibrator, Threshold, MonotoneBand or Model
-        What to write: any fitted calibrator of scores, what `threshold` found, or what `load_model` returned.
+        What to write: any fitted calibrator of scores, what `threshold` found, or what `load_model`
+        returned.
     path_or_file : path, or file object open for writing
         Where to; a binary file gets bytes, a text file text.
     columns : mapping of str to str, optional
@@ -135,7 +154,9 @@ def save_model(
     try:
         _read(data)
     except CalibrantError as error:
-        raise InvalidValueError("the calibrator", "have a file that can be read back", advice=str(error)) from error
+        raise InvalidValueError(
+            "the calibrator", "have a file that can be read back", advice=str(error)
+        ) from error
     if isinstance(path_or_file, str | os.PathLike):
         write_file(data, path_or_file, overwrite=overwrite)
     elif hasattr(path_or_file, "write"):
@@ -147,8 +168,8 @@ def save_model(
 def load_model(path_or_file: PathOrFile) -> Model:
     """Read a model file; raise an error that says why where it cannot be read.
 
-    The file is data only: nothing in it can name code to run. The checksum finds what was changed since it was written;
-    the checks of the calibrator find what was never a model.
+    The file is data only: nothing in it can name code to run. The checksum finds what was changed
+    since it was written; the checks of the calibrator find what was never a model.
 
     Parameters
     ----------
@@ -164,7 +185,8 @@ def load_model(path_or_file: PathOrFile) -> Model:
     OSError
         Where there is no file, or it may not be read.
     CalibrantError
-        An InvalidValueError or InvalidTypeError, where its content is not a model of this or an older release.
+        An InvalidValueError or InvalidTypeError, where its content is not a model of this or an
+        older release.
 
     Examples
     --------
@@ -173,7 +195,7 @@ def load_model(path_or_file: PathOrFile) -> Model:
     >>> load_model(io.BytesIO(b""))
     Traceback (most recent call last):
     calibrant.answers.model_text.NotAModelError: the model file must be a JSON object; got an empty file
-    """
+    """  # noqa: E501
     if isinstance(path_or_file, str | os.PathLike):
         with open(path_or_file, "rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -191,7 +213,9 @@ def _no_file(given: object) -> InvalidTypeError:
 # From a model to a file
 
 
-def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping[str, Any] | None) -> Model:
+def _as_model(
+    given: Any, columns: Mapping[str, str] | None, provenance: Mapping[str, Any] | None
+) -> Model:
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
     model = given if isinstance(given, Model) else Model(given)
@@ -200,7 +224,9 @@ def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping
         advice = "use its to_dict" if hasattr(model.calibrator, "to_dict") else None
         if hasattr(model.calibrator, "calibrator_"):
             advice = "save its calibrator_, or pickle the classifier"
-        raise InvalidTypeError("calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice)
+        raise InvalidTypeError(
+            "calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice
+        )
     return Model(
         model.calibrator,
         _check_columns(model.columns if columns is None else columns),
@@ -217,7 +243,9 @@ def _others() -> dict[str, Any]:
 
 
 def _check_columns(columns: Any) -> dict[str, str]:
-    if not isinstance(columns, Mapping) or not all(isinstance(text, str) for pair in columns.items() for text in pair):
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(text, str) for pair in columns.items() for text in pair
+    ):
         raise InvalidTypeError("columns", "be a mapping of text to text", got=shown(columns))
     return {str(role): str(name) for role, name in columns.items()}
 
@@ -262,7 +290,10 @@ def _sealed(model: Model) -> dict[str, Any]:
 
 
 def _state_of(calibrator: Any) -> dict[str, Any]:
-    """What is kept of a calibrator or of thresholds; `to_dict` of a result also has what is only said."""
+    """What is kept of a calibrator or of thresholds.
+
+    `to_dict` of a result also has what is only said.
+    """
     kept: dict[str, Any] = getattr(calibrator, "saved_state", calibrator.to_dict)()
     return kept
 
@@ -295,8 +326,12 @@ def _read(data: bytes) -> Model:
         raise InvalidValueError("the model file", rule, got=got or f"another, {shown(unknown)}")
     checksum = checksum_of(content)
     if content["checksum"] != checksum:
-        advice = "get the file again from its source; it was changed or damaged after it was written"
-        raise InvalidValueError("the model file", "have the checksum of its content", got="another", advice=advice)
+        advice = (
+            "get the file again from its source; it was changed or damaged after it was written"
+        )
+        raise InvalidValueError(
+            "the model file", "have the checksum of its content", got="another", advice=advice
+        )
     TEXT.check("created_by of the model file", content["created_by"])
     columns = _check_columns(content["columns"])
     Instance(dict, "an object").check("provenance of the model file", content["provenance"])
@@ -304,8 +339,14 @@ def _read(data: bytes) -> Model:
     _check_regions(content["calibrator"])
     calibrator = _read_calibrator(content["calibrator"], content["promise"], content["format"])
     promise = content["promise"]
-    written = {"checksum": checksum, "created_by": content["created_by"], "sentence": promise["sentence"]}
-    if isinstance(content["calibrator"], dict) and isinstance(content["calibrator"].get("sentence"), str):
+    written = {
+        "checksum": checksum,
+        "created_by": content["created_by"],
+        "sentence": promise["sentence"],
+    }
+    if isinstance(content["calibrator"], dict) and isinstance(
+        content["calibrator"].get("sentence"), str
+    ):
         written["inner_sentence"] = content["calibrator"]["sentence"]
     if "details" in promise:
         written["details"] = promise["details"]
@@ -317,16 +358,24 @@ def _check_format(content: Mapping[str, Any]) -> None:
     found = content.get("format")
     if isinstance(found, str) and found in _FORMATS:
         return
-    number = re.fullmatch(r"calibrant\.model/([1-9][0-9]{0,8})", found) if isinstance(found, str) else None
+    number = (
+        re.fullmatch(r"calibrant\.model/([1-9][0-9]{0,8})", found)
+        if isinstance(found, str)
+        else None
+    )
     if number is None:
         raise is_not_a_model(f"its format is {shown(found)}, not {FORMAT!r}")
     got = f"{found!r}, written by a newer calibrant"
-    raise NotAModelError("the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant")
+    raise NotAModelError(
+        "the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant"
+    )
 
 
 def _check_regions(calibrator: Any) -> None:
     """Raise an error for more regions than limits can be computed for in about a second."""
-    found, left = {"counts": 0, "parts": 0}, [calibrator]  # one count for each region, one part for each segment
+    # one count for each region, one part for each segment
+    found = {"counts": 0, "parts": 0}
+    left = [calibrator]
     while left:
         entry = left.pop()
         if isinstance(entry, dict):
@@ -336,7 +385,9 @@ def _check_regions(calibrator: Any) -> None:
         elif isinstance(entry, list) and entry and not isinstance(entry[0], float | int):
             left.extend(entry)
     if max(found.values()) > MOST_REGIONS:
-        raise InvalidValueError("the model file", f"have at most {MOST_REGIONS:,} regions", got="more")
+        raise InvalidValueError(
+            "the model file", f"have at most {MOST_REGIONS:,} regions", got="more"
+        )
 
 
 def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -> Any:
@@ -352,7 +403,9 @@ def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -
         earlier = earlier_epsilon(file_format, state)
     except Exception as error:  # an error that the checks did not foresee is reported too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
-        said = str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
+        said = (
+            str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
+        )
         raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error
     check_numbers(promise, derived, earlier)
     return calibrator

@@ -1,4 +1,7 @@
-"""The text of a model file: strict JSON in, within limits; readable JSON out; and a checksum of the values."""
+"""The text of a model file: strict JSON in, within limits; readable JSON out.
+
+And a checksum of the values.
+"""
 
 import hashlib
 import json
@@ -12,7 +15,9 @@ MOST_VALUES = 500_000
 MOST_OBJECTS = 200_000
 DEEPEST = 40
 MOST_DIGITS = 100
-_MARK, _START = b'"calibrant.model/', 1000  # a file with this at its start is a model file, though it may be damaged
+# a file with this at its start is a model file, though it may be damaged
+_MARK = b'"calibrant.model/'
+_START = 1000
 _OTHER_KINDS = {
     b"\x1f\x8b": "it is compressed; unpack it first",
     b"PK\x03\x04": "it is a zip archive",
@@ -24,29 +29,46 @@ def checksum_of(content: Mapping[str, Any]) -> str:
     """Of the values, not of the layout: an editor may indent the file anew."""
     rest = {key: value for key, value in content.items() if key != "checksum"}
     try:
-        text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(
+            rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
     except UnicodeEncodeError:
         raise InvalidValueError("text", "be Unicode", got="half of a surrogate pair") from None
     except ValueError:
-        raise InvalidValueError("numbers", "be finite", got="a number too large for a double, or NaN") from None
+        raise InvalidValueError(
+            "numbers", "be finite", got="a number too large for a double, or NaN"
+        ) from None
     except TypeError as error:
-        raise InvalidTypeError("the calibrator", "learn plain values to be saved as JSON", got=str(error)) from None
+        raise InvalidTypeError(
+            "the calibrator", "learn plain values to be saved as JSON", got=str(error)
+        ) from None
 
 
 def pretty(value: Any, indent: str = "") -> str:
     """JSON for people: an object's entries on lines of their own, a list of numbers on one."""
     deeper = indent + "  "
     if isinstance(value, dict) and value:
-        entries = [f"{json.dumps(key, ensure_ascii=False)}: {pretty(entry, deeper)}" for key, entry in value.items()]
+        entries = [
+            f"{json.dumps(key, ensure_ascii=False)}: {pretty(entry, deeper)}"
+            for key, entry in value.items()
+        ]
         return "{\n" + deeper + f",\n{deeper}".join(entries) + f"\n{indent}" + "}"
     if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
-        return "[\n" + deeper + f",\n{deeper}".join(pretty(entry, deeper) for entry in value) + f"\n{indent}]"
+        return (
+            "[\n"
+            + deeper
+            + f",\n{deeper}".join(pretty(entry, deeper) for entry in value)
+            + f"\n{indent}]"
+        )
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 class NotAModelError(InvalidValueError):
-    """The file is no model file, or one of a newer release; other errors are of model files that are damaged."""
+    """The file is no model file, or one of a newer release.
+
+    Other errors are of model files that are damaged.
+    """
 
 
 def parse(data: Any) -> dict[str, Any]:
@@ -76,12 +98,16 @@ def _parsed(data: bytes) -> dict[str, Any]:
         if size > most:
             raise InvalidValueError("the model file", f"have at most {most:,} {unit}", got="more")
     try:
-        content = json.loads(data.decode(), object_pairs_hook=_object, parse_int=_whole, parse_constant=_no_constant)
+        content = json.loads(
+            data.decode(), object_pairs_hook=_object, parse_int=_whole, parse_constant=_no_constant
+        )
     except UnicodeDecodeError as error:
         raise is_not_a_model(f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise is_not_a_model(f"it is not JSON, or it was cut short ({error.msg} in {place})") from None
+        raise is_not_a_model(
+            f"it is not JSON, or it was cut short ({error.msg} in {place})"
+        ) from None
     except RecursionError:
         raise _too_deep() from None
     if not isinstance(content, dict):
@@ -98,13 +124,17 @@ def is_not_a_model(reason: str) -> NotAModelError:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise InvalidValueError("objects of the model file", "name each entry once", got="one twice")
+        raise InvalidValueError(
+            "objects of the model file", "name each entry once", got="one twice"
+        )
     return found
 
 
 def _whole(text: str) -> int:
     if len(text) > MOST_DIGITS:
-        raise InvalidValueError("integers of the model file", f"have at most {MOST_DIGITS} digits", got="more")
+        raise InvalidValueError(
+            "integers of the model file", f"have at most {MOST_DIGITS} digits", got="more"
+        )
     return int(text)
 
 

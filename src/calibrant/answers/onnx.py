@@ -26,9 +26,14 @@ Attributes: TypeAlias = dict[str, Any]
 
 _Node: TypeAlias = tuple[int, bool]  # its number, and whether it is a leaf
 
-_OPSET, _ML_OPSET, _IR_VERSION = 18, 5, 10  # the first with trees of doubles; older ones round cuts to 32 bits
+# the first with trees of doubles; older ones round cuts to 32 bits
+_OPSET = 18
+_ML_OPSET = 5
+_IR_VERSION = 10
 _LESS_THAN = 1  # of the operator's branch modes
-_SCORE, _SEGMENT = 0, 1  # the two features of the tree
+# the two features of the tree
+_SCORE = 0
+_SEGMENT = 1
 
 
 def to_onnx(
@@ -40,34 +45,38 @@ def to_onnx(
 ) -> "ModelProto":
     """Return a fitted calibrator as an ONNX model; `model.SerializeToString()` gives its bytes.
 
-    Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for bit; curves with exp
-    within 1e-12 of it, relatively. For a score or segment that they do not accept, the values are NaN, the region is -1
-    and the set is empty. Assumed: a runtime that keeps subnormal numbers, as onnxruntime does by default.
+    Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for
+    bit; curves with exp within 1e-12 of it, relatively. For a score or segment that they do not
+    accept, the values are NaN, the region is -1 and the set is empty. Assumed: a runtime that keeps
+    subnormal numbers, as onnxruntime does by default.
 
     Parameters
     ----------
     calibrator : calibrator of scores, Threshold or MonotoneBand
-        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see
+        `export_table`.
     outputs : sequence or mapping, optional
-        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
-        by default.
+        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All
+        but the region by default.
     coverage : float, default=0.95
         Coverage of the sets.
     input_type : {"double", "float"}, default="double"
-        Type of the scores. Those of 32 bits are widened to doubles first, which changes none of them.
+        Type of the scores. Those of 32 bits are widened to doubles first, which changes none of
+        them.
 
     Returns
     -------
     onnx.ModelProto
-        Inputs: "score", of shape (n,), and for a calibrator with segments "segment", of shape (n,), of text, 64-bit
-        whole numbers (also for bools) or doubles. Outputs of shape (n,), doubles, except "region", whole numbers of
-        64 bits, and "set", bools of shape (n, 2) whose columns follow `classes_`, as in `predict_set`. The guarantee
-        is in the model's metadata.
+        Inputs: "score", of shape (n,), and for a calibrator with segments "segment", of shape (n,),
+        of text, 64-bit whole numbers (also for bools) or doubles. Outputs of shape (n,), doubles,
+        except "region", whole numbers of 64 bits, and "set", bools of shape (n, 2) whose columns
+        follow `classes_`, as in `predict_set`. The guarantee is in the model's metadata.
 
     Notes
     -----
-    The region is found by the operator TreeEnsemble of ai.onnx.ml 5, with a balanced tree of "less than" in doubles.
-    No comparison with NaN is true, so NaN ends in the leaf for scores above the range.
+    The region is found by the operator TreeEnsemble of ai.onnx.ml 5, with a balanced tree of "less
+    than" in doubles. No comparison with NaN is true, so NaN ends in the leaf for scores above the
+    range.
 
     Examples
     --------
@@ -96,8 +105,14 @@ def to_onnx(
     features = graph.add("Unsqueeze", score, axis)
     if table.is_segmented:
         segments = _segment_array(table)
-        inputs.append(helper.make_tensor_value_info("segment", helper.np_dtype_to_tensor_dtype(segments.dtype), ["n"]))
-        place = graph.add("LabelEncoder", "segment", domain="ai.onnx.ml", **_encoding(table, segments))
+        inputs.append(
+            helper.make_tensor_value_info(
+                "segment", helper.np_dtype_to_tensor_dtype(segments.dtype), ["n"]
+            )
+        )
+        place = graph.add(
+            "LabelEncoder", "segment", domain="ai.onnx.ml", **_encoding(table, segments)
+        )
         wide = graph.add("Unsqueeze", graph.add("Cast", place, to=TensorProto.DOUBLE), axis)
         features = graph.add("Concat", features, wide, axis=1)
     leaf = graph.add("TreeEnsemble", features, domain="ai.onnx.ml", **_Tree(table).attributes())
@@ -117,19 +132,31 @@ def to_onnx(
         graph.add("Identity", found, name=name)
     notes = " ".join(table.notes)
     model = helper.make_model(
-        helper.make_graph(graph.nodes, "calibrant", inputs, results, graph.constants, doc_string=notes),
+        helper.make_graph(
+            graph.nodes, "calibrant", inputs, results, graph.constants, doc_string=notes
+        ),
         producer_name="calibrant",
         ir_version=_IR_VERSION,
-        opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)],
+        opset_imports=[
+            helper.make_opsetid("", _OPSET),
+            helper.make_opsetid("ai.onnx.ml", _ML_OPSET),
+        ],
     )
-    about = {"written_by": table.notes[0], "guarantee": table.notes[1], "classes": json.dumps(list(table.classes))}
+    about = {
+        "written_by": table.notes[0],
+        "guarantee": table.notes[1],
+        "classes": json.dumps(list(table.classes)),
+    }
     helper.set_model_props(model, {**about, "coverage": repr(table.coverage)})
     checker.check_model(model)
     return model
 
 
 class _Graph:
-    """Nodes and constants of a model; every value has a name, which begins with an underscore unless it is given."""
+    """Nodes and constants of a model.
+
+    Every value has a name, which begins with an underscore unless it is given.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -147,7 +174,9 @@ class _Graph:
         """Add a constant, and return its name."""
         from onnx import numpy_helper
 
-        self.constants.append(numpy_helper.from_array(np.asarray(values), f"_constant_{len(self.constants)}"))
+        self.constants.append(
+            numpy_helper.from_array(np.asarray(values), f"_constant_{len(self.constants)}")
+        )
         return str(self.constants[-1].name)
 
     def look_up(self, values: NDArray[Any], region: str) -> str:
@@ -160,26 +189,37 @@ class _Graph:
 
 
 def _curve(table: Table, lines: Lines, graph: _Graph, score: str, region: str) -> str:
-    """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN outside all regions."""
+    """The nodes of a curve: a line in each region, perhaps on the logit scale.
+
+    NaN outside all regions.
+    """
     base = graph.look_up(np.append(table.calibrated, np.nan), region)
     if lines.beta is not None:
         p = graph.clipped(score, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
         logs = [graph.add("Log", p), graph.add("Log", graph.add("Sub", graph.constant(1.0), p))]
         first, second = (
-            graph.add("Mul", graph.constant(factor), log) for factor, log in zip(lines.beta, logs, strict=True)
+            graph.add("Mul", graph.constant(factor), log)
+            for factor, log in zip(lines.beta, logs, strict=True)
         )
         z = graph.add("Add", graph.add("Sub", first, second), base)
     else:
-        start, slope = (graph.look_up(np.append(part, np.nan), region) for part in (lines.start, lines.slope))
+        start, slope = (
+            graph.look_up(np.append(part, np.nan), region) for part in (lines.start, lines.slope)
+        )
         z = graph.add("Add", base, graph.add("Mul", slope, graph.add("Sub", score, start)))
     if not lines.logit:
         return z
     one = graph.constant(1.0)
     power = graph.add("Exp", graph.add("Neg", graph.clipped(z, -MOST_LOGIT, MOST_LOGIT)))
-    return graph.add("Where", graph.add("IsNaN", base), base, graph.add("Div", one, graph.add("Add", one, power)))
+    return graph.add(
+        "Where", graph.add("IsNaN", base), base, graph.add("Div", one, graph.add("Add", one, power))
+    )
 
 
-_TYPES: dict[str, tuple[str, list[str | int]]] = {"region": ("INT64", ["n"]), "set": ("BOOL", ["n", 2])}
+_TYPES: dict[str, tuple[str, list[str | int]]] = {
+    "region": ("INT64", ["n"]),
+    "set": ("BOOL", ["n", 2]),
+}
 """Type and shape of the outputs that are not doubles of shape (n,)."""
 
 
@@ -199,7 +239,11 @@ class _Tree:
             parts.append(fork(steps.low, nowhere, below_high))
         root = parts[0]
         if table.is_segmented:  # segments are numbered from 0, the rest last; unknown ones are -1
-            root = balanced([float(place) for place in range(len(parts))], [nowhere, *parts], self._fork(_SEGMENT))
+            root = balanced(
+                [float(place) for place in range(len(parts))],
+                [nowhere, *parts],
+                self._fork(_SEGMENT),
+            )
         self._root = root[0]
 
     def _leaf(self, region: int) -> _Node:
@@ -222,18 +266,24 @@ class _Tree:
             "tree_roots": [self._root],
             "nodes_featureids": list(features),
             "nodes_splits": numpy_helper.from_array(np.array(cuts, dtype=np.float64), "splits"),
-            "nodes_modes": numpy_helper.from_array(np.full(len(cuts), _LESS_THAN, dtype=np.uint8), "modes"),
+            "nodes_modes": numpy_helper.from_array(
+                np.full(len(cuts), _LESS_THAN, dtype=np.uint8), "modes"
+            ),
             "nodes_truenodeids": list(below),
             "nodes_trueleafs": list(map(int, below_is_leaf)),
             "nodes_falsenodeids": list(above),
             "nodes_falseleafs": list(map(int, above_is_leaf)),
             "leaf_targetids": [0] * len(self._leaves),
-            "leaf_weights": numpy_helper.from_array(np.array(self._leaves, dtype=np.float64), "weights"),
+            "leaf_weights": numpy_helper.from_array(
+                np.array(self._leaves, dtype=np.float64), "weights"
+            ),
         }
 
 
 def _column(table: Table, output: str) -> FloatArray | BoolArray | IntArray:
-    """An output in each region, and last, where the region -1 points, what a score in no region gets."""
+    """An output in each region, and last, where the region -1 points, what a score in no region
+    gets.
+    """
     if output == "set" and table.sets is not None:
         return np.vstack([table.sets, [False, False]])
     if output == "region":
@@ -244,15 +294,22 @@ def _column(table: Table, output: str) -> FloatArray | BoolArray | IntArray:
 def _segment_array(table: Table) -> NDArray[np.object_] | FloatArray | IntArray:
     segments = table.segments or [OTHER.value]  # where no segment is named, text
     kind = {str: object, float: np.float64}.get(type(segments[0]), np.int64)
-    return np.array([*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])], dtype=kind)
+    return np.array(
+        [*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])], dtype=kind
+    )
 
 
 def _encoding(table: Table, segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
-    """Attributes of the operator that numbers the segments; unknown ones get -1, or the number of the rest."""
+    """Attributes of the operator that numbers the segments.
+
+    Unknown ones get -1, or the number of the rest.
+    """
     from onnx import numpy_helper
 
     numbers = np.arange(len(segments))
-    numbers[[isinstance(segment, float) and math.isnan(segment) for segment in segments.tolist()]] = -1
+    numbers[
+        [isinstance(segment, float) and math.isnan(segment) for segment in segments.tolist()]
+    ] = -1
     rest = len(table.segments) if table.takes_others else -1
     return {
         "keys_tensor": numpy_helper.from_array(segments, "segments"),

@@ -18,9 +18,23 @@ from calibrant.text.sentences import shown
 
 _LIMITS = ("lower", "upper")
 _USED = {
-    "abs", "bisect_right", "bytearray", "bytes", "dict", "exp", "float", "hasattr", "int", "isinstance", "log", "log1p",
-    "max", "min", "str", "zip",
-}  # fmt: skip
+    "abs",
+    "bisect_right",
+    "bytearray",
+    "bytes",
+    "dict",
+    "exp",
+    "float",
+    "hasattr",
+    "int",
+    "isinstance",
+    "log",
+    "log1p",
+    "max",
+    "min",
+    "str",
+    "zip",
+}
 _FUNCTION = '''\
 def {name}(score{parameter}):
     """Return {keys} of one score, as a dict.
@@ -61,22 +75,25 @@ def to_python(
     outputs: Sequence[str] | Mapping[str, str] | None = None,
     coverage: float = 0.95,
 ) -> str:
-    """Return a fitted calibrator as the source of a Python module that imports nothing but `bisect`.
+    """Return a fitted calibrator as the source of a Python module that imports nothing but
+    `bisect`.
 
-    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit for bit; curves
-    with exp within 1e-12 of it, relatively. For a score or segment that they do not accept, every output is None.
+    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit
+    for bit; curves with exp within 1e-12 of it, relatively. For a score or segment that they do not
+    accept, every output is None.
 
     Parameters
     ----------
     calibrator : calibrator of scores, Threshold or MonotoneBand
-        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`. Or a
-        `SubgroupCalibrator`: the function then takes a score and a dict of attributes.
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see
+        `export_table`. Or a `SubgroupCalibrator`: the function then takes a score and a dict of
+        attributes.
     name : str, default="calibrate"
-        Name of the function. It takes one score, and the segment where the calibrator was fitted with segments, and
-        returns a dict.
+        Name of the function. It takes one score, and the segment where the calibrator was fitted
+        with segments, and returns a dict.
     outputs : sequence or mapping, optional
-        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
-        by default. A set is a tuple of labels.
+        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All
+        but the region by default. A set is a tuple of labels.
     coverage : float, default=0.95
         Coverage of the sets.
 
@@ -91,26 +108,39 @@ def to_python(
     >>> namespace["calibrate"](0.7), namespace["calibrate"](float("nan"))
     ({'calibrated': 0.7997002997002997, 'region': 1}, {'calibrated': None, 'region': None})
     """
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-        raise InvalidValueError("name", "be a name of a function, without a leading underscore", got=shown(name))
+    if (
+        not isinstance(name, str)
+        or not name.isidentifier()
+        or keyword.iskeyword(name)
+        or name.startswith("_")
+    ):
+        raise InvalidValueError(
+            "name", "be a name of a function, without a leading underscore", got=shown(name)
+        )
     if name in _USED:
-        raise InvalidValueError("name", "differ from the names that the function itself uses", got=repr(name))
+        raise InvalidValueError(
+            "name", "differ from the names that the function itself uses", got=repr(name)
+        )
     calibrator = getattr(calibrator, "calibrator", calibrator)  # of a model
     if hasattr(calibrator, "scored_trees"):
         return _of_trees(calibrator, name, outputs)
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
-    by_segment = {_key(s.segment): (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps}
+    by_segment = {
+        _key(s.segment): (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps
+    }
     constants: dict[str, Any] = {
         "_OUTPUTS": tuple(chosen.values()),
         "_ROWS": list(zip(*(_values(table, output) for output in chosen), strict=True)),
         "_STEPS": by_segment if table.is_segmented else by_segment[None],
     }
-    result, imports = _TABLE, ""
+    result = _TABLE
+    imports = ""
     if table.lines is not None:
         constants["_ROWS"] = _curve_rows(table, table.lines, chosen)
         constants["_CHOSEN"] = tuple(chosen.items())
-        result, imports = _curve_text(table.lines), "from math import exp, log, log1p\n" if table.lines.logit else ""
+        result = _curve_text(table.lines)
+        imports = "from math import exp, log, log1p\n" if table.lines.logit else ""
     function = _FUNCTION.format(
         name=name,
         parameter=", segment" if table.is_segmented else "",
@@ -119,7 +149,9 @@ def to_python(
         steps=f"_STEPS[{_segment_text(table)}]" if table.is_segmented else "_STEPS",
         result=result,
     )
-    header = "".join(f"# {comment(line)}\n" for note in table.notes for line in textwrap.wrap(note, 110))
+    header = "".join(
+        f"# {comment(line)}\n" for note in table.notes for line in textwrap.wrap(note, 110)
+    )
     body = "\n".join(
         f"{key} = {pprint.pformat(value, width=118, compact=True, sort_dicts=False)}"
         for key, value in constants.items()
@@ -130,7 +162,9 @@ def to_python(
 def _of_trees(calibrator: Any, name: str, outputs: object) -> str:
     """The module of a calibrator with trees over a score and attributes."""
     if outputs is not None:
-        raise InvalidValueError("outputs", "be None for a calibrator with trees, which has one", got=shown(outputs))
+        raise InvalidValueError(
+            "outputs", "be None for a calibrator with trees, which has one", got=shown(outputs)
+        )
     trees = calibrator.scored_trees()
     base = None if trees.base is None else to_python(trees.base, name="base_calibrate")
     return trees_source(trees, name, base)
@@ -142,7 +176,9 @@ def _key(segment: Segment | Rest | None) -> Segment | None:
 
 
 def _segment_text(table: Table) -> str:
-    """The key of a segment; None, which is no key, for one that is missing or of another kind than those in fit."""
+    """The key of a segment; None, which is no key, for one that is missing or of another kind than
+    those in fit.
+    """
     if not table.takes_others:
         return "segment"
     kinds = {isinstance(segment, str) for segment in table.segments}
@@ -155,16 +191,30 @@ def _segment_text(table: Table) -> str:
 def _curve_rows(table: Table, lines: Lines, chosen: Mapping[str, str]) -> list[tuple[object, ...]]:
     """Of each region the numbers of its line, what is added for the limits, and its other outputs."""
     nothing = [0.0] * table.calibrated.size
-    lower, upper = (nothing if not table.values(name).size else table.values(name).tolist() for name in _LIMITS)
+    lower, upper = (
+        nothing if not table.values(name).size else table.values(name).tolist() for name in _LIMITS
+    )
     others = [output for output in chosen if output in ("region", "set")]
     columns = [_values(table, output) for output in others]
-    rows = [dict(zip(others, row, strict=True)) for row in zip(*columns, strict=True)] or [{}] * len(nothing)
-    return list(zip(lines.start.tolist(), table.calibrated.tolist(), lines.slope.tolist(), lower, upper, rows,
-                    strict=True))  # fmt: skip
+    rows = [dict(zip(others, row, strict=True)) for row in zip(*columns, strict=True)] or [
+        {}
+    ] * len(nothing)
+    return list(
+        zip(
+            lines.start.tolist(),
+            table.calibrated.tolist(),
+            lines.slope.tolist(),
+            lower,
+            upper,
+            rows,
+            strict=True,
+        )
+    )
 
 
 def _curve_text(lines: Lines) -> str:
-    z, before = _STRAIGHT, ""
+    z = _STRAIGHT
+    before = ""
     if lines.beta is not None:
         z = _BETA.format(a=lines.beta[0], b=lines.beta[1])
         smallest = SMALLEST_PROBABILITY
@@ -177,7 +227,9 @@ def _values(table: Table, output: str) -> Sequence[float] | Sequence[tuple[Label
     if output == "region":
         return table.region_numbers
     if output == "set":
-        if any(isinstance(label, bytes) or label in (math.inf, -math.inf) for label in table.classes):
+        if any(
+            isinstance(label, bytes) or label in (math.inf, -math.inf) for label in table.classes
+        ):
             rule = "not ask for 'set', because the labels are not text, finite numbers or bools"
             raise InvalidTypeError("outputs", rule, got=shown(table.classes))
         return table.set_members

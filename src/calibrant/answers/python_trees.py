@@ -1,4 +1,6 @@
-"""A calibrator with trees over a score and attributes, as Python source that needs nothing but Python."""
+"""A calibrator with trees over a score and attributes, as Python source that needs nothing but
+Python.
+"""
 
 import pprint
 import textwrap
@@ -42,7 +44,7 @@ def _bin(feature, value):
     values = feature["values"]
     known = [place for place, one in enumerate(values) if type(one) is type(value) and one == value]
     return known[0] if known else len(values)
-'''
+'''  # noqa: E501
 
 
 class Trees(Protocol):
@@ -64,7 +66,9 @@ def trees_source(trees: Trees, name: str, base_source: str | None) -> str:
         f"{key} = {pprint.pformat(value, width=118, compact=True, sort_dicts=False)}"
         for key, value in constants.items()
     )
-    header = "".join(f"# {comment(line)}\n" for note in trees.notes for line in textwrap.wrap(note, 110))
+    header = "".join(
+        f"# {comment(line)}\n" for note in trees.notes for line in textwrap.wrap(note, 110)
+    )
     value = "float(score)" if base_source is None else 'base_calibrate(score)["calibrated"]'
     function = _FUNCTION.format(name=name, value=value, smallest=trees.smallest)
     imports = "from bisect import bisect_left\nfrom math import exp, log, log1p\n"

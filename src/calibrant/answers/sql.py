@@ -1,4 +1,6 @@
-"""A fitted calibrator as SQL: a formula, nested comparisons or a join, which give exactly what `predict` gives."""
+"""A fitted calibrator as SQL: a formula, nested comparisons or a join, which give exactly what
+`predict` gives.
+"""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -35,36 +37,41 @@ def to_sql(
 ) -> str:
     """Return a fitted calibrator as SQL text.
 
-    Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`, `predict_interval` and
-    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats; curves with exp within 1e-12
-    of it, relatively. Every output is NULL for a score that they do not accept (missing, NaN, infinite, outside the
-    score range) and for a segment that is missing or, unless the calibrator has regions for all other segments, was not
-    seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
-    computes and compares doubles as IEEE 754 says, and the column of segments has the type that segments had in `fit`.
+    Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`,
+    `predict_interval` and `predict_set` give, bit for bit, for columns of doubles and of 32-bit
+    floats; curves with exp within 1e-12 of it, relatively. Every output is NULL for a score that
+    they do not accept (missing, NaN, infinite, outside the score range) and for a segment that is
+    missing or, unless the calibrator has regions for all other segments, was not seen in `fit`. The
+    text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
+    computes and compares doubles as IEEE 754 says, and the column of segments has the type that
+    segments had in `fit`.
 
     Parameters
     ----------
     calibrator : calibrator of scores, Threshold or MonotoneBand
-        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see
+        `export_table`.
     dialect : {"postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite"}
         The engine.
     score : str or sequence of str, default="score"
-        Name of the column with the scores of the positive class; a sequence such as ("t", "score") qualifies it.
+        Name of the column with the scores of the positive class; a sequence such as ("t", "score")
+        qualifies it.
     segment : str or sequence of str, optional
         Name of the column with the segments, for a calibrator that was fitted with segments.
     table : str or sequence of str, optional
-        Return a whole statement, `SELECT t.*, ... FROM table AS t`. Without it, return the expressions alone, to
-        paste after SELECT. A text is split at dots, as in "schema.table"; a sequence of names is not.
+        Return a whole statement, `SELECT t.*, ... FROM table AS t`. Without it, return the
+        expressions alone, to paste after SELECT. A text is split at dots, as in "schema.table"; a
+        sequence of names is not.
     outputs : sequence or mapping, optional
-        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
-        by default. Sets are text, such as '{0, 1}'.
+        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All
+        but the region by default. Sets are text, such as '{0, 1}'.
     coverage : float, default=0.95
         Coverage of the sets.
     search : {"case", "join"}, default="case"
-        How the piece of a score is found. "case": by nested comparisons, in each output. "join": the pieces are a
-        table in the statement, with one line for each, and rows are joined with it. That is much shorter for a curve,
-        but rows may come in another order, and it is slower: 1.4 times in DuckDB and 9 times in SQLite, for 220
-        pieces. It needs `table`.
+        How the piece of a score is found. "case": by nested comparisons, in each output. "join":
+        the pieces are a table in the statement, with one line for each, and rows are joined with
+        it. That is much shorter for a curve, but rows may come in another order, and it is slower:
+        1.4 times in DuckDB and 9 times in SQLite, for 220 pieces. It needs `table`.
 
     Returns
     -------
@@ -73,10 +80,11 @@ def to_sql(
 
     Notes
     -----
-    A score is compared as a double: comparing a 32-bit float with a cut that was rounded to 32 bits would move scores
-    into the next bin. Cuts are searched by halving, so that 5,000 bins nest 13 deep; in Spark, more than 63 cuts are an
-    array that is searched by halving. SQLite reads some decimals one unit in the last place off. So for SQLite, and for
-    the engines that were not run, doubles are written as whole numbers over powers of two.
+    A score is compared as a double: comparing a 32-bit float with a cut that was rounded to 32 bits
+    would move scores into the next bin. Cuts are searched by halving, so that 5,000 bins nest 13
+    deep; in Spark, more than 63 cuts are an array that is searched by halving. SQLite reads some
+    decimals one unit in the last place off. So for SQLite, and for the engines that were not run,
+    doubles are written as whole numbers over powers of two.
 
     Examples
     --------
@@ -106,7 +114,9 @@ def to_sql(
     alias = () if table is None else (_ALIAS,)
     score_column = _column("score", score, spelling, alias)
     segment_column = None if segment is None else _column("segment", segment, spelling, alias)
-    notes = [f"-- {dialects.comment(line)}" for note in found.notes for line in textwrap.wrap(note, 110)]
+    notes = [
+        f"-- {dialects.comment(line)}" for note in found.notes for line in textwrap.wrap(note, 110)
+    ]
     if table is None:
         columns = _nested(found, chosen, spelling, score_column, segment_column)
         return "\n".join([*notes, *_listed(columns)]) + "\n"
@@ -116,7 +126,9 @@ def to_sql(
         join = joined_with_pieces(found, chosen, spelling, score_column, segment_column, names)
         before = join.pieces
         after = [source, *join.condition]
-        columns = [[f"{text} AS {spelling.name(chosen[output])}"] for output, text in join.columns.items()]
+        columns = [
+            [f"{text} AS {spelling.name(chosen[output])}"] for output, text in join.columns.items()
+        ]
     else:
         before = []
         after = [source]
@@ -129,13 +141,21 @@ def to_sql(
 def _check_segment(table: Table, segment: str | Sequence[str] | None) -> None:
     """A column of segments is named where there are segments, and only there."""
     if table.is_segmented and segment is None:
-        raise InvalidTypeError("segment", "name a column: this calibrator was fitted with segments", got="None")
+        raise InvalidTypeError(
+            "segment", "name a column: this calibrator was fitted with segments", got="None"
+        )
     if not table.is_segmented and segment is not None:
-        raise InvalidTypeError("segment", "be None: this calibrator was fitted without segments", got=repr(segment))
+        raise InvalidTypeError(
+            "segment", "be None: this calibrator was fitted without segments", got=repr(segment)
+        )
 
 
 def _nested(
-    table: Table, chosen: Mapping[str, str], spelling: Dialect, score_column: str, segment_column: str | None
+    table: Table,
+    chosen: Mapping[str, str],
+    spelling: Dialect,
+    score_column: str,
+    segment_column: str | None,
 ) -> list[list[str]]:
     """The lines of each output's expression: nested comparisons, or a formula."""
     columns = []
@@ -153,13 +173,17 @@ def _listed(columns: list[list[str]]) -> list[str]:
     return lines
 
 
-def _column(parameter: str, name: str | Sequence[str], spelling: Dialect, alias: tuple[str, ...]) -> str:
+def _column(
+    parameter: str, name: str | Sequence[str], spelling: Dialect, alias: tuple[str, ...]
+) -> str:
     return _qualified(parameter, (*alias, name) if isinstance(name, str) else tuple(name), spelling)
 
 
 def _qualified(parameter: str, parts: tuple[str, ...], spelling: Dialect) -> str:
     if not parts or not all(isinstance(part, str) and part for part in parts):
-        raise InvalidValueError(parameter, "be a name, or several that qualify each other", got=repr(parts))
+        raise InvalidValueError(
+            parameter, "be a name, or several that qualify each other", got=repr(parts)
+        )
     return ".".join(spelling.name(part) for part in parts)
 
 
@@ -167,10 +191,17 @@ def _expression(
     table: Table, output: str, spelling: Dialect, score_column: str, segment_column: str | None
 ) -> list[str]:
     """The lines of one output's expression."""
-    bodies = [(steps.segment, _of_steps(table, steps, output, spelling, score_column)) for steps in table.steps]
+    bodies = [
+        (steps.segment, _of_steps(table, steps, output, spelling, score_column))
+        for steps in table.steps
+    ]
     if segment_column is None:
         return bodies[0][1]
-    column = spelling.binary_text.format(segment_column) if isinstance(bodies[0][0], str) else segment_column
+    column = (
+        spelling.binary_text.format(segment_column)
+        if isinstance(bodies[0][0], str)
+        else segment_column
+    )
     literals = [
         (spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment), body)
         for segment, body in bodies
@@ -197,8 +228,12 @@ def _of_steps(table: Table, steps: Steps, output: str, spelling: Dialect, column
     if spelling.most_nested is not None and steps.cuts.size > spelling.most_nested:
         found = [one_line(looked_up(text)) for text in texts]
         curve = on_curve(table.lines, spelling, score, *found)
-        return [f"CASE WHEN {found[0]} IS NOT NULL THEN {curve} END"]  # a limit that is clipped ignores NULL
-    return looked_up([on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)])
+        return [
+            f"CASE WHEN {found[0]} IS NOT NULL THEN {curve} END"
+        ]  # a limit that is clipped ignores NULL
+    return looked_up(
+        [on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)]
+    )
 
 
 def _literals(table: Table, output: str, spelling: Dialect) -> list[str]:

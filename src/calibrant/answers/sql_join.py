@@ -1,4 +1,6 @@
-"""A table as SQL that joins rows with a small table of pieces: one line for each piece, for all outputs."""
+"""A table as SQL that joins rows with a small table of pieces: one line for each piece, for all
+outputs.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,12 +36,17 @@ class Join:
 
 
 def joined_with_pieces(
-    table: Table, chosen: Mapping[str, str], spelling: Dialect, score: str, segment: str | None, taken: Sequence[str]
+    table: Table,
+    chosen: Mapping[str, str],
+    spelling: Dialect,
+    score: str,
+    segment: str | None,
+    taken: Sequence[str],
 ) -> Join:
     """Return the parts of the statement; `taken` are names that the pieces must not have.
 
-    A piece has a score if low <= score < high. Both are numbers, so that no score that is missing, NaN or infinite has
-    a piece, also where NaN is sorted above all numbers.
+    A piece has a score if low <= score < high. Both are numbers, so that no score that is missing,
+    NaN or infinite has a piece, also where NaN is sorted above all numbers.
     """
     held = {name.lower() for name in taken}
     name = _PIECES
@@ -50,7 +57,10 @@ def joined_with_pieces(
     expressions = {output: _expression(table, output, spelling, score) for output in chosen}
     conditions = _conditions(table, spelling, score, segment)
     alias = f"{spelling.name(name)} AS {spelling.name(_ALIAS)}"
-    joined = [f"LEFT JOIN {alias}", *indented([f"ON {conditions[0]}", *(f"AND {more}" for more in conditions[1:])])]
+    joined = [
+        f"LEFT JOIN {alias}",
+        *indented([f"ON {conditions[0]}", *(f"AND {more}" for more in conditions[1:])]),
+    ]
     return Join(_written(spelling, name, heads, rows), expressions, joined)
 
 
@@ -62,9 +72,17 @@ def _heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
     """The columns of the pieces."""
     heads = ["segment"] if table.is_segmented else []
     heads += ["low", "high"]
-    computed = [output for output in chosen if table.lines is not None and output in ("calibrated", *_LIMITS)]
+    computed = [
+        output
+        for output in chosen
+        if table.lines is not None and output in ("calibrated", *_LIMITS)
+    ]
     if computed:
-        heads += ["value"] if table.lines is not None and table.lines.beta else ["start", "value", "slope"]
+        heads += (
+            ["value"]
+            if table.lines is not None and table.lines.beta
+            else ["start", "value", "slope"]
+        )
     return [*heads, *(output for output in chosen if output != "calibrated" or not computed)]
 
 
@@ -86,7 +104,11 @@ def _segment(steps: Steps, spelling: Dialect) -> str:
     """The segment of a piece; NULL for all that are not named."""
     if not isinstance(steps.segment, str | int | float):
         return "NULL"
-    return spelling.text(steps.segment) if isinstance(steps.segment, str) else spelling.literal(steps.segment)
+    return (
+        spelling.text(steps.segment)
+        if isinstance(steps.segment, str)
+        else spelling.literal(steps.segment)
+    )
 
 
 def _texts(table: Table, region: int, heads: Sequence[str], spelling: Dialect) -> list[str]:
@@ -129,17 +151,23 @@ def _conditions(table: Table, spelling: Dialect, score: str, segment: str | None
         return conditions
     own = _of_piece(spelling, "segment")
     named = table.segments
-    column = spelling.binary_text.format(segment) if named and isinstance(named[0], str) else segment
+    column = (
+        spelling.binary_text.format(segment) if named and isinstance(named[0], str) else segment
+    )
     if not table.takes_others:
         return [*conditions, f"{column} = {own}"]
     if not named:
         return [*conditions, f"{segment} IS NOT NULL"]
-    literals = [spelling.text(one) if isinstance(one, str) else spelling.literal(one) for one in named]
+    literals = [
+        spelling.text(one) if isinstance(one, str) else spelling.literal(one) for one in named
+    ]
     rest = f"{own} IS NULL AND {column} NOT IN ({', '.join(literals)})"  # which is not true of NULL
     return [*conditions, f"({column} = {own} OR ({rest}))"]
 
 
-def _written(spelling: Dialect, name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _written(
+    spelling: Dialect, name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[str]:
     """The pieces as a table in the statement itself."""
     columns = [spelling.name(head) for head in heads]
     listed = [f"({', '.join(row)})" for row in rows]
@@ -147,8 +175,14 @@ def _written(spelling: Dialect, name: str, heads: Sequence[str], rows: Sequence[
     body = ["VALUES", *indented(_with_commas(listed))]
     if spelling.rows_as_structs:
         before = f"WITH {spelling.name(name)} AS ("
-        first = ", ".join(f"{value} AS {column}" for value, column in zip(rows[0], columns, strict=True))
-        body = ["SELECT * FROM UNNEST([", *indented(_with_commas([f"STRUCT({first})", *listed[1:]])), "])"]
+        first = ", ".join(
+            f"{value} AS {column}" for value, column in zip(rows[0], columns, strict=True)
+        )
+        body = [
+            "SELECT * FROM UNNEST([",
+            *indented(_with_commas([f"STRUCT({first})", *listed[1:]])),
+            "])",
+        ]
     elif spelling.rows_in_from:
         body = ["SELECT * FROM (VALUES", *indented(_with_commas(listed)), ")"]
     return [before, *indented(body), ")"]

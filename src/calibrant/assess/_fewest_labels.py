@@ -10,7 +10,8 @@ LARGEST_PLAN = 10**12
 
 
 def fewest(enough: Callable[[int], bool], least: int, target: float) -> int:
-    """A number of rows or groups that is enough although one fewer is not, by doubling and bisection.
+    """A number of rows or groups that is enough although one fewer is not, by doubling and
+    bisection.
 
     >>> fewest(lambda number: number >= 37, 1, 0.1)
     37

@@ -11,8 +11,11 @@ from calibrant.params.rules import error_budget
 from calibrant.text.numbers import factor_limits, percent
 
 
-def limits_at(rate: float, n_rows: int, n_bins: int, interval: str, confidence_level: float) -> Interval | None:
-    """Limits on the true rate divided by the prediction, where this share of the rows of a bin is positive.
+def limits_at(
+    rate: float, n_rows: int, n_bins: int, interval: str, confidence_level: float
+) -> Interval | None:
+    """Limits on the true rate divided by the prediction, where this share of the rows of a bin is
+    positive.
 
     None for a bin without rows.
     """
@@ -32,4 +35,7 @@ def in_factors(limits: Interval | None, rate: float | None) -> str:
     if limits is None or rate is None:
         return ""
     factors = factor_limits(float(limits.lower[0]), float(limits.upper[0]))
-    return f" In a bin with {percent(rate)} positive rows, the true rate is {factors} times the prediction."
+    return (
+        f" In a bin with {percent(rate)} positive rows, the true rate is {factors} times the"
+        " prediction."
+    )

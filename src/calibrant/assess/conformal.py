@@ -1,4 +1,6 @@
-"""Split-conformal prediction sets for two labels: exact coverage at any sample size, for every distribution."""
+"""Split-conformal prediction sets for two labels: exact coverage at any sample size, for every
+distribution.
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -18,7 +20,16 @@ from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, seed_number
-from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Choice, Flag, Integer, Number, Optional, RuleTable
+from calibrant.params.rules import (
+    OPEN_UNIT,
+    CheckedParameters,
+    Choice,
+    Flag,
+    Integer,
+    Number,
+    Optional,
+    RuleTable,
+)
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import check_no_weights, one_row_each, read_rows
@@ -29,12 +40,15 @@ from calibrant.text.sentences import Setting, shown
 
 _SCHEMA = "calibrant.conformal/1"
 _ASSUMED = (
-    "the future row and the calibration rows are exchangeable, as independent draws from one distribution are",
+    (
+        "the future row and the calibration rows are exchangeable, as independent draws from one"
+        " distribution are"
+    ),
     "the scores come from a model that was not trained on the calibration rows",
 )
 _OWN_NUMBERS = (
-    "each row has random numbers of its own: a fresh draw from a random seed, or a key that is unique and says "
-    "nothing about the row"
+    "each row has random numbers of its own: a fresh draw from a random seed, or a key that is"
+    " unique and says nothing about the row"
 )
 
 _SKIPPED = "whether a row's label is missing depends on neither its score nor its label"
@@ -74,7 +88,11 @@ class ConformalGuarantee(Result):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it to hold."""
-        stated = {_OWN_NUMBERS: self.randomized, _SKIPPED: self.n_skipped, ONE_OF_EACH: self.facts.one_of_each[0]}
+        stated = {
+            _OWN_NUMBERS: self.randomized,
+            _SKIPPED: self.n_skipped,
+            ONE_OF_EACH: self.facts.one_of_each[0],
+        }
         return (*_ASSUMED, *(text for text, holds in stated.items() if holds))
 
     @property
@@ -89,49 +107,70 @@ class ConformalGuarantee(Result):
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The calibration rows behind the sets of each label."""
-        return (ResultTable("labels", {"label": list(map(str, self.classes)), "n_rows": self.counts}),)
+        return (
+            ResultTable("labels", {"label": list(map(str, self.classes)), "n_rows": self.counts}),
+        )
 
     @property
     def sentence(self) -> str:
         """What is guaranteed, over which draws, on which assumption."""
-        rows = f"{self.counts[0]:,}" if self.kind == "marginal" else f"{self.counts[0]:,} and {self.counts[1]:,}"
-        whom = "a future row's label" if self.kind == "marginal" else "the label of a future row of either class"
-        how = "with exactly the coverage asked for" if self.randomized else "with at least the coverage asked for"
-        drawn = ", the future row and the random numbers" if self.randomized else " and the future row"
+        rows = (
+            f"{self.counts[0]:,}"
+            if self.kind == "marginal"
+            else f"{self.counts[0]:,} and {self.counts[1]:,}"
+        )
+        whom = (
+            "a future row's label"
+            if self.kind == "marginal"
+            else "the label of a future row of either class"
+        )
+        how = (
+            "with exactly the coverage asked for"
+            if self.randomized
+            else "with at least the coverage asked for"
+        )
+        drawn = (
+            ", the future row and the random numbers" if self.randomized else " and the future row"
+        )
         return (
-            f"From {rows} calibration rows, {whom} lies in its set {how}, whatever the distribution of the data, as "
-            "long as future rows are drawn like the calibration rows; the chance is over the "
-            f"calibration rows{drawn} together, not for one score in particular.{self.facts.said_of_groups}"
+            f"From {rows} calibration rows, {whom} lies in its set {how}, whatever the distribution"
+            " of the data, as long as future rows are drawn like the calibration rows; the chance"
+            f" is over the calibration rows{drawn} together, not for one score in"
+            f" particular.{self.facts.said_of_groups}"
         )
 
 
 @dataclass(eq=False, repr=False)
 class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
-    """Sets of labels that contain the true one with a stated probability, at any sample size, for every distribution.
+    """Sets of labels that contain the true one with a stated probability, at any sample size, for
+    every distribution.
 
-    Claimed: P(label in set) >= coverage, over the draw of the calibration rows and the future row; with
-    ``conditional="label"`` also P(label in set | label = y) >= coverage for both labels y (Mondrian). Assumed: all
-    rows are exchangeable, and the model was not trained on the calibration rows. Not claimed: anything at one score, or
-    given the calibration rows. `BinningCalibrator.predict_set` promises something else: with a stated confidence over
-    the calibration rows, in *every* region, a bound on the rate of misses.
+    Claimed: P(label in set) >= coverage, over the draw of the calibration rows and the future row;
+    with ``conditional="label"`` also P(label in set | label = y) >= coverage for both labels y
+    (Mondrian). Assumed: all rows are exchangeable, and the model was not trained on the calibration
+    rows. Not claimed: anything at one score, or given the calibration rows.
+    `BinningCalibrator.predict_set` promises something else: with a stated confidence over the
+    calibration rows, in *every* region, a bound on the rate of misses.
 
     Parameters
     ----------
     conditional : {"marginal", "label"}, default="marginal"
-        "marginal" covers over all rows; a rare label may then be covered rarely. "label" covers within each label;
-        then only the order of scores matters.
+        "marginal" covers over all rows; a rare label may then be covered rarely. "label" covers
+        within each label; then only the order of scores matters.
     center : float, default=0.5
-        For "marginal": the score at which both labels have the same nonconformity, 0.5 for probabilities, 0 for
-        logits. Coverage holds for any center; a good one makes sets smaller.
+        For "marginal": the score at which both labels have the same nonconformity, 0.5 for
+        probabilities, 0 for logits. Coverage holds for any center; a good one makes sets smaller.
     randomized : bool, default=False
-        Break ties at random. The coverage is then met exactly, but one score may get different sets: every row needs
-        random numbers of its own. Pass `keys` when predicting, and a row gets the same set each time.
+        Break ties at random. The coverage is then met exactly, but one score may get different
+        sets: every row needs random numbers of its own. Pass `keys` when predicting, and a row gets
+        the same set each time.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Where `randomized`, the seed of the random numbers, which depend on the calibration rows too. Without `keys`,
-        they come from one generator that starts at `fit` and moves on with every call, so that rows predicted one by
-        one get different numbers; a model that was loaded, copied or unpickled starts from a fresh seed.
+        Where `randomized`, the seed of the random numbers, which depend on the calibration rows
+        too. Without `keys`, they come from one generator that starts at `fit` and moves on with
+        every call, so that rows predicted one by one get different numbers; a model that was
+        loaded, copied or unpickled starts from a fresh seed.
 
     Attributes
     ----------
@@ -144,19 +183,21 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
 
     Notes
     -----
-    The nonconformity score of a row is center - score for the positive label and score - center for the negative one.
-    The p-value of a label is (1 + number of calibration rows whose score is at least that) / (n + 1), among all rows or
-    those of that label; the set holds the labels whose p-value exceeds 1 - coverage. By exchangeability the rank of the
-    future row is uniform, ties counting against it, so P(p-value <= a) <= a. With ties broken by U uniform on (0, 1),
-    the p-value (number above + U (1 + number tied)) / (n + 1) is exactly uniform. This needs a U that is independent of
-    the rows, and averages over rows come out right only where different rows have different U. So U is either drawn
-    anew for each row, or a hash of the seed and the row's key. "Exactly" is over random seeds, as with
-    ``random_state=None``: with one fixed seed and few possible outcomes the numbers may come out uneven.
+    The nonconformity score of a row is center - score for the positive label and score - center for
+    the negative one. The p-value of a label is (1 + number of calibration rows whose score is at
+    least that) / (n + 1), among all rows or those of that label; the set holds the labels whose
+    p-value exceeds 1 - coverage. By exchangeability the rank of the future row is uniform, ties
+    counting against it, so P(p-value <= a) <= a. With ties broken by U uniform on (0, 1), the
+    p-value (number above + U (1 + number tied)) / (n + 1) is exactly uniform. This needs a U that
+    is independent of the rows, and averages over rows come out right only where different rows have
+    different U. So U is either drawn anew for each row, or a hash of the seed and the row's key.
+    "Exactly" is over random seeds, as with ``random_state=None``: with one fixed seed and few
+    possible outcomes the numbers may come out uneven.
 
     References
     ----------
-    Vovk, Gammerman and Shafer (2005), "Algorithmic learning in a random world". Papadopoulos, Proedrou, Vovk and
-    Gammerman (2002), "Inductive confidence machines for regression".
+    Vovk, Gammerman and Shafer (2005), "Algorithmic learning in a random world". Papadopoulos,
+    Proedrou, Vovk and Gammerman (2002), "Inductive confidence machines for regression".
 
     Examples
     --------
@@ -199,13 +240,14 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
-            whose rows are brought into memory.
+            Scores of rows that the model was not trained on; or data with scores and labels, see
+            `calibrant.scored`, whose rows are brought into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
-            others are not used: the promise is then about a row drawn at random from a new group.
+            Which rows belong together, such as those of one customer. One row of each group is
+            drawn at random and the others are not used: the promise is then about a row drawn at
+            random from a new group.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.
 
@@ -217,30 +259,45 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         check_no_weights(scores, None, "rows of different weights are not exchangeable")
         data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, groups=groups)
         rows = one_row_each(data, self.random_state).collect()
-        per_code = [np.sort(self._nonconformity(rows.scores[rows.codes == code], code)) for code in (0, 1)]
+        per_code = [
+            np.sort(self._nonconformity(rows.scores[rows.codes == code], code)) for code in (0, 1)
+        ]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
         self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False))
         self._source = rows.ordered_source(self.random_state, "ties") if self.randomized else None
-        self._generator: np.random.Generator | None = None if self._source is None else self._source.generator()
+        self._generator: np.random.Generator | None = (
+            None if self._source is None else self._source.generator()
+        )
         return self
 
     def __getstate__(self) -> Any:
-        # two copies that drew the same random numbers would give rows that both of them see the same ones
+        # two copies that drew the same random numbers would give rows that both of them see the
+        # same ones
         return {**super().__getstate__(), "_generator": None}
 
     def _nonconformity(self, scores: NDArray[Any], code: int) -> FloatArray:
-        """The nonconformity score for the label of this code; within one label only the order of scores matters."""
+        """The nonconformity score for the label of this code.
+
+        Within one label only the order of scores matters.
+        """
         center = float(self.center) if self.conditional == "marginal" else 0.0
         with np.errstate(over="ignore"):
             off = scores.astype(np.float64) - center
         return -off if code else off
 
-    def _set_ranks(self, ranked: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
+    def _set_ranks(
+        self, ranked: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts
+    ) -> None:
         self._ranked = ranked
-        self.classes_, self.positive_index_, self.n_features_in_ = classes.labels, classes.positive_index, 1
-        sizes, both = (ranked[0].size, ranked[1].size), (classes.negative, classes.positive)
-        self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts)
+        self.classes_ = classes.labels
+        self.positive_index_ = classes.positive_index
+        self.n_features_in_ = 1
+        sizes = (ranked[0].size, ranked[1].size)
+        both = (classes.negative, classes.positive)
+        self.guarantee_ = ConformalGuarantee(
+            self.conditional, sizes, both, bool(self.randomized), facts
+        )
 
     def _ranks(self, scores: ArrayLike) -> list[tuple[IntArray, IntArray, int]]:
         """For the negative and the positive label: rows above, rows tied, and rows in all."""
@@ -254,13 +311,20 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         return ranks
 
     def _columns(self, negative: NDArray[Any], positive: NDArray[Any]) -> NDArray[Any]:
-        return np.column_stack([negative, positive] if self.positive_index_ else [positive, negative])
+        return np.column_stack(
+            [negative, positive] if self.positive_index_ else [positive, negative]
+        )
 
     def _shares(self, rows: int, keys: ArrayLike | None) -> Sequence[FloatArray | float]:
-        """For the negative and the positive label, how much of the tied rows counts as above; 1 without randomness."""
+        """For the negative and the positive label, how much of the tied rows counts as above.
+
+        1 without randomness.
+        """
         if not self.randomized:
             if keys is not None:
-                raise InvalidValueError("keys", ("be None unless ", Setting("randomized", True)), got="keys")
+                raise InvalidValueError(
+                    "keys", ("be None unless ", Setting("randomized", True)), got="keys"
+                )
             return 1.0, 1.0
         if keys is None:
             if self._generator is None:
@@ -279,9 +343,10 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
             Scores of new rows.
         keys : array-like of shape (n,), optional
-            Where `randomized`, an integer or text per row, unique and unrelated to score and label, such as an id. The
-            random numbers of a row are then a hash of `random_state`, the calibration rows and its key: the same each
-            time, whichever rows are predicted with it, also by a model that was saved and loaded.
+            Where `randomized`, an integer or text per row, unique and unrelated to score and label,
+            such as an id. The random numbers of a row are then a hash of `random_state`, the
+            calibration rows and its key: the same each time, whichever rows are predicted with it,
+            also by a model that was saved and loaded.
         """
         ranks = self._ranks(scores)
         shares = self._shares(ranks[0][0].size, keys)
@@ -291,19 +356,26 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         ]
         return self._columns(*values)
 
-    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95, keys: ArrayLike | None = None) -> BoolArray:
+    def predict_set(
+        self, scores: ArrayLike, *, coverage: float = 0.95, keys: ArrayLike | None = None
+    ) -> BoolArray:
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
 
-        The label of a future row lies in its set with probability at least `coverage`. A set may be empty: the row is
-        unusual for both labels. It counts as a miss, and the coverage still holds. `keys` as for `predict_p_value`.
+        The label of a future row lies in its set with probability at least `coverage`. A set may be
+        empty: the row is unusual for both labels. It counts as a miss, and the coverage still
+        holds. `keys` as for `predict_p_value`.
         """
         OPEN_UNIT.check("coverage", coverage)
-        # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would miss a whole number
+        # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would
+        # miss a whole number
         alpha = 1 - Fraction(repr(float(coverage)))
         if self.randomized:
             return np.asarray(self.predict_p_value(scores, keys=keys) > float(alpha))
         self._shares(0, keys)
-        kept = [1 + above + tied > int(alpha * (n_rows + 1)) for above, tied, n_rows in self._ranks(scores)]
+        kept = [
+            1 + above + tied > int(alpha * (n_rows + 1))
+            for above, tied, n_rows in self._ranks(scores)
+        ]
         return self._columns(*kept)
 
     def to_dict(self) -> dict[str, Any]:
@@ -331,7 +403,9 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         classes = read_classes(state["classes"], state["positive_index"])
         saved = state["oddness"]
         if not isinstance(saved, list | tuple) or len(saved) != 2:
-            raise InvalidValueError("oddness", "be two lists, of the negative and of the positive class", shown(saved))
+            raise InvalidValueError(
+                "oddness", "be two lists, of the negative and of the positive class", shown(saved)
+            )
         negative, positive = (read_numbers(known, "oddness") for known in saved)
         if any((np.diff(known) < 0.0).any() for known in (negative, positive)):
             raise InvalidValueError("oddness", "be in increasing order", got=shown(saved))
@@ -342,24 +416,31 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             raise InvalidValueError("oddness", rule, got=shown(saved))
         sets._set_ranks((negative, positive), classes, RowFacts.from_dict(state))
         sets._generator = None
-        key = Optional(Integer(0)).check("tie_key", state.get("tie_key"))  # none in files of earlier releases
+        key = Optional(Integer(0)).check(
+            "tie_key", state.get("tie_key")
+        )  # none in files of earlier releases
         sets._source = None if key is None else RandomSource(key)
         return sets
 
 
 def keyed_uniforms(keys: NDArray[Any], seed: int, rows: int) -> FloatArray:
-    """Two numbers in (0, 1) for each key, shape (2, n), which look independent and depend on key and seed only.
+    """Two numbers in (0, 1) for each key, shape (2, n), which look independent and depend on key
+    and seed only.
 
     >>> both, one = keyed_uniforms(np.array([7, 8]), 0, 2), keyed_uniforms(np.array([8]), 0, 1)
     >>> bool((both[:, 1:] == one).all())
     True
     """
     if keys.shape != (rows,):
-        raise InvalidValueError("keys", f"have one entry per score, {rows:,}", got=f"shape {keys.shape}")
+        raise InvalidValueError(
+            "keys", f"have one entry per score, {rows:,}", got=f"shape {keys.shape}"
+        )
     plain = keys.tolist()
     if not all(isinstance(key, int | str | bytes) and not isinstance(key, bool) for key in plain):
         raise InvalidTypeError("keys", "be whole numbers or text", got=f"dtype {keys.dtype}")
     start = blake2b(f"calibrant.conformal {seed}".encode(), digest_size=32).digest()
-    words = b"".join(blake2b(repr(key).encode(), key=start, digest_size=16).digest() for key in plain)
+    words = b"".join(
+        blake2b(repr(key).encode(), key=start, digest_size=16).digest() for key in plain
+    )
     whole = np.frombuffer(words, dtype="<u8").reshape(rows, 2).T >> np.uint64(11)
     return (whole.astype(np.float64) + 0.5) / 2.0**53

@@ -25,7 +25,9 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import shown
 
-ACT, DO_NOT, UNKNOWN = "act", "do not act", "cannot tell"
+ACT = "act"
+DO_NOT = "do not act"
+UNKNOWN = "cannot tell"
 _MIDDLE = "rows that are too close to call are decided by the middle of their interval"
 REGION = "calibrant region"
 """A column for the number of each row's region."""
@@ -43,10 +45,12 @@ class Decisions(Result):
     lower, upper : float arrays of shape (n,)
         Limits of the rate in the row's region, or in each region.
     break_even : float
-        The rate at which acting and not acting cost the same: cost_false_alarm / (cost_false_alarm + cost_miss).
+        The rate at which acting and not acting cost the same: cost_false_alarm / (cost_false_alarm
+        + cost_miss).
     cost : float
-        Expected cost per row, given the regions of these rows: the mean of what their regions cost, if regions of
-        "cannot tell" are decided by the middle of their interval. In the population, regions may occur more often.
+        Expected cost per row, given the regions of these rows: the mean of what their regions cost,
+        if regions of "cannot tell" are decided by the middle of their interval. In the population,
+        regions may occur more often.
     cost_lower, cost_upper : float
         Limits of it.
     confidence_level : float
@@ -99,22 +103,28 @@ class Decisions(Result):
         if not total:
             return f"{unproved(self.caveat)}There is no row to decide on."
         return (
-            f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once: of "
-            f"{rows_text(total)}, act on {found[ACT]:,}, leave {found[DO_NOT]:,} alone; too close to call: "
-            f"{found[UNKNOWN]:,}. Given the regions of these rows, the expected cost per row is {nearest(self.cost)} "
-            f"({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's guarantee assumes, and that "
-            "these rows are drawn like those it is about."
+            f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all"
+            f" regions at once: of {rows_text(total)}, act on {found[ACT]:,}, leave"
+            f" {found[DO_NOT]:,} alone; too close to call: {found[UNKNOWN]:,}. Given the regions of"
+            f" these rows, the expected cost per row is {nearest(self.cost)}"
+            f" ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's"
+            " guarantee assumes, and that these rows are drawn like those it is about."
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is not proved, and how the rest is decided."""
-        even = f"the break-even rate, at which acting and not acting cost the same, is {nearest(self.break_even)}"
+        even = (
+            "the break-even rate, at which acting and not acting cost the same, is"
+            f" {nearest(self.break_even)}"
+        )
         return (even, "nothing is proved for a single row", _MIDDLE)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """What was decided for each row, or for each region."""
-        columns: dict[str, Any] = {"region": self.regions} if self.regions else {"row": range(self.action.size)}
+        columns: dict[str, Any] = (
+            {"region": self.regions} if self.regions else {"row": range(self.action.size)}
+        )
         if self.rows is not None:
             columns["counts"] = self.rows
         columns |= {"lower": self.lower, "upper": self.upper, "action": self.action}
@@ -135,25 +145,29 @@ def decide(
     cost_miss: float,
     segments: ArrayLike | None = None,
 ) -> Decisions:
-    """Decide for each row whether to act, from the proved rate of its region and from what errors cost.
+    """Decide for each row whether to act, from the proved rate of its region and from what errors
+    cost.
 
-    A region is acted on if its rate is proved to be above the break-even rate, and not acted on if it is proved to be
-    below. Otherwise the data cannot tell yet which of the two costs less.
+    A region is acted on if its rate is proved to be above the break-even rate, and not acted on if
+    it is proved to be below. Otherwise the data cannot tell yet which of the two costs less.
 
-    Claimed: with probability at least the calibrator's `confidence_level`, every "act" and every "do not act" is the
-    cheaper of the two for its region as a whole, in all regions at once, and the expected cost, given the regions of
-    these rows, lies within its limits. Assumed: what the calibrator's guarantee assumes; rows are new draws from the
-    same population. Nothing is claimed about one row, or about part of a region.
+    Claimed: with probability at least the calibrator's `confidence_level`, every "act" and every
+    "do not act" is the cheaper of the two for its region as a whole, in all regions at once, and
+    the expected cost, given the regions of these rows, lies within its limits. Assumed: what the
+    calibrator's guarantee assumes; rows are new draws from the same population. Nothing is claimed
+    about one row, or about part of a region.
 
     Parameters
     ----------
     calibrator : calibrator of scores, CalibratedClassifier or Model
-        Fitted, with intervals of the rate in each region, such as `AnchoredCalibrator` or `BinningCalibrator`.
+        Fitted, with intervals of the rate in each region, such as `AnchoredCalibrator` or
+        `BinningCalibrator`.
     scores : array-like of shape (n,), or Sample
-        Scores, for a classifier features. Or `calibrant.scored` data of any size: rows are counted by region.
+        Scores, for a classifier features. Or `calibrant.scored` data of any size: rows are counted
+        by region.
     cost_false_alarm, cost_miss : float
-        What it costs to act on a negative, and not to act on a positive; both positive. Only their ratio matters for
-        the decision.
+        What it costs to act on a negative, and not to act on a positive; both positive. Only their
+        ratio matters for the decision.
     segments : array-like of shape (n,), optional
         For a calibrator with segments.
 
@@ -163,10 +177,12 @@ def decide(
 
     Notes
     -----
-    Acting on a region with rate p costs cost_false_alarm (1 - p) a row, not acting cost_miss p. They are equal at c =
-    cost_false_alarm / (cost_false_alarm + cost_miss). With limits [L, U] of p: act where L > c, do not where U < c.
+    Acting on a region with rate p costs cost_false_alarm (1 - p) a row, not acting cost_miss p.
+    They are equal at c = cost_false_alarm / (cost_false_alarm + cost_miss). With limits [L, U] of
+    p: act where L > c, do not where U < c.
 
-    The interval is that of the region's rate (`predict_rate_interval`), since the decision is one for the region.
+    The interval is that of the region's rate (`predict_rate_interval`), since the decision is one
+    for the region.
 
     Examples
     --------
@@ -182,11 +198,15 @@ def decide(
     """
     false_alarm = check_cost("cost_false_alarm", cost_false_alarm)
     miss = check_cost("cost_miss", cost_miss)
-    fitted: Any = calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
+    fitted: Any = (
+        calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
+    )
     guarantee = getattr(fitted, "guarantee_", None)
     if not is_guarantee(guarantee) or not hasattr(fitted, "predict_rate_interval"):
         rule = "be fitted and have intervals of the rate"
-        advice = "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
+        advice = (
+            "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
+        )
         raise InvalidTypeError("calibrator", rule, got=type(fitted).__name__, advice=advice)
     if is_scored(scores):
         return _by_region(fitted, guarantee, scores, segments, false_alarm, miss)
@@ -195,7 +215,8 @@ def decide(
     predicted = _probability(fitted, scores, where)
     action, costs = weighed(predicted, lower, upper, false_alarm, miss)
     cost, least, most = costs.mean(axis=1).tolist() if costs.size else (np.nan, np.nan, np.nan)
-    even, level = break_even(false_alarm, miss), guarantee.confidence_level
+    even = break_even(false_alarm, miss)
+    level = guarantee.confidence_level
     proved = (even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
     return Decisions(action, lower, upper, *proved, assumptions=_assumed(guarantee))
 
@@ -223,9 +244,13 @@ def _by_region(
 ) -> Decisions:
     """Decide for each region, and count the rows of data of any size in it."""
     if segments is not None:
-        raise InvalidTypeError("segments", "be None: scored(...) names their column", got=shown(segments))
+        raise InvalidTypeError(
+            "segments", "be None: scored(...) names their column", got=shown(segments)
+        )
     if not getattr(fitted, "bins_of_score", False):
-        raise InvalidTypeError("calibrator", "have bins of the score itself", got=type(fitted).__name__)
+        raise InvalidTypeError(
+            "calibrator", "have bins of the score itself", got=type(fitted).__name__
+        )
     rows = np.zeros(guarantee.value.size, dtype=np.int64)
     refused = 0
     for batch in regions_of(fitted, data):
@@ -238,27 +263,42 @@ def _by_region(
 
 def _refusal(fitted: Any, data: Sample, n_rows: int) -> InvalidValueError:
     """The error for rows without a region, the same as for arrays."""
-    known, columns = fitted.partition_.bins_by_segment, columns_to_predict(fitted, data)
+    known = fitted.partition_.bins_by_segment
+    columns = columns_to_predict(fitted, data)
     sizes = data.fold(CountSegments(columns))
     sizes.faults.check()
     if unseen := [name for name in sizes.rows if name not in known]:
         rule = f"be among those seen in fit ({', '.join(shown(name) for name in list(known)[:10])})"
-        return InvalidValueError("segment", rule, f"{shown(unseen[0])}, {n_rows:,} such rows", column=columns.segment)
-    return InvalidValueError("score", "lie in the range of the bins", got=f"{n_rows:,} beyond", column=columns.score)
+        return InvalidValueError(
+            "segment", rule, f"{shown(unseen[0])}, {n_rows:,} such rows", column=columns.segment
+        )
+    return InvalidValueError(
+        "score", "lie in the range of the bins", got=f"{n_rows:,} beyond", column=columns.score
+    )
 
 
 def regions_of(fitted: Any, data: Sample, **added: Any) -> Any:
-    """Return a reader of the rows with the number of their region, and with more columns that regions have."""
+    """Return a reader of the rows with the number of their region, and with more columns that
+    regions have.
+    """
     columns = {**added, REGION: np.arange(fitted.partition_.n_regions)}
-    return data.apply(LookUp(columns_to_predict(fitted, data), fitted.partition_.as_bins(), columns))
+    return data.apply(
+        LookUp(columns_to_predict(fitted, data), fitted.partition_.as_bins(), columns)
+    )
 
 
-def decided_by_region(guarantee: Guarantee, rows: IntArray, false_alarm: float, miss: float) -> Decisions:
+def decided_by_region(
+    guarantee: Guarantee, rows: IntArray, false_alarm: float, miss: float
+) -> Decisions:
     """Decide for each region, with `rows` rows in each."""
-    lower, upper = guarantee.lower, guarantee.upper
+    lower = guarantee.lower
+    upper = guarantee.upper
     action, costs = weighed(guarantee.value, lower, upper, false_alarm, miss)
-    cost, least, most = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
-    even, level = break_even(false_alarm, miss), guarantee.confidence_level
+    cost, least, most = (
+        (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
+    )
+    even = break_even(false_alarm, miss)
+    level = guarantee.confidence_level
     proved = (even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
     return Decisions(action, lower, upper, *proved, rows, guarantee.regions, _assumed(guarantee))
 

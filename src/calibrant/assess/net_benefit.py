@@ -24,7 +24,8 @@ _PREVALENCE_SHARE = 0.25  # of alpha; the rest is for the two distributions of s
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NetBenefit(Result):
-    """Decision curves of one or more models, with bands that hold for all models and all thresholds at once.
+    """Decision curves of one or more models, with bands that hold for all models and all thresholds
+    at once.
 
     Attributes
     ----------
@@ -54,7 +55,9 @@ class NetBenefit(Result):
     n_rows: int
 
     def useful(self, model: str) -> NDArray[np.bool_]:
-        """At which thresholds the model is proved to be worth more than acting on none and acting on all."""
+        """At which thresholds the model is proved to be worth more than acting on none and acting
+        on all.
+        """
         row = self.lower[self.models.index(model)]
         return np.asarray((row > 0.0) & (row > self.act_on_all_upper))
 
@@ -63,8 +66,9 @@ class NetBenefit(Result):
         """Where each model is proved useful."""
         told = "; ".join(f"{model!r} {self._where(model)}" for model in self.models)
         return (
-            f"With {percent(self.confidence_level)} confidence, for all models and thresholds at once, from "
-            f"{rows(self.n_rows)}: {told}. Useful means worth more than acting on all rows and than acting on none."
+            f"With {percent(self.confidence_level)} confidence, for all models and thresholds at"
+            f" once, from {rows(self.n_rows)}: {told}. Useful means worth more than acting on all"
+            " rows and than acting on none."
         )
 
     def _where(self, model: str) -> str:
@@ -73,12 +77,18 @@ class NetBenefit(Result):
         if not at.size:
             return "is not proved useful at any threshold"
         between = f"between {nearest(at.min())} and {nearest(at.max())}"
-        return f"is proved useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')}, {between}"
+        return (
+            f"is proved useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')},"
+            f" {between}"
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it to hold."""
-        return ("rows are independent draws from one distribution", "the models were not trained on these rows")
+        return (
+            "rows are independent draws from one distribution",
+            "the models were not trained on these rows",
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The curves, one row for each model and threshold."""
@@ -101,11 +111,12 @@ def net_benefit(
     confidence_level: float = 0.9,
     pos_label: Hashable = None,
 ) -> NetBenefit:
-    """Return decision curves: the net benefit of one or more models at every threshold probability, with bands.
+    """Return decision curves: the net benefit of one or more models at every threshold probability,
+    with bands.
 
-    Claimed: with probability at least `confidence_level`, the net benefit of every model at every threshold lies in its
-    band, all at once, for every distribution. Assumed: rows are independent draws from one population, and the models
-    were not trained on them.
+    Claimed: with probability at least `confidence_level`, the net benefit of every model at every
+    threshold lies in its band, all at once, for every distribution. Assumed: rows are independent
+    draws from one population, and the models were not trained on them.
 
     Parameters
     ----------
@@ -126,11 +137,12 @@ def net_benefit(
 
     Notes
     -----
-    At the threshold t net benefit is TP / n - FP / n * t / (1 - t) (Vickers and Elkin 2006): true alarms, less false
-    ones at the rate of exchange that t implies. In the population it is p R(t) - (1 - p) F(t) t / (1 - t), with the
-    share p of positives, and the shares R and F of positives and negatives at or above t. A quarter of alpha goes to
-    exact limits of p. The rest goes to Kolmogorov's distance for the scores of positives and of negatives, which bounds
-    R and F at all t at once, ties or not (Massart 1990); models share it evenly.
+    At the threshold t net benefit is TP / n - FP / n * t / (1 - t) (Vickers and Elkin 2006): true
+    alarms, less false ones at the rate of exchange that t implies. In the population it is p R(t) -
+    (1 - p) F(t) t / (1 - t), with the share p of positives, and the shares R and F of positives and
+    negatives at or above t. A quarter of alpha goes to exact limits of p. The rest goes to
+    Kolmogorov's distance for the scores of positives and of negatives, which bounds R and F at all
+    t at once, ties or not (Massart 1990); models share it evenly.
 
     Examples
     --------
@@ -149,9 +161,14 @@ def net_benefit(
     if not models:
         raise InvalidValueError("scores", "have at least one model", got="none")
     codes, known = encode_labels(y, classes=None, pos_label=pos_label, score_columns=1)
-    n, n1 = codes.size, int(codes.sum())
+    n = codes.size
+    n1 = int(codes.sum())
     for_share = _PREVALENCE_SHARE * alpha
-    share = n1 / n, float(lower_limit(n1, n, for_share / 2)), float(upper_limit(n1, n, for_share / 2))
+    share = (
+        n1 / n,
+        float(lower_limit(n1, n, for_share / 2)),
+        float(upper_limit(n1, n, for_share / 2)),
+    )
     reach = kolmogorov_distance(np.array([n1, n - n1]), (alpha - for_share) / len(models))
     odds = at / (1.0 - at)
     curves = []
@@ -168,7 +185,9 @@ def net_benefit(
     value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
     everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in share)
     names = tuple(map(str, models))
-    return NetBenefit(names, at, value, lower, upper, everyone, least, most, float(confidence_level), n)
+    return NetBenefit(
+        names, at, value, lower, upper, everyone, least, most, float(confidence_level), n
+    )
 
 
 def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:

@@ -54,7 +54,8 @@ class Plan(Result):
     n : int
         Rows with labels, those that only cut bins included.
     epsilon : float
-        A fit gives at most this: in every bin at once, the true rate is within epsilon of the predicted probability.
+        A fit gives at most this: in every bin at once, the true rate is within epsilon of the
+        predicted probability.
     rows_per_bin : int
         Rows in the smallest bin.
     confidence_level, n_bins, interval, pilot :
@@ -62,11 +63,14 @@ class Plan(Result):
     base_rate : float or None
         Overall rate of positives, as given; None for the worst case.
     probability : float
-        The probability that a fit gives at most `epsilon`: 1 without a base rate, pilot rows and groups, else as given.
+        The probability that a fit gives at most `epsilon`: 1 without a base rate, pilot rows and
+        groups, else as given.
     group_size, icc : int and float, or None
-        Rows of each group, and the correlation of labels within a group, as given; None for independent rows.
+        Rows of each group, and the correlation of labels within a group, as given; None for
+        independent rows.
     calibrator : str
-        The calibrator that the plan is for, "BinningCalibrator". The epsilon of `AnchoredCalibrator` is usually larger.
+        The calibrator that the plan is for, "BinningCalibrator". The epsilon of
+        `AnchoredCalibrator` is usually larger.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("design_effect",)
@@ -86,35 +90,62 @@ class Plan(Result):
 
     @property
     def relative(self) -> Interval | None:
-        """Limits on the true rate divided by the prediction, in a bin of `rows_per_bin` rows with the base rate.
+        """Limits on the true rate divided by the prediction, in a bin of `rows_per_bin` rows with
+        the base rate.
 
-        They are those of a bin in which that share of rows is positive. None for a base rate of 5 % or more, without
-        one, and with groups.
+        They are those of a bin in which that share of rows is positive. None for a base rate of 5 %
+        or more, without one, and with groups.
         """
         if self.base_rate is None or self.base_rate >= RARE or self.group_size is not None:
             return None
-        return limits_at(self.base_rate, self.rows_per_bin, self.n_bins, self.interval, self.confidence_level)
+        return limits_at(
+            self.base_rate, self.rows_per_bin, self.n_bins, self.interval, self.confidence_level
+        )
 
     @property
     def design_effect(self) -> float:
-        """How many times larger variances are than those of independent rows: 1 + (group_size - 1) icc."""
-        return 1.0 if self.group_size is None or self.icc is None else 1.0 + (self.group_size - 1) * self.icc
+        """How many times larger variances are than those of independent rows: 1 + (group_size - 1)
+        icc.
+        """
+        return (
+            1.0
+            if self.group_size is None or self.icc is None
+            else 1.0 + (self.group_size - 1) * self.icc
+        )
 
     @property
     def sentence(self) -> str:
         """The plan in words, which name the calibrator that it is for."""
-        bins = "1 bin" if self.n_bins == 1 else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
+        bins = (
+            "1 bin"
+            if self.n_bins == 1
+            else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
+        )
         claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
-        how_likely = "" if self.probability == 1.0 else f" with probability at least {percent(self.probability)}"
+        how_likely = (
+            ""
+            if self.probability == 1.0
+            else f" with probability at least {percent(self.probability)}"
+        )
         rates = "for any rates, if"
         if self.base_rate is not None:
             rates = f"if {percent(self.base_rate)} of rows are positive and"
         if self.group_size is not None:
             groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
-            alike = f"at an intra-cluster correlation of {self.icc:g} (design effect {nearest(self.design_effect, 2)})"
-            return words((f"{self.n:,} labels {groups}, {alike}, give ", _NAMED, f" about {claim}{how_likely}."))
+            alike = (
+                f"at an intra-cluster correlation of {self.icc:g} (design effect"
+                f" {nearest(self.design_effect, 2)})"
+            )
+            return words(
+                (
+                    f"{self.n:,} labels {groups}, {alike}, give ",
+                    _NAMED,
+                    f" about {claim}{how_likely}.",
+                )
+            )
         given = (
-            f", in {bins}, {claim}{how_likely}, {rates} no scores are tied.{in_factors(self.relative, self.base_rate)}"
+            f", in {bins}, {claim}{how_likely}, {rates} no scores are"
+            f" tied.{in_factors(self.relative, self.base_rate)}"
         )
         return words((f"{self.n:,} labels give ", _NAMED, given))
 
@@ -138,13 +169,15 @@ def plan(
     group_size: int | None = None,
     icc: float | None = None,
 ) -> Plan:
-    """Return how many labels a `BinningCalibrator` needs for a target epsilon, or the epsilon that it reaches.
+    """Return how many labels a `BinningCalibrator` needs for a target epsilon, or the epsilon that
+    it reaches.
 
-    Claimed, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores without ties: a fit of
-    `n` rows has at most the planned epsilon. Without `base_rate` and a number as `pilot` this is sure. With them, it
-    holds with at least the stated `probability`, because the number of positives, or of rows in a bin, is random.
-    Assumed then: rows are independent draws, and the base rate is as given. Other calibrators are not covered; the
-    epsilon of `AnchoredCalibrator` is usually larger.
+    Claimed, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores
+    without ties: a fit of `n` rows has at most the planned epsilon. Without `base_rate` and a
+    number as `pilot` this is sure. With them, it holds with at least the stated `probability`,
+    because the number of positives, or of rows in a bin, is random. Assumed then: rows are
+    independent draws, and the base rate is as given. Other calibrators are not covered; the epsilon
+    of `AnchoredCalibrator` is usually larger.
 
     Parameters
     ----------
@@ -157,46 +190,51 @@ def plan(
     n_bins : int, default=10
         Number of bins.
     base_rate : float, optional
-        Overall rate of positives. None plans for the worst case over all counts of positives. With a base rate, the
-        number of positives is binomial. The plan is for the worst case in which no bin has more positives than the
-        `probability` quantile of that number, or that without a base rate if it is better. For rates above 1/2, read
-        negatives for positives.
+        Overall rate of positives. None plans for the worst case over all counts of positives. With
+        a base rate, the number of positives is binomial. The plan is for the worst case in which no
+        bin has more positives than the `probability` quantile of that number, or that without a
+        base rate if it is better. For rates above 1/2, read negatives for positives.
     interval : str, default="clopper-pearson"
         As in `BinningCalibrator`.
     pilot : "auto", None, float or int, default="auto"
-        As in `BinningCalibrator`. "auto" sets aside the rows that are looked at for ties. A fraction or number of rows
-        is only used to cut bins. The size of the smallest bin is then random. By `thm:data_dep_partition`, for
-        continuous scores, if at least 5.18 B ln(2B / t) rows cut the bins, then with probability 1 - t it holds at
-        least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and None the counts are known exactly.
+        As in `BinningCalibrator`. "auto" sets aside the rows that are looked at for ties. A
+        fraction or number of rows is only used to cut bins. The size of the smallest bin is then
+        random. By `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B / t)
+        rows cut the bins, then with probability 1 - t it holds at least m / 2B - sqrt(m ln(2B / t)
+        / 2) of the m other rows. With "auto" and None the counts are known exactly.
     probability : float, default=0.9
-        How likely the plan must be to succeed, with `base_rate` or `pilot`. The numbers that are random share the rest
-        equally: of positives, of rows in a bin, of rows that a fraction draws.
+        How likely the plan must be to succeed, with `base_rate` or `pilot`. The numbers that are
+        random share the rest equally: of positives, of rows in a bin, of rows that a fraction
+        draws.
     group_size : int, optional
-        Rows of each group, where rows belong together; see `BinningCalibrator.fit`. `n` is a multiple of it.
+        Rows of each group, where rows belong together; see `BinningCalibrator.fit`. `n` is a
+        multiple of it.
     icc : float in [0, 1], optional
-        Intra-cluster correlation of the labels, to be given with `group_size`: 0 for independent rows, 1 for groups
-        whose rows all have one label. A fit reports ``guarantee_.design_effect``, which is 1 + (group_size - 1) icc.
+        Intra-cluster correlation of the labels, to be given with `group_size`: 0 for independent
+        rows, 1 for groups whose rows all have one label. A fit reports
+        ``guarantee_.design_effect``, which is 1 + (group_size - 1) icc.
 
     Notes
     -----
-    With groups the plan is an estimate and no proof, because limits depend on how alike the rows of a group turn out to
-    be. It is for rows of a group that share a bin, the worst case. With N groups in the smallest bin, m rows each, a
-    design effect D and L = ln(2 B / alpha), epsilon is about sqrt(2 L p (1 - p) D / (N m)) + L / (3 N). The smallest
-    bin has about N = (C / B) exp(-z sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is
-    the quantile of the normal law that B bins keep with the stated probability.
+    With groups the plan is an estimate and no proof, because limits depend on how alike the rows of
+    a group turn out to be. It is for rows of a group that share a bin, the worst case. With N
+    groups in the smallest bin, m rows each, a design effect D and L = ln(2 B / alpha), epsilon is
+    about sqrt(2 L p (1 - p) D / (N m)) + L / (3 N). The smallest bin has about N = (C / B) exp(-z
+    sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is the quantile
+    of the normal law that B bins keep with the stated probability.
 
-    The largest epsilon is not monotone in the number of rows of a bin, because counts are whole numbers. So every size
-    that a bin can have, and every count of positives that a bound does not rule out, is tried. Where that would be more
-    than 4,000 counts, or where pilot rows leave the sizes open, the bound itself is used. It only falls as a bin grows.
-    For the limits of Clopper and Pearson, and Blaker's inside them, it follows from Zubkov and Serov (2013):
-    P(X <= k) <= Phi(-sqrt(2 N kl((k + 1) / N, q))). So the radius is at most 1 / N plus the largest q - p with
-    kl(p, q) <= z^2 / (2N).
-    With a target, `n` is enough although `n` - 1 is not.
+    The largest epsilon is not monotone in the number of rows of a bin, because counts are whole
+    numbers. So every size that a bin can have, and every count of positives that a bound does not
+    rule out, is tried. Where that would be more than 4,000 counts, or where pilot rows leave the
+    sizes open, the bound itself is used. It only falls as a bin grows. For the limits of Clopper
+    and Pearson, and Blaker's inside them, it follows from Zubkov and Serov (2013): P(X <= k) <=
+    Phi(-sqrt(2 N kl((k + 1) / N, q))). So the radius is at most 1 / N plus the largest q - p with
+    kl(p, q) <= z^2 / (2N). With a target, `n` is enough although `n` - 1 is not.
 
     References
     ----------
-    Zubkov and Serov (2013), "A complete proof of universal inequalities for the distribution function of the binomial
-    law", Theory of Probability and its Applications 57.
+    Zubkov and Serov (2013), "A complete proof of universal inequalities for the distribution
+    function of the binomial law", Theory of Probability and its Applications 57.
 
     Examples
     --------
@@ -209,9 +247,11 @@ def plan(
     >>> print(plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3))  # doctest: +NORMALIZE_WHITESPACE
     10,210 labels in 1,021 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give
     BinningCalibrator about epsilon 0.1 at 90% confidence with probability at least 90%.
-    """
+    """  # noqa: E501
     if (epsilon is None) == (n is None):
-        raise InvalidTypeError("epsilon", "be given if n is not, and only then", got="neither" if n is None else "both")
+        raise InvalidTypeError(
+            "epsilon", "be given if n is not, and only then", got="neither" if n is None else "both"
+        )
     confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
     n_bins = check_bins(n_bins)
     base_rate = Optional(OPEN_UNIT).check("base_rate", base_rate)
@@ -219,11 +259,15 @@ def plan(
     pilot = Optional(FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
     probability = OPEN_UNIT.check("probability", probability)
     if (group_size is None) != (icc is None):
-        raise InvalidTypeError("icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc))
+        raise InvalidTypeError(
+            "icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc)
+        )
     settings = (confidence_level, n_bins, interval, base_rate, pilot)
-    question, size = _Question(*settings, probability), 1
+    question = _Question(*settings, probability)
+    size = 1
     if group_size is not None and icc is not None:
-        size, correlation = Integer(1).check("group_size", group_size), _CORRELATION.check("icc", icc)
+        size = Integer(1).check("group_size", group_size)
+        correlation = _CORRELATION.check("icc", icc)
         question = _GroupQuestion(*settings, probability, size, correlation)
         if pilot is None or interval != _INTERVALS[0]:
             name, got = ("pilot", "None") if pilot is None else ("interval", repr(interval))
@@ -232,7 +276,9 @@ def plan(
         question = replace(question, probability=1.0)  # nothing is random
     if epsilon is not None:
         target = OPEN_UNIT.check("epsilon", epsilon)
-        return question.answer(fewest(lambda number: question.enough(number, target), n_bins, target))
+        return question.answer(
+            fewest(lambda number: question.enough(number, target), n_bins, target)
+        )
     n = Integer(1).check("n", n)
     if not size <= n <= LARGEST_PLAN:
         rule = f"be {'at most' if size == 1 else 'from group_size to'} {LARGEST_PLAN:,}"
@@ -250,7 +296,9 @@ class _Question:
     probability: float
 
     def answer(self, n: int) -> Plan:
-        epsilon, smallest = min((way._epsilon(way._sizes(n)), way._sizes(n).smallest) for way in self._ways)
+        epsilon, smallest = min(
+            (way._epsilon(way._sizes(n)), way._sizes(n).smallest) for way in self._ways
+        )
         return Plan(n, epsilon, smallest, **asdict(self))
 
     def enough(self, n: int, epsilon: float) -> bool:
@@ -258,10 +306,11 @@ class _Question:
 
     @property
     def _ways(self) -> "tuple[_Question, ...]":
-        """The question with its base rate, and without: no plan depends on rows, so that the better one may be taken.
+        """The question with its base rate, and without: no plan depends on rows, so that the better
+        one may be taken.
 
-        A base rate can cost more than it gives: the number of positives is one more thing that may go wrong, so that
-        less of what may go wrong is left for the sizes of bins.
+        A base rate can cost more than it gives: the number of positives is one more thing that may
+        go wrong, so that less of what may go wrong is left for the sizes of bins.
         """
         return (self,) if self.base_rate is None else (self, replace(self, base_rate=None))
 
@@ -273,7 +322,9 @@ class _Question:
 
     @property
     def _share(self) -> float:
-        """What each random number may go wrong with: of positives, of rows in a bin, of rows that cut the bins."""
+        """What each random number may go wrong with: of positives, of rows in a bin, of rows that
+        cut the bins.
+        """
         drawn = 0 if self.pilot in (None, "auto") else 1 + isinstance(self.pilot, float)
         events = (self.base_rate is not None) + drawn
         return error_budget(self.probability) / max(events, 1)
@@ -281,7 +332,9 @@ class _Question:
     def _sizes(self, n: int) -> "_Sizes":
         if self.pilot is None or isinstance(self.pilot, str):
             if n < self.n_bins:
-                raise InvalidValueError("n", ("be at least ", Setting("n_bins", self.n_bins)), got=str(n))
+                raise InvalidValueError(
+                    "n", ("be at least ", Setting("n_bins", self.n_bins)), got=str(n)
+                )
             if self.pilot == "auto":
                 n -= look_size(n, self.n_bins)
             ranks = np.concatenate([[0], edge_ranks(n, self.n_bins), [n + 1]])
@@ -289,7 +342,10 @@ class _Question:
             return _Sizes(sizes[0], sizes, n)
         fewest = most = int(self.pilot)
         if isinstance(self.pilot, float):  # each row is drawn with this probability
-            fewest, most = (int(binom.ppf(tail, n, self.pilot)) for tail in (self._share / 2, 1 - self._share / 2))
+            fewest, most = (
+                int(binom.ppf(tail, n, self.pilot))
+                for tail in (self._share / 2, 1 - self._share / 2)
+            )
         log_term = math.log(2 * self.n_bins / self._share)
         needed = math.ceil(self.n_bins * log_term / (math.log(2) - 0.5))
         counting = n - most
@@ -299,7 +355,10 @@ class _Question:
         return _Sizes(max(0, smallest), [], n - fewest)
 
     def _epsilon(self, sizes: "_Sizes", target: float = 0.0) -> float:
-        """Largest distance between a limit and the observed rate; near enough to compare it with a target."""
+        """Largest distance between a limit and the observed rate.
+
+        Near enough to compare it with a target.
+        """
         most = sizes.counted
         if self.base_rate is not None:
             rarer = min(self.base_rate, 1.0 - self.base_rate)
@@ -319,43 +378,73 @@ class _Question:
         return best
 
     def _first_tried(self, counts: dict[int, int]) -> float:
-        """Largest radius over a few counts of positives, from none to as many as a bin of each size can have."""
-        some = {rows: np.unique(np.linspace(0, most, _FIRST_TRIED).astype(np.int64)) for rows, most in counts.items()}
+        """Largest radius over a few counts of positives, from none to as many as a bin of each size
+        can have.
+        """
+        some = {
+            rows: np.unique(np.linspace(0, most, _FIRST_TRIED).astype(np.int64))
+            for rows, most in counts.items()
+        }
         sizes = np.repeat(list(some), [len(positives) for positives in some.values()])
         return float(self._radii(np.concatenate(list(some.values())), sizes).max())
 
     def _bound(self, rows: int, most: int) -> float:
-        """An upper bound for the radius of every bin with at least `rows` rows and at most `most` positives."""
+        """An upper bound for the radius of every bin with at least `rows` rows and at most `most`
+        positives.
+        """
         bound = get_method(self.interval).largest_radius
-        return 1.0 if rows == 0 or bound is None else min(1.0, bound(rows, most, self._alpha, self.n_bins))
+        return (
+            1.0
+            if rows == 0 or bound is None
+            else min(1.0, bound(rows, most, self._alpha, self.n_bins))
+        )
 
     def _largest_radius(self, rows: int, most: int, best: float) -> float:
-        """Largest of `best` and the radii over all counts of positives up to `most`, or as many of the other class."""
+        """Largest of `best` and the radii over all counts of positives up to `most`, or as many of
+        the other class.
+        """
         if best >= self._bound(rows, most):
             return best
-        ruled_out, left = -1, most  # smaller counts have smaller bounds
+        # smaller counts have smaller bounds
+        ruled_out = -1
+        left = most
         while left - ruled_out > 1:
             middle = (ruled_out + left) // 2
-            ruled_out, left = (middle, left) if self._bound(rows, middle) <= best else (ruled_out, middle)
+            ruled_out, left = (
+                (middle, left) if self._bound(rows, middle) <= best else (ruled_out, middle)
+            )
         if most - ruled_out > _MOST_TRIED:
             return self._bound(rows, most)
         positives = np.arange(left, most + 1)
         return max(best, float(self._radii(positives, np.full(positives.size, rows)).max()))
 
     def _radii(self, positives: IntArray, rows: IntArray) -> FloatArray:
-        """Radius for each number of positives among so many rows, at the level that each of `n_bins` bins has."""
-        alpha, method = self._alpha, get_method(self.interval)
+        """Radius for each number of positives among so many rows, at the level that each of
+        `n_bins` bins has.
+        """
+        alpha = self._alpha
+        method = get_method(self.interval)
         # many regions at once, with an alpha that gives each the same level
         log_rest = math.log1p(-alpha)
         most = int(self.n_bins * (-20.0 / log_rest if method.exact else 0.9 / alpha))
         size = max(self.n_bins, min(most, positives.size))
-        alpha = -math.expm1(log_rest * (size / self.n_bins)) if method.exact else alpha * (size / self.n_bins)
+        alpha = (
+            -math.expm1(log_rest * (size / self.n_bins))
+            if method.exact
+            else alpha * (size / self.n_bins)
+        )
         radii = []
         for start in range(0, positives.size, size):
-            batch, n = (np.resize(values[start : start + size], size) for values in (positives, rows))
+            batch, n = (
+                np.resize(values[start : start + size], size) for values in (positives, rows)
+            )
             limits = method(Tally.from_counts(n, batch), alpha)
-            values = np.array([batch / n, (batch + 0.5) / (n + 1)])  # of both values that are planned for
-            radii.append(np.maximum(limits.upper - values.min(axis=0), values.max(axis=0) - limits.lower))
+            values = np.array(
+                [batch / n, (batch + 0.5) / (n + 1)]
+            )  # of both values that are planned for
+            radii.append(
+                np.maximum(limits.upper - values.min(axis=0), values.max(axis=0) - limits.lower)
+            )
         return np.minimum(np.concatenate(radii) * (1.0 + _ROUNDING), 1.0)
 
 
@@ -381,7 +470,11 @@ class _GroupQuestion(_Question):
         if isinstance(self.pilot, str):
             aside = groups_set_aside(n_groups, bins)
         else:
-            aside = round(self.pilot * n_groups) if isinstance(self.pilot, float) else int(self.pilot or 0)
+            aside = (
+                round(self.pilot * n_groups)
+                if isinstance(self.pilot, float)
+                else int(self.pilot or 0)
+            )
         counted = n_groups - aside
         if counted <= 0 or (aside <= 0 and bins > 1):
             return 1.0, 0.0
@@ -390,15 +483,25 @@ class _GroupQuestion(_Question):
         smallest = counted / bins * math.exp(-spread)
         if smallest < 1.0:
             return 1.0, max(smallest, 0.0)
-        rate = 0.5 if self.base_rate is None else min(min(self.base_rate, 1.0 - self.base_rate) * bins, 0.5)
+        rate = (
+            0.5
+            if self.base_rate is None
+            else min(min(self.base_rate, 1.0 - self.base_rate) * bins, 0.5)
+        )
         log_term = math.log(2.0 * bins / error_budget(self.confidence_level))
         effect = 1.0 + (self.group_size - 1) * self.icc
         variance = rate * (1.0 - rate) * effect / (smallest * self.group_size)
-        return min(1.0, math.sqrt(2.0 * log_term * variance) + log_term / (3.0 * smallest)), smallest
+        return (
+            min(1.0, math.sqrt(2.0 * log_term * variance) + log_term / (3.0 * smallest)),
+            smallest,
+        )
 
 
 class _Sizes(NamedTuple):
-    """Rows of the smallest bin; all sizes that bins have, where these are known; and how many rows are counted."""
+    """Rows of the smallest bin; all sizes that bins have, where these are known.
+
+    And how many rows are counted.
+    """
 
     smallest: int
     known: list[int]

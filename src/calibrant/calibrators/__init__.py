@@ -1,4 +1,7 @@
-"""Calibrators: scikit-learn estimators on scores. They glue partition, tally, interval and guarantee together."""
+"""Calibrators: scikit-learn estimators on scores.
+
+They glue partition, tally, interval and guarantee together.
+"""
 
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.beta import BetaCalibrator

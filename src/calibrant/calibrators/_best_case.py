@@ -1,6 +1,7 @@
 """What no rows can beat: how narrow the limits of a saved curve may be, given its counts alone.
 
-A saved curve keeps margins and limits that only the rows can reproduce. Its counts still say how good they can be.
+A saved curve keeps margins and limits that only the rows can reproduce. Its counts still say how
+good they can be.
 """
 
 import numpy as np
@@ -16,26 +17,31 @@ _ROUNDING = 1e-9  # what limits may differ by on another machine
 
 
 def check_parts(proof: CurveProof, fitted: FittedCurve, limits: Interval) -> None:
-    """Raise an error for margins and limits of a curve that its counts cannot give, whatever the rows were.
+    """Raise an error for margins and limits of a curve that its counts cannot give, whatever the
+    rows were.
 
     Notes
     -----
-    Margins. The average of a curve is known up to its variation times how far the share of rows below any score can be
-    from that in the population. With k of N rows below, exact limits at level d are at least as far as the binomial
-    limits of k in N at d / 2, which is least for k = 0 or k = N / 2.
+    Margins. The average of a curve is known up to its variation times how far the share of rows
+    below any score can be from that in the population. With k of N rows below, exact limits at
+    level d are at least as far as the binomial limits of k in N at d / 2, which is least for k = 0
+    or k = N / 2.
 
-    Limits by bets. With outcomes z_i >= a of mean z, a bet against m < z that cannot lose more than it has gains the
-    factor 1 + lam (z_i - m), lam <= 1 / (m - a). The mean of these factors is at most (z - a) / (m - a), and so the
-    capital is at most that to the power N. It reaches 2 / d only if z - m >= (z - a) (1 - (d / 2)^(1 / N)). Here z is
-    the rate less the average of the first curve, and a minus its largest value, so that z - a is at least the rate:
-    bets leave at least (rate) (1 - (d / 2)^(1 / N)) below and (1 - rate) (1 - (d / 2)^(1 / N)) above. What is kept
+    Limits by bets. With outcomes z_i >= a of mean z, a bet against m < z that cannot lose more than
+    it has gains the factor 1 + lam (z_i - m), lam <= 1 / (m - a). The mean of these factors is at
+    most (z - a) / (m - a), and so the capital is at most that to the power N. It reaches 2 / d only
+    if z - m >= (z - a) (1 - (d / 2)^(1 / N)). Here z is the rate less the average of the first
+    curve, and a minus its largest value, so that z - a is at least the rate: bets leave at least
+    (rate) (1 - (d / 2)^(1 / N)) below and (1 - rate) (1 - (d / 2)^(1 / N)) above. What is kept
     mixes bets and limits of the rate, so it cannot be narrower than both.
     """
     parts = fitted.parts
     if parts is None:
         return
     if parts.shares is None and ((parts.lower != -1.0).any() or (parts.upper != 1.0).any()):
-        raise InvalidValueError("lower and upper", "be -1 and 1 where no rows were left for bets", got="others")
+        raise InvalidValueError(
+            "lower and upper", "be -1 and 1 where no rows were left for bets", got="others"
+        )
     counts = np.maximum(proof.tally.counts, 1)
     variation = fitted.curve.variation(proof.partition.as_bins())
     least = variation * _least_distance(counts, proof.for_curve / 2.0) + fitted.unknown
@@ -56,7 +62,10 @@ def check_parts(proof: CurveProof, fitted: FittedCurve, limits: Interval) -> Non
 def _least_distance(counts: IntArray, tail: float) -> FloatArray:
     """The least distance of a share from its limits, over all shares that `counts` rows can have."""
     middle = counts // 2
-    limits = [upper_limit(below, counts, tail) - below / counts for below in (0 * counts, middle, counts - middle)]
+    limits = [
+        upper_limit(below, counts, tail) - below / counts
+        for below in (0 * counts, middle, counts - middle)
+    ]
     return np.asarray(np.minimum(limits[0], np.maximum(limits[1], limits[2])))
 
 

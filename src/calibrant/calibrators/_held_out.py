@@ -1,11 +1,12 @@
 """What rows prove of probabilities that were fixed before these rows were seen.
 
-With p the probability and b a region of p that pilot rows cut, E[Y - p | b] is the mean of independent numbers: given
-which rows fall into b, their pairs (p, Y) are independent draws. So bets on Y - p bound it (`goal_limits`), with all of
-the rows of b and no price for a curve. Where p hardly varies in b and positives or negatives are rare, exact binomial
-limits of the rate are sharper than bets. There the rate less the average of p is bounded by these, and by limits on the
-average. Which of the two is taken is decided by pilot rows and by the number of rows in each region, before any label
-is seen.
+With p the probability and b a region of p that pilot rows cut, E[Y - p | b] is the mean of
+independent numbers: given which rows fall into b, their pairs (p, Y) are independent draws. So bets
+on Y - p bound it (`goal_limits`), with all of the rows of b and no price for a curve. Where p
+hardly varies in b and positives or negatives are rare, exact binomial limits of the rate are
+sharper than bets. There the rate less the average of p is bounded by these, and by limits on the
+average. Which of the two is taken is decided by pilot rows and by the number of rows in each
+region, before any label is seen.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +28,8 @@ AVERAGE_SHARE = 0.02
 _TRUSTED = 20.0  # rows that the probabilities themselves count for in a guess from pilot rows
 SKEWED = 0.08
 """Skewness over the square root of the rows, from which on exact limits are sharper than bets."""
-_FLAT = 0.1  # variance of p in a region over that of labels, up to which the average of p is known well enough
+# variance of p in a region over that of labels, up to which the average of p is known well enough
+_FLAT = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,16 +55,22 @@ class ProbabilityRows:
         """How many rows there are, or groups."""
         return len(self.scores) if self.groups is None else np.unique(self.groups).size
 
-    def units(self, regions: IndexArray, n_regions: int, order: IndexArray, cap: int) -> "list[RegionUnits]":
-        """The independent units of each region, in an order of rows or groups: single rows, or whole groups.
+    def units(
+        self, regions: IndexArray, n_regions: int, order: IndexArray, cap: int
+    ) -> "list[RegionUnits]":
+        """The independent units of each region, in an order of rows or groups: single rows, or
+        whole groups.
 
-        The rows of a group in a region count as one number, their mean, with the weight min(rows, cap) / cap.
+        The rows of a group in a region count as one number, their mean, with the weight min(rows,
+        cap) / cap.
         """
         errors = self.codes - self.scores
         if self.groups is None:
             sorted_rows = order[np.argsort(regions[order], kind="stable")]
             ends = np.cumsum(np.bincount(regions, minlength=n_regions))[:-1]
-            return [RegionUnits(errors[rows], self.scores[rows]) for rows in np.split(sorted_rows, ends)]
+            return [
+                RegionUnits(errors[rows], self.scores[rows]) for rows in np.split(sorted_rows, ends)
+            ]
         n_groups = order.size
         place = np.empty(n_groups, dtype=np.intp)
         place[order] = np.arange(n_groups)
@@ -96,7 +104,10 @@ class ProbabilityRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionUnits:
-    """The units of one region: label less probability, and the probability; of a group the means over its rows."""
+    """The units of one region: label less probability, and the probability.
+
+    Of a group the means over its rows.
+    """
 
     errors: FloatArray
     scores: FloatArray
@@ -117,7 +128,8 @@ class Guess:
     rate, spread : float arrays of shape (n_regions,)
         The rate, and the variance of p.
     of_errors, of_scores : float arrays of shape (n_regions,)
-        The variance of label less probability, and of the probability: of units, as these are weighted.
+        The variance of label less probability, and of the probability: of units, as these are
+        weighted.
     weight : float array of shape (n_regions,)
         The mean weight of a unit.
     """
@@ -151,14 +163,22 @@ def _guessed(units: RegionUnits, low: float, high: float) -> tuple[float, ...]:
     weights = np.ones(units.errors.size) if units.weights is None else units.weights
     middle = (low + high) / 2.0
     n = units.errors.size + _TRUSTED
-    weight = (weights.sum() + _TRUSTED) / n if units.weights is None else weights.mean() if weights.size else 1.0
+    weight = (
+        (weights.sum() + _TRUSTED) / n
+        if units.weights is None
+        else weights.mean()
+        if weights.size
+        else 1.0
+    )
     score = (float((weights * units.scores).sum()) + _TRUSTED * weight * middle) / (n * weight)
     rate = np.clip(score + float((weights * units.errors).sum()) / (n * weight), 1e-6, 1.0 - 1e-6)
     prior = score * (1.0 - score) * weight**2
     of_errors = (float(((weights * units.errors) ** 2).sum()) + _TRUSTED * prior) / n
     width = (high - low) ** 2 / 12.0
     spread = (float((weights * (units.scores - score) ** 2).sum()) / weight + _TRUSTED * width) / n
-    of_scores = (float(((weights * (units.scores - score)) ** 2).sum()) + _TRUSTED * width * weight**2) / n
+    of_scores = (
+        float(((weights * (units.scores - score)) ** 2).sum()) + _TRUSTED * width * weight**2
+    ) / n
     return float(rate), spread, of_errors, of_scores, weight
 
 
@@ -194,16 +214,22 @@ class HeldOutLimits:
 
 
 def held_out_limits(
-    rows: ProbabilityRows, partition: ScorePartition, order: IndexArray, guess: Guess, alpha: float, cap: int
+    rows: ProbabilityRows,
+    partition: ScorePartition,
+    order: IndexArray,
+    guess: Guess,
+    alpha: float,
+    cap: int,
 ) -> HeldOutLimits:
     """Limits for all regions, which hold at once with probability at least 1 - alpha.
 
-    Assumed: rows, or whole groups, are independent draws from one distribution. Fixed before they were seen: the
-    probabilities, the partition, the guess and the cap. `order` is a random order of rows or of groups that is
-    independent of them.
+    Assumed: rows, or whole groups, are independent draws from one distribution. Fixed before they
+    were seen: the probabilities, the partition, the guess and the cap. `order` is a random order of
+    rows or of groups that is independent of them.
 
-    Regions of independent rows have Sidak's share of alpha, since given the number of rows in each region the rows of
-    different regions are independent. A group may have rows in several regions: there the shares add up (Bonferroni).
+    Regions of independent rows have Sidak's share of alpha, since given the number of rows in each
+    region the rows of different regions are independent. A group may have rows in several regions:
+    there the shares add up (Bonferroni).
     """
     regions = partition.regions_of(rows.scores)
     n_regions = partition.n_regions
@@ -225,9 +251,13 @@ def held_out_limits(
     rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
     if exact.any():
         positives = np.bincount(regions, rows.codes, n_regions).astype(np.int64)
-        known = Interval(lower_limit(positives, n_units, tails), upper_limit(positives, n_units, tails))
+        known = Interval(
+            lower_limit(positives, n_units, tails), upper_limit(positives, n_units, tails)
+        )
         rates = _chosen(exact, known, rates)
-        errors = _chosen(exact, Interval(known.lower - averages.upper, known.upper - averages.lower), errors)
+        errors = _chosen(
+            exact, Interval(known.lower - averages.upper, known.upper - averages.lower), errors
+        )
     middle = bounds.mean(axis=1)
     value = np.array([unit.average for unit in units])
     return HeldOutLimits(
@@ -238,12 +268,21 @@ def held_out_limits(
     )
 
 
-def _errors(units: list[RegionUnits], bounds: FloatArray, guess: Guess, tails: FloatArray) -> Interval:
-    """Limits on the rate less the average probability of each region, by bets on label less probability."""
+def _errors(
+    units: list[RegionUnits], bounds: FloatArray, guess: Guess, tails: FloatArray
+) -> Interval:
+    """Limits on the rate less the average probability of each region, by bets on label less
+    probability.
+    """
     limits = [
         goal_limits(BetUnits(of.errors, -high, 1.0 - low, variance, of.weights, weight), tail)
         for of, (low, high), variance, weight, tail in zip(
-            units, bounds.tolist(), guess.of_errors.tolist(), guess.weight.tolist(), tails.tolist(), strict=True
+            units,
+            bounds.tolist(),
+            guess.of_errors.tolist(),
+            guess.weight.tolist(),
+            tails.tolist(),
+            strict=True,
         )
     ]
     return Interval(*np.array(limits).T)
@@ -261,4 +300,6 @@ def _averages(units: list[RegionUnits], bounds: FloatArray, guess: Guess, tail: 
 
 
 def _chosen(first: BoolArray, one: Interval, other: Interval) -> Interval:
-    return Interval(np.where(first, one.lower, other.lower), np.where(first, one.upper, other.upper))
+    return Interval(
+        np.where(first, one.lower, other.lower), np.where(first, one.upper, other.upper)
+    )

@@ -1,10 +1,12 @@
-"""The least movement of probabilities with which the largest average error that is not ruled out is small.
+"""The least movement of probabilities with which the largest average error that is not ruled out is
+small.
 
-Bets give limits on the rate less the average of p in every region. Where p is off, by chance or in truth, the limits
-are not centred at 0, and epsilon is larger than half of their width. Moving p towards the middle of the limits repairs
-that. The moved curve is straight in each region. So its average there is a straight function of that of p, for which
-there are limits already, and these hold for every such curve at once. It may jump up from a region to the next, and
-never falls: the ranking is kept.
+Bets give limits on the rate less the average of p in every region. Where p is off, by chance or in
+truth, the limits are not centred at 0, and epsilon is larger than half of their width. Moving p
+towards the middle of the limits repairs that. The moved curve is straight in each region. So its
+average there is a straight function of that of p, for which there are limits already, and these
+hold for every such curve at once. It may jump up from a region to the next, and never falls: the
+ranking is kept.
 """
 
 from dataclasses import dataclass
@@ -18,9 +20,12 @@ from calibrant.limits.interval import Interval
 Bounds: TypeAlias = list[tuple[float | None, float | None]]
 """Limits on each variable of a linear programme; None for no limit."""
 
-_SLACK = 0.35  # by how much more than the smallest epsilon is taken, so that probabilities move less
+_SLACK = (
+    0.35  # by how much more than the smallest epsilon is taken, so that probabilities move less
+)
 _LEAST_SLOPE = 0.2  # of the moved curve in a region
-_BEYOND = 0.5  # of the distance to the nearest probabilities of pilot rows: how far the curve moves at 0 and 1
+# of the distance to the nearest probabilities of pilot rows: how far the curve moves at 0 and 1
+_BEYOND = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,11 +55,16 @@ class Moved:
         return np.asarray(self.left + (self.right - self.left) * share)
 
     def averages(self, limits: Interval) -> Interval:
-        """Limits on its average in each region, from those on the average of p; the curve never falls."""
+        """Limits on its average in each region, from those on the average of p.
+
+        The curve never falls.
+        """
         return Interval(self.at(limits.lower), self.at(limits.upper))
 
     def errors(self, errors: Interval, averages: Interval) -> Interval:
-        """Limits on the rate less its average in each region, from those on the rate less the average of p."""
+        """Limits on the rate less its average in each region, from those on the rate less the
+        average of p.
+        """
         shifts = np.array([self.at(ends) - ends for ends in (averages.lower, averages.upper)])
         lower = np.maximum(errors.lower - shifts.max(axis=0), -1.0)
         upper = np.minimum(errors.upper - shifts.min(axis=0), 1.0)
@@ -63,7 +73,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RisingRegions:
-    """A curve that never falls, as its values at both ends of each region, and what is known of its averages.
+    """A curve that never falls, as its values at both ends of each region, and what is known of its
+    averages.
 
     Attributes
     ----------
@@ -93,10 +104,14 @@ class RisingRegions:
         """Values where regions begin, then where they end."""
         return np.concatenate([self.low, self.high])
 
-    def moved_least(self, cost: FloatArray, bounds: Bounds, slack: float) -> tuple[FloatArray, FloatArray] | None:
-        """Values at the ends of regions that differ least, with an epsilon of at most 1 + slack times the smallest one.
+    def moved_least(
+        self, cost: FloatArray, bounds: Bounds, slack: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Values at the ends of regions that differ least, with an epsilon of at most 1 + slack
+        times the smallest one.
 
-        `cost` is that of moving each end, `bounds` are limits on each move. None if there is nothing to gain.
+        `cost` is that of moving each end, `bounds` are limits on each move. None if there is
+        nothing to gain.
         """
         programme = self._programme(bounds)
         n_ends = 2 * self.low.size
@@ -139,10 +154,16 @@ class RisingRegions:
         move = sparse.vstack(moves)
         slopes = sparse.hstack([eye, -eye])  # left less right
         follows = np.flatnonzero(self.follows)
-        jumps = sparse.hstack([-eye[follows], eye[follows - 1]])  # the end of a region less the next beginning
+        jumps = sparse.hstack(
+            [-eye[follows], eye[follows - 1]]
+        )  # the end of a region less the next beginning
         sizes = sparse.identity(2 * n_regions)
         blocks = [
-            [-move, None, _column(2 * n_regions, -1.0)],  # upper limits less the shift are at most epsilon
+            [
+                -move,
+                None,
+                _column(2 * n_regions, -1.0),
+            ],  # upper limits less the shift are at most epsilon
             [move, None, _column(2 * n_regions, -1.0)],  # and lower limits at least - epsilon
             [slopes, None, _column(n_regions, 0.0)],
             [-slopes.tocsr()[is_flat], None, _column(int(is_flat.sum()), 0.0)],
@@ -150,20 +171,27 @@ class RisingRegions:
             [sizes, -sizes, _column(2 * n_regions, 0.0)],
             [-sizes, -sizes, _column(2 * n_regions, 0.0)],
         ]
-        limits = np.concatenate([
-            -np.tile(self.errors.upper, 2),
-            np.tile(self.errors.lower, 2),
-            (1.0 - _LEAST_SLOPE) * width,
-            np.zeros(int(is_flat.sum())),
-            self.low[follows] - self.high[follows - 1],
-            np.zeros(4 * n_regions),
-        ])  # fmt: skip
-        return _Programme(_stacked(blocks, 2 * n_regions), limits, [*bounds, *[(0.0, None)] * (2 * n_regions + 1)])
+        limits = np.concatenate(
+            [
+                -np.tile(self.errors.upper, 2),
+                np.tile(self.errors.lower, 2),
+                (1.0 - _LEAST_SLOPE) * width,
+                np.zeros(int(is_flat.sum())),
+                self.low[follows] - self.high[follows - 1],
+                np.zeros(4 * n_regions),
+            ]
+        )
+        return _Programme(
+            _stacked(blocks, 2 * n_regions), limits, [*bounds, *[(0.0, None)] * (2 * n_regions + 1)]
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Programme:
-    """Linear conditions on a curve; the variables are its shifts at both ends of each region, their sizes, epsilon."""
+    """Linear conditions on a curve.
+
+    The variables are its shifts at both ends of each region, their sizes, epsilon.
+    """
 
     conditions: Any
     limits: FloatArray
@@ -189,17 +217,26 @@ def _stacked(blocks: list[list[Any]], n_ends: int) -> Any:
     rows = []
     for block in blocks:
         size = block[0].shape[0]
-        rows.append(sparse.hstack([sparse.csr_matrix((size, n_ends)) if part is None else part for part in block]))
+        rows.append(
+            sparse.hstack(
+                [sparse.csr_matrix((size, n_ends)) if part is None else part for part in block]
+            )
+        )
     return sparse.vstack(rows, format="csr")
 
 
 def recentred(
-    knots: FloatArray, errors: Interval, averages: Interval, rows: IntArray, reach: tuple[float, float]
+    knots: FloatArray,
+    errors: Interval,
+    averages: Interval,
+    rows: IntArray,
+    reach: tuple[float, float],
 ) -> Moved:
-    """The curve that moves p least, with an epsilon of at most 1.35 times the smallest that is possible.
+    """The curve that moves p least, with an epsilon of at most 1.35 times the smallest that is
+    possible.
 
-    `rows` are the numbers of rows of each region, and `reach` the range of the probabilities of most pilot rows.
-    Probabilities near 0 and 1 move little.
+    `rows` are the numbers of rows of each region, and `reach` the range of the probabilities of
+    most pilot rows. Probabilities near 0 and 1 move little.
     """
     follows = np.arange(rows.size) > 0
     regions = RisingRegions(knots[:-1], knots[1:], errors, averages, follows)

@@ -1,4 +1,6 @@
-"""Beta calibration: increasing curves on [0, 1], among them the identity, S-shapes and their inverses."""
+"""Beta calibration: increasing curves on [0, 1], among them the identity, S-shapes and their
+inverses.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
+from calibrant.calibrators.curves.curve_calibrator import (
+    CurveCalibrator,
+    check_probabilities,
+    inner,
+    read_number,
+)
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
 from calibrant.calibrators.tables.steps import steps_of_probabilities
@@ -23,16 +30,18 @@ PARAMETERS = ("abm", "ab", "am")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BetaCalibrator(CurveCalibrator):
-    """Turn probabilities into better ones by a beta curve: logit p' = a ln p - b ln(1 - p) + c, with a, b >= 0.
+    """Turn probabilities into better ones by a beta curve: logit p' = a ln p - b ln(1 - p) + c,
+    with a, b >= 0.
 
-    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling of probabilities the
-    family contains the identity, so calibrated scores stay as they are.
+    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling of
+    probabilities the family contains the identity, so calibrated scores stay as they are.
 
     Parameters
     ----------
     parameters : {"abm", "ab", "am"}, default="abm"
-        "abm" learns all three; "ab" fixes the midpoint m at 1/2, where the curve keeps 1/2; "am" fixes a = b, which is
-        Platt scaling of the logit. The midpoint is tied to c by c = b ln(1 - m) - a ln m.
+        "abm" learns all three; "ab" fixes the midpoint m at 1/2, where the curve keeps 1/2; "am"
+        fixes a = b, which is Platt scaling of the logit. The midpoint is tied to c by c = b ln(1 -
+        m) - a ln m.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
 
@@ -49,15 +58,16 @@ class BetaCalibrator(CurveCalibrator):
 
     Notes
     -----
-    This is logistic regression on ln p and -ln(1 - p). Scores of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16,
-    since their logarithms are infinite; scores outside [0, 1] raise. Where the best a or b is negative the curve would
-    decrease somewhere, and the best curve with a = 0 or b = 0 is taken instead; scores that rank the wrong way round
-    get a = b = 0, the base rate for all. Separable labels get a finite curve, as in `PlattCalibrator`.
+    This is logistic regression on ln p and -ln(1 - p). Scores of exactly 0 and 1 count as 2.2e-16
+    and 1 - 2.2e-16, since their logarithms are infinite; scores outside [0, 1] raise. Where the
+    best a or b is negative the curve would decrease somewhere, and the best curve with a = 0 or b =
+    0 is taken instead; scores that rank the wrong way round get a = b = 0, the base rate for all.
+    Separable labels get a finite curve, as in `PlattCalibrator`.
 
     References
     ----------
-    Kull, Silva Filho and Flach (2017), "Beta calibration: a well-founded and easily implemented improvement on
-    logistic calibration for binary classifiers".
+    Kull, Silva Filho and Flach (2017), "Beta calibration: a well-founded and easily implemented
+    improvement on logistic calibration for binary classifiers".
 
     Examples
     --------
@@ -80,7 +90,8 @@ class BetaCalibrator(CurveCalibrator):
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         check_probabilities(
-            scores, ("use ", Setting("method", "platt", python="PlattCalibrator()"), " for other scores")
+            scores,
+            ("use ", Setting("method", "platt", python="PlattCalibrator()"), " for other scores"),
         )
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
@@ -89,7 +100,9 @@ class BetaCalibrator(CurveCalibrator):
             (slope,), c = _increasing(logit(p)[:, None], rows, intercept=True)
             return {"a": slope, "b": slope, "c": c}
         has_midpoint = self.parameters == "abm"
-        shift = 0.0 if has_midpoint else np.log(2.0)  # m = 1/2: the features are ln(2p) and -ln(2(1 - p))
+        shift = (
+            0.0 if has_midpoint else np.log(2.0)
+        )  # m = 1/2: the features are ln(2p) and -ln(2(1 - p))
         features = np.column_stack([np.log(p) + shift, -np.log1p(-p) - shift])
         (a, b), c = _increasing(features, rows, intercept=has_midpoint)
         return {"a": a, "b": b, "c": c if has_midpoint else float((a - b) * shift)}
@@ -108,12 +121,17 @@ class BetaCalibrator(CurveCalibrator):
         return self._curve_table(np.array([self.c_]), line, coverage, steps_of_probabilities())
 
 
-def _increasing(features: FloatArray, rows: DistinctScores, *, intercept: bool) -> tuple[list[float], float]:
-    """Coefficients >= 0 of the best curve: the free optimum, or else the best of those on the boundary.
+def _increasing(
+    features: FloatArray, rows: DistinctScores, *, intercept: bool
+) -> tuple[list[float], float]:
+    """Coefficients >= 0 of the best curve: the free optimum, or else the best of those on the
+    boundary.
 
-    The loss is convex, so a free optimum outside means that the best curve inside has a coefficient of 0.
+    The loss is convex, so a free optimum outside means that the best curve inside has a coefficient
+    of 0.
     """
-    targets, weights = rows.positives / rows.counts, rows.counts.astype(np.float64)
+    targets = rows.positives / rows.counts
+    weights = rows.counts.astype(np.float64)
     free = fit_logistic(features, targets, weights, intercept=intercept)
     if (free.coefficients >= 0.0).all():
         return free.coefficients.tolist(), free.intercept
@@ -126,7 +144,9 @@ def _increasing(features: FloatArray, rows: DistinctScores, *, intercept: bool) 
             coefficients[kept] = float(fit.coefficients[0])
             candidates.append((fit.loss, coefficients, fit.intercept))
     if not candidates:
-        flat: LogisticFit = fit_logistic(np.zeros((len(targets), 1)), targets, weights, intercept=intercept)
+        flat: LogisticFit = fit_logistic(
+            np.zeros((len(targets), 1)), targets, weights, intercept=intercept
+        )
         return [0.0] * k, flat.intercept
     _, best, offset = min(candidates)
     return best, offset

@@ -1,4 +1,6 @@
-"""Histogram binning: the calibrator of the paper, with exact intervals and without the need to split."""
+"""Histogram binning: the calibrator of the paper, with exact intervals and without the need to
+split.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,54 +27,60 @@ from calibrant.sample.sources.device import rows_on_gpu
 
 @dataclass(eq=False, repr=False)
 class BinningCalibrator(BinnedCalibrator, RegionParameters):
-    """Turn scores into probabilities, intervals and sets that come with a proof, by histogram binning.
+    """Turn scores into probabilities, intervals and sets that come with a proof, by histogram
+    binning.
 
-    Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
-    calibration data, in every bin at once, the true rate of the positive label lies in the bin's interval. Assumed:
-    calibration and future rows are independent draws from one distribution, and the model behind the scores was not
-    trained on the calibration rows.
+    Claimed, for every distribution of scores and labels: with probability at least
+    `confidence_level` over the calibration data, in every bin at once, the true rate of the
+    positive label lies in the bin's interval. Assumed: calibration and future rows are independent
+    draws from one distribution, and the model behind the scores was not trained on the calibration
+    rows.
 
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Number of bins; in each segment, where segments are given. "auto" is the whole part of the cube root of the
-        number of rows: within a bin the score's own spread shrinks like 1 / n_bins, and the interval grows like
-        sqrt(n_bins / n); the cube root balances them.
+        Number of bins; in each segment, where segments are given. "auto" is the whole part of the
+        cube root of the number of rows: within a bin the score's own spread shrinks like 1 /
+        n_bins, and the interval grows like sqrt(n_bins / n); the cube root balances them.
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
     interval : str, default="auto"
-        The name of a method in `calibrant.intervals`, such as "blaker", "kl" or "empirical-bernstein" (the paper's).
-        "auto" is "clopper-pearson", and "betting" for rows with `importance_weight` or `groups`; `guarantee_.method`
-        names what was used.
+        The name of a method in `calibrant.intervals`, such as "blaker", "kl" or
+        "empirical-bernstein" (the paper's). "auto" is "clopper-pearson", and "betting" for rows
+        with `importance_weight` or `groups`; `guarantee_.method` names what was used.
     value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
-        What is predicted in a bin of N rows, k of them positive. "jeffreys": (k + 1/2) / (N + 1), never exactly 0 or 1.
-        "mean": the rate of positives, k / N (the paper's h_n, unbiased). "midpoint": the middle of the interval, which
-        gives the smallest epsilon. "monotone": "jeffreys", but neighbouring bins whose values would fall share one
-        value, within each segment. That keeps the order of the scores. Its price: epsilon is measured from the shared
+        What is predicted in a bin of N rows, k of them positive. "jeffreys": (k + 1/2) / (N + 1),
+        never exactly 0 or 1. "mean": the rate of positives, k / N (the paper's h_n, unbiased).
+        "midpoint": the middle of the interval, which gives the smallest epsilon. "monotone":
+        "jeffreys", but neighbouring bins whose values would fall share one value, within each
+        segment. That keeps the order of the scores. Its price: epsilon is measured from the shared
         value, so it grows by as much as that lies away from a bin's own.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
-        "quantile" cuts bins of equal mass, takes any finite scores, and is open-ended. "uniform" cuts bins of equal
-        width over (0, 1), or the `score_range` that `fit` is given, and raises an error for scores outside it. Or a
-        partition fixed beforehand, in place of `n_bins`.
+        "quantile" cuts bins of equal mass, takes any finite scores, and is open-ended. "uniform"
+        cuts bins of equal width over (0, 1), or the `score_range` that `fit` is given, and raises
+        an error for scores outside it. Or a partition fixed beforehand, in place of `n_bins`.
     pilot : "auto", None, float or int, default="auto"
-        For quantile bins: the pilot rows, which are not counted, and where the edges come from. "auto" looks at a few
-        rows, drawn at random. If no two of them have the same score, the edges are order statistics of the other rows,
-        and each is counted too. If some do, these rows and some more only cut the edges. With segments, each segment
-        has its pilot rows. With `sample_weight` there are none, and the edges are order statistics of all rows. None
-        takes order statistics of all rows in any case; a tied one becomes a region of its own, so use it for scores
-        without ties (see `Partition.uniform_mass`). A fraction, or a number, of rows drawn at random only cut the
-        edges. With `groups`, "auto", a fraction or a number draws whole groups, which only cut the edges.
+        For quantile bins: the pilot rows, which are not counted, and where the edges come from.
+        "auto" looks at a few rows, drawn at random. If no two of them have the same score, the
+        edges are order statistics of the other rows, and each is counted too. If some do, these
+        rows and some more only cut the edges. With segments, each segment has its pilot rows. With
+        `sample_weight` there are none, and the edges are order statistics of all rows. None takes
+        order statistics of all rows in any case; a tied one becomes a region of its own, so use it
+        for scores without ties (see `Partition.uniform_mass`). A fraction, or a number, of rows
+        drawn at random only cut the edges. With `groups`, "auto", a fraction or a number draws
+        whole groups, which only cut the edges.
     segment_rule : "auto", None, int or list, default="auto"
-        With segments: which have regions of their own. All others, and those not seen in `fit`, share the regions of
-        one segment, "other". A number of rows: segments with at least about as many. They are chosen by pilot rows,
-        drawn at random and not counted. "auto" is 300, or 100 for each bin that is asked for, and a thousandth of all
-        rows; it is as None if `pilot` is not "auto", bins have equal width, or rows have a `sample_weight` or `groups`.
-        None: every segment. A list: the segments that it names.
+        With segments: which have regions of their own. All others, and those not seen in `fit`,
+        share the regions of one segment, "other". A number of rows: segments with at least about as
+        many. They are chosen by pilot rows, drawn at random and not counted. "auto" is 300, or 100
+        for each bin that is asked for, and a thousandth of all rows; it is as None if `pilot` is
+        not "auto", bins have equal width, or rows have a `sample_weight` or `groups`. None: every
+        segment. A list: the segments that it names.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the pilot rows and of the order of weighted rows. The same rows in the same order give the
-        same draw wherever they are; None draws afresh.
+        Seed of the pilot rows and of the order of weighted rows. The same rows in the same order
+        give the same draw wherever they are; None draws afresh.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -91,22 +99,25 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
 
     Notes
     -----
-    With `groups` the interval is found by bets on the sums of whole groups (`calibrant.limits.group_limits`), with all
-    of the error budget: nothing is said of masses. "jeffreys" counts the rows of a bin divided by its design effect.
+    With `groups` the interval is found by bets on the sums of whole groups
+    (`calibrant.limits.group_limits`), with all of the error budget: nothing is said of masses.
+    "jeffreys" counts the rows of a bin divided by its design effect.
 
-    With `importance_weight` the rate of a bin is E[w Y] / E[w], that of the population in which each row counts by its
-    weight. Its interval is found by bets on the rows (`calibrant.limits.shift`), and all of the error budget goes to
-    it: nothing is said of masses. "jeffreys" counts the rows of a bin as (sum of w)^2 / (sum of w^2) rows.
+    With `importance_weight` the rate of a bin is E[w Y] / E[w], that of the population in which
+    each row counts by its weight. Its interval is found by bets on the rows
+    (`calibrant.limits.shift`), and all of the error budget goes to it: nothing is said of masses.
+    "jeffreys" counts the rows of a bin as (sum of w)^2 / (sum of w^2) rows.
 
-    The intervals are `thm:emp_bernstein`'s setting with exact binomial limits in place of empirical Bernstein; the
-    largest half-width over bins is epsilon. The edges cut from all rows follow Gupta and Ramdas (2021).
+    The intervals are `thm:emp_bernstein`'s setting with exact binomial limits in place of empirical
+    Bernstein; the largest half-width over bins is epsilon. The edges cut from all rows follow Gupta
+    and Ramdas (2021).
 
     References
     ----------
-    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence
-    intervals and calibration". Gupta and Ramdas (2021), "Distribution-free calibration guarantees for histogram
-    binning without sample splitting". Zadrozny and Elkan (2001), "Obtaining calibrated probability estimates from
-    decision trees and naive Bayesian classifiers".
+    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets,
+    confidence intervals and calibration". Gupta and Ramdas (2021), "Distribution-free calibration
+    guarantees for histogram binning without sample splitting". Zadrozny and Elkan (2001),
+    "Obtaining calibrated probability estimates from decision trees and naive Bayesian classifiers".
 
     Examples
     --------
@@ -122,11 +133,21 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     0.042
     """
 
-    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, stated: Stated, **beside: ArrayLike | None) -> Self:
+    def _fit(
+        self,
+        scores: ArrayLike | Sample,
+        y: ArrayLike | None,
+        stated: Stated,
+        **beside: ArrayLike | None,
+    ) -> Self:
         plain = all(extra is None for name, extra in beside.items() if name != "classes")
         if plain and (on_device := rows_on_gpu(scores, y)) is not None:
-            with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
-                return self._fit_rows(on_device.with_classes(beside["classes"], self.pos_label), stated)
+            with suppress(
+                CalibrantError
+            ):  # what is wrong with the rows is found again, and reported, on the host
+                return self._fit_rows(
+                    on_device.with_classes(beside["classes"], self.pos_label), stated
+                )
         return super()._fit(scores, y, stated, **beside)
 
     def fit_binned(self, binned: Binned) -> None:
@@ -145,7 +166,8 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         group_target: str = "rows",
         **parameters: Any,
     ) -> Self:
-        """Make a fitted calibrator from a partition and a tally: of merged tallies, or of counts taken elsewhere.
+        """Make a fitted calibrator from a partition and a tally: of merged tallies, or of counts
+        taken elsewhere.
 
         >>> from calibrant import BinningCalibrator, Partition, Tally
         >>> bins = Partition.fixed_width(2)
@@ -159,14 +181,26 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         check_tally(partition, tally)
         if tally.weights is not None:
             advice = "use ShiftCalibrator.from_tally, whose interval needs sums of weights only"
-            raise InvalidValueError("tally", "have no importance weights", got="weights", advice=advice)
+            raise InvalidValueError(
+                "tally", "have no importance weights", got="weights", advice=advice
+            )
         design = None
         if tally.groups is not None:
             if max_group_size is None and group_target == "rows":
-                rule = "be given with a tally of groups, because the counted groups do not bound the size of new ones"
+                rule = (
+                    "be given with a tally of groups, because the counted groups do not bound the"
+                    " size of new ones"
+                )
                 raise InvalidValueError("max_group_size", rule, got="None")
             design = GroupDesign(max_group_size or 1, group_target)
-        proof = Proof(partition, tally, calibrator._exact_interval, calibrator.confidence_level, design, stated=stated)
+        proof = Proof(
+            partition,
+            tally,
+            calibrator._exact_interval,
+            calibrator.confidence_level,
+            design,
+            stated=stated,
+        )
         calibrator._conclude(proof, name_classes(classes, calibrator.pos_label))
         return calibrator
 
@@ -176,8 +210,12 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
 
     def _conclude(self, proof: Proof, classes: Classes, facts: RowFacts | None = None) -> None:
         """Derive the guarantee, and set everything that was learned at once."""
-        partition, tally, limits = proof.partition, proof.tally, proof.rates()
+        partition = proof.partition
+        tally = proof.tally
+        limits = proof.rates()
         value = region_values(self.value, partition, tally, limits, proof.telling)
         self.proof_ = proof
         self.stated_ = proof.stated
-        self._set_fitted(partition, tally, proof.guarantee(self, limits, value, classes.positive), classes, facts)
+        self._set_fitted(
+            partition, tally, proof.guarantee(self, limits, value, classes.positive), classes, facts
+        )

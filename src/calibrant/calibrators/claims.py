@@ -19,8 +19,8 @@ BINNED_INSTEAD = words(
 INJECTIVE = NoGuarantee(
     reason="this map gives different scores different values",
     because=(
-        "No such map can be calibrated for every distribution, however many rows it is fitted on (Gupta, Podkopaev and "
-        "Ramdas 2020, Theorem 3)"
+        "No such map can be calibrated for every distribution, however many rows it is fitted on"
+        " (Gupta, Podkopaev and Ramdas 2020, Theorem 3)"
     ),
     advice=BINNED_INSTEAD,
 )
@@ -57,4 +57,6 @@ class WeakerGuarantee(NoGuarantee):
     def explanation(self) -> str:
         """More on the reason, what is known instead, and what to use for a bound."""
         more = joined(self.because, ". ") if self.because else ""
-        return words(joined(more, "What is known: ", self.known, ".", self.of_groups, " ", self.advice, "."))
+        return words(
+            joined(more, "What is known: ", self.known, ".", self.of_groups, " ", self.advice, ".")
+        )

@@ -1,4 +1,6 @@
-"""Probabilities of several classes that were fixed beforehand, and a proof of each class against the rest."""
+"""Probabilities of several classes that were fixed beforehand, and a proof of each class against
+the rest.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -16,7 +18,9 @@ from calibrant.params.rules import error_budget
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PilotRows:
-    """Rows that only choose the regions: probabilities, one column for each class, labels, and perhaps groups."""
+    """Rows that only choose the regions: probabilities, one column for each class, labels, and
+    perhaps groups.
+    """
 
     probabilities: FloatArray
     labels: NDArray[Any]
@@ -27,14 +31,15 @@ class PilotRows:
 class ClassWiseHoldOut:
     """What held-out rows prove of the probabilities of several classes, which stay as they are.
 
-    Claimed, for every distribution: with probability at least the confidence level over the rows that prove, for every
-    class and in every bin of its probability at once, the average probability differs from the true rate of the class
-    by at most the bin's epsilon. Assumed: these rows and future rows are i.i.d. (with groups: whole groups are), and
-    the probabilities do not depend on these rows.
+    Claimed, for every distribution: with probability at least the confidence level over the rows
+    that prove, for every class and in every bin of its probability at once, the average probability
+    differs from the true rate of the class by at most the bin's epsilon. Assumed: these rows and
+    future rows are i.i.d. (with groups: whole groups are), and the probabilities do not depend on
+    these rows.
 
-    Each of L classes has the level 1 - alpha / L. The classes share their rows, so their limits are dependent, and it
-    is Bonferroni over classes that holds for any dependence. The probabilities are not moved: those of a row that add
-    up to 1 still do.
+    Each of L classes has the level 1 - alpha / L. The classes share their rows, so their limits are
+    dependent, and it is Bonferroni over classes that holds for any dependence. The probabilities
+    are not moved: those of a row that add up to 1 still do.
 
     Attributes
     ----------
@@ -62,7 +67,10 @@ class ClassWiseHoldOut:
         order: IndexArray,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Bet on the label of each class less its probability; see `HoldOutCalibrator.fit` for the arguments."""
+        """Bet on the label of each class less its probability.
+
+        See `HoldOutCalibrator.fit` for the arguments.
+        """
         level = 1.0 - error_budget(confidence_level) / classes.size
         fitted = []
         for column, label in enumerate(classes.tolist()):
@@ -85,7 +93,9 @@ class ClassWiseHoldOut:
 
     def warn_if_weak(self) -> None:
         """Warn where little is proved of some class."""
-        name, weakest = max(self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon)
+        name, weakest = max(
+            self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
+        )
         warn_if_weak(self, weakest, of=f" of class {name!r}")
 
     def predict_proba(self, scores: FloatArray) -> FloatArray:
@@ -93,18 +103,26 @@ class ClassWiseHoldOut:
         return scores
 
     def predict_interval(self, scores: FloatArray) -> FloatArray:
-        """Return each probability moved by each average error of its bin that is not ruled out, shape (n, L, 2)."""
+        """Return each probability moved by each average error of its bin that is not ruled out,
+        shape (n, L, 2).
+        """
         return self._of_each("predict_interval", scores)
 
     def predict_rate_interval(self, scores: FloatArray) -> FloatArray:
-        """Return confidence limits for the true rate of each class in the bin of its probability, shape (n, L, 2)."""
+        """Return confidence limits for the true rate of each class in the bin of its probability,
+        shape (n, L, 2).
+        """
         return self._of_each("predict_rate_interval", scores)
 
     def predict_set(self, scores: FloatArray, **options: Any) -> FloatArray:
         """Raise an error: sets are for two classes."""
         advice = "use predict_interval, or ConformalSets for one class against the rest"
-        raise InvalidTypeError("predict_set", "be called for two classes", got=f"{self.classes_.size}", advice=advice)
+        raise InvalidTypeError(
+            "predict_set", "be called for two classes", got=f"{self.classes_.size}", advice=advice
+        )
 
     def _of_each(self, method: str, scores: FloatArray) -> FloatArray:
-        found = [getattr(one, method)(scores[:, column]) for column, one in enumerate(self.calibrators_)]
+        found = [
+            getattr(one, method)(scores[:, column]) for column, one in enumerate(self.calibrators_)
+        ]
         return np.stack(found, axis=1)

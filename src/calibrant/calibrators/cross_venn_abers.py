@@ -24,8 +24,9 @@ _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
     reason="merging over folds has no proof of validity: the folds share their training rows",
     known=(
-        "in each fold, before merging, of the two probabilities the one that belongs to the true label is perfectly "
-        "calibrated, for every distribution, as the fold's model was not trained on the fold's rows"
+        "in each fold, before merging, of the two probabilities the one that belongs to the true"
+        " label is perfectly calibrated, for every distribution, as the fold's model was not"
+        " trained on the fold's rows"
     ),
     advice=(
         "For a guarantee use a held-out part, ",
@@ -39,8 +40,8 @@ _KNOWN = WeakerGuarantee(
 class CrossVennAbersCalibrator(ScoreCalibrator):
     """Venn-Abers calibrators of several models' scores, one column each, merged by least regret.
 
-    `CalibratedClassifier(model, VennAbersCalibrator(), cv=k)` makes one; its rows are scores of the k fold models.
-    Claimed: no bound; `guarantee_` says what is known of the folds before merging.
+    `CalibratedClassifier(model, VennAbersCalibrator(), cv=k)` makes one; its rows are scores of the
+    k fold models. Claimed: no bound; `guarantee_` says what is known of the folds before merging.
 
     Parameters
     ----------
@@ -60,13 +61,13 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
     Notes
     -----
-    For log loss, with GM the geometric mean over folds, GM(p1) / (GM(1 - p0) + GM(p1)); for the Brier score the mean
-    over folds of p1 + (p0^2 - p1^2) / 2.
+    For log loss, with GM the geometric mean over folds, GM(p1) / (GM(1 - p0) + GM(p1)); for the
+    Brier score the mean over folds of p1 + (p0^2 - p1^2) / 2.
 
     References
     ----------
-    Vovk, Petej and Fedorova (2015), "Large-scale probabilistic predictors with and without guarantees of validity",
-    section 4.
+    Vovk, Petej and Fedorova (2015), "Large-scale probabilistic predictors with and without
+    guarantees of validity", section 4.
 
     Examples
     --------
@@ -98,7 +99,8 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,); or Sample
-            Out-of-fold scores: each from the model of the row's own fold, which was not trained on it.
+            Out-of-fold scores: each from the model of the row's own fold, which was not trained on
+            it.
         y : array-like of shape (n,)
             Labels of two classes.
         folds : array-like of shape (n,)
@@ -116,7 +118,9 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         rows = data.collect()
         _, fold = segment_kinds(folds)
         if len(fold) != len(rows):
-            raise InvalidValueError("folds", f"have one entry per score, {len(rows):,}", got=f"{len(fold):,}")
+            raise InvalidValueError(
+                "folds", f"have one entry per score, {len(rows):,}", got=f"{len(fold):,}"
+            )
         fitted = [
             VennAbersCalibrator(loss=self.loss).fit(rows.take(here))
             for here in (fold == number for number in range(int(fold.max()) + 1))
@@ -128,7 +132,9 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     def from_folds(cls, folds: Sequence[VennAbersCalibrator]) -> Self:
         """Merge calibrators that were fitted on their own fold's rows, all with the same classes."""
         if not folds:
-            raise InvalidValueError("folds", "be at least one fitted VennAbersCalibrator", got="none")
+            raise InvalidValueError(
+                "folds", "be at least one fitted VennAbersCalibrator", got="none"
+            )
         first = folds[0]
         merged = cls(loss=first.loss, pos_label=first.pos_label)
         merged._set_folds(tuple(folds), Classes(first.classes_, first.positive_index_))
@@ -142,7 +148,9 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self.n_features_in_ = len(folds)
 
     def predict(self, scores: ArrayLike) -> FloatArray:
-        """Return the merged probability of the positive class, shape (n,), from one column of scores per fold."""
+        """Return the merged probability of the positive class, shape (n,), from one column of
+        scores per fold.
+        """
         check_is_fitted(self)
         columns = as_array(scores, "scores")
         if columns.ndim != 2 or columns.shape[1] != len(self.calibrators_):
@@ -156,7 +164,8 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         if self.loss == "brier":
             return np.asarray(merged(p0, p1, self.loss).mean(axis=1))
         # p1 and 1 - p0 are never 0, because the added row itself has that label
-        ones, zeros = np.exp(np.log(p1).mean(axis=1)), np.exp(np.log(1.0 - p0).mean(axis=1))
+        ones = np.exp(np.log(p1).mean(axis=1))
+        zeros = np.exp(np.log(1.0 - p0).mean(axis=1))
         return np.asarray(ones / (ones + zeros))
 
     @property
@@ -171,5 +180,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         check_state(state, ("folds",))
         saved = state["folds"]
         if not isinstance(saved, list | tuple) or not 1 <= len(saved) <= _MOST_FOLDS:
-            raise InvalidValueError("folds", f"be a list of 1 to {_MOST_FOLDS} saved calibrators", got=shown(saved))
+            raise InvalidValueError(
+                "folds", f"be a list of 1 to {_MOST_FOLDS} saved calibrators", got=shown(saved)
+            )
         self._set_folds(tuple(VennAbersCalibrator.from_dict(fold) for fold in saved), classes)

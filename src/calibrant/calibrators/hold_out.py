@@ -1,4 +1,6 @@
-"""Probabilities that were fixed beforehand, moved little or not at all, with a proof of how far they can be off."""
+"""Probabilities that were fixed beforehand, moved little or not at all, with a proof of how far
+they can be off.
+"""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -27,7 +29,15 @@ from calibrant.limits.mass import budgets, mass_limits
 from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import CheckedParameters, Flag, Integer, Number, RuleTable, check_state, error_budget
+from calibrant.params.rules import (
+    CheckedParameters,
+    Flag,
+    Integer,
+    Number,
+    RuleTable,
+    check_state,
+    error_budget,
+)
 from calibrant.params.saved_state import read_numbers
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sources.memory import MemoryRows
@@ -35,35 +45,43 @@ from calibrant.sample.sources.memory import MemoryRows
 _GROUP_FACTS = ("counted", "aside", "max_size", "above_cap", "n_apart", "farthest")
 _MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
 _LEAST = 1e-6
-_FEWEST_ROWS = 120  # of a region, and so many of the rarer class, where there are more than two regions
+_FEWEST_ROWS = (
+    120  # of a region, and so many of the rarer class, where there are more than two regions
+)
 _FEWEST_OF_RARER_CLASS = 10
-_OF_ROWS = "Ville's inequality for bets on label less probability, and exact binomial limits of rare labels"
+_OF_ROWS = (
+    "Ville's inequality for bets on label less probability, and exact binomial limits of rare"
+    " labels"
+)
 
 
 @dataclass(eq=False, repr=False)
 class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arrays=True):
-    """Proves how far probabilities can be off on average, in every region at once, and moves them little or not at all.
+    """Proves how far probabilities can be off on average, in every region at once, and moves them
+    little or not at all.
 
-    For probabilities that were fixed before the rows of `fit` were seen: those of a model that was calibrated on other
-    rows, the pilot rows. `CalibratedClassifier` uses it on the rows that it holds out. Where the rows show that
-    probabilities are off, they are moved towards the rates, in order, until epsilon is small.
+    For probabilities that were fixed before the rows of `fit` were seen: those of a model that was
+    calibrated on other rows, the pilot rows. `CalibratedClassifier` uses it on the rows that it
+    holds out. Where the rows show that probabilities are off, they are moved towards the rates, in
+    order, until epsilon is small.
 
-    Claimed, for every distribution of probabilities and labels: with probability at least `confidence_level` over the
-    rows of `fit`, in every region at once, the average probability differs from the true rate of the positive class by
-    at most the region's epsilon. Assumed: these rows and future rows are i.i.d. (with `groups`: whole groups are), and
-    the probabilities do not depend on these rows.
+    Claimed, for every distribution of probabilities and labels: with probability at least
+    `confidence_level` over the rows of `fit`, in every region at once, the average probability
+    differs from the true rate of the positive class by at most the region's epsilon. Assumed: these
+    rows and future rows are i.i.d. (with `groups`: whole groups are), and the probabilities do not
+    depend on these rows.
 
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Number of regions, of about as many pilot rows each. "auto" is half of the cube root of the number of rows, or
-        of groups; fewer, but at least 2, where a region would have fewer than 120 rows, or fewer than 10 of the rarer
-        class, as pilot rows have it.
+        Number of regions, of about as many pilot rows each. "auto" is half of the cube root of the
+        number of rows, or of groups; fewer, but at least 2, where a region would have fewer than
+        120 rows, or fewer than 10 of the rarer class, as pilot rows have it.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
     moves : bool, default=True
-        Whether probabilities may move towards the rates; False keeps them, as where those of several classes add up
-        to 1.
+        Whether probabilities may move towards the rates; False keeps them, as where those of
+        several classes add up to 1.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
@@ -74,7 +92,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     Attributes
     ----------
     guarantee_ : Guarantee
-        The guarantee, in numbers and in words. Its `value` is the average probability of each region.
+        The guarantee, in numbers and in words. Its `value` is the average probability of each
+        region.
     partition_, tally_
         The regions, and what was counted in them.
     classes_ : array of shape (2,)
@@ -82,9 +101,10 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
 
     Notes
     -----
-    The pilot rows cut the regions, guess variances, and decide how regions share the error budget, and where exact
-    binomial limits take the place of bets. See `calibrant.calibrators._held_out`. The error budget: 5 % for limits on
-    mass, of the rest 2 % for limits on the average probability of each region.
+    The pilot rows cut the regions, guess variances, and decide how regions share the error budget,
+    and where exact binomial limits take the place of bets. See `calibrant.calibrators._held_out`.
+    The error budget: 5 % for limits on mass, of the rest 2 % for limits on the average probability
+    of each region.
 
     Examples
     --------
@@ -93,7 +113,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     >>> rng = np.random.default_rng(0)
     >>> p = rng.uniform(size=5_000)
     >>> y = rng.uniform(size=5_000) < p
-    >>> proved = HoldOutCalibrator().fit(p[4_000:], y[4_000:], pilot_scores=p[:4_000], pilot_y=y[:4_000])
+    >>> proved = HoldOutCalibrator().fit(p[4_000:], y[4_000:], pilot_scores=p[:4_000],
+    ...     pilot_y=y[:4_000])
     >>> bool(abs(proved.predict([0.25])[0] - 0.25) < 0.05), proved.guarantee_.epsilon < 0.13
     (True, True)
     """
@@ -133,8 +154,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         groups, pilot_groups : array-like of shape (n,) and (m,), optional
             Which rows belong together. No group may have rows of both kinds.
         order : int array of shape (n,), optional
-            A random order of the rows, or of the groups by their sorted names, in which they are bet on. It must be
-            independent of probabilities and labels. By default `random_state` draws it for these rows.
+            A random order of the rows, or of the groups by their sorted names, in which they are
+            bet on. It must be independent of probabilities and labels. By default `random_state`
+            draws it for these rows.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.
 
@@ -145,7 +167,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         self._check_parameters()
         data = self._probabilities(scores, y, groups, classes)
         pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups, classes)
-        rows, others = _rows(data), _rows(pilot)
+        rows = _rows(data)
+        others = _rows(pilot)
         if self.n_bins == "auto":
             n_bins = proving_regions(rows.n_units, float(others.codes.mean()))
         else:
@@ -167,11 +190,15 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         usual = np.clip(np.quantile(others.scores, _MOST_ROWS), _LEAST, 1.0 - _LEAST)
         moved = Moved.nowhere(knots)
         if self.moves:
-            moved = recentred(knots, found.errors, found.averages, tally.counts, (usual[0], usual[1]))
+            moved = recentred(
+                knots, found.errors, found.averages, tally.counts, (usual[0], usual[1])
+            )
         limits = found.of(moved)
         facts = None
         if groups is not None:
-            facts = _group_facts(rows, partition.regions_of(rows.scores), tally, found, cap, others.n_units)
+            facts = _group_facts(
+                rows, partition.regions_of(rows.scores), tally, found, cap, others.n_units
+            )
         self._set_limits(partition, tally, limits, moved, known, facts)
         self._warn_if_weak()
         warn_of_cap(self, self.guarantee_)
@@ -180,7 +207,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
     def _probabilities(
         self, scores: ArrayLike, y: ArrayLike, groups: ArrayLike | None, classes: ArrayLike | None
     ) -> MemoryRows:
-        data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, groups=groups).collect()
+        data = read_rows(
+            scores, y, classes=classes, pos_label=self.pos_label, groups=groups
+        ).collect()
         check_in_range(data.scores, 0.0, 1.0)
         return data
 
@@ -207,18 +236,27 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
             guarantee = replace(guarantee, mass_limits=mass_limits(partition, tally, mass))
         self._set_fitted(partition, tally, guarantee, classes)
         self._set_pieces(Pieces(partition, moved.left, moved.right), limits.errors)
-        self._limits, self._moved = limits, moved
+        self._limits = limits
+        self._moved = moved
 
     def _state(self) -> dict[str, Any]:
         said = self.guarantee_.statement.groups
-        intervals = {"errors": self._limits.errors, "averages": self._limits.averages, "rates": self._limits.rates}
+        intervals = {
+            "errors": self._limits.errors,
+            "averages": self._limits.averages,
+            "rates": self._limits.rates,
+        }
         return {
             "partition": self.partition_.to_dict(),
             "tally": self.tally_.to_dict(),
             "value": self._limits.value.tolist(),
             "curve": [self._moved.left.tolist(), self._moved.right.tolist()],
             **{name: [of.lower.tolist(), of.upper.tolist()] for name, of in intervals.items()},
-            **({} if said is None else {"groups": {name: getattr(said, name) for name in _GROUP_FACTS}}),
+            **(
+                {}
+                if said is None
+                else {"groups": {name: getattr(said, name) for name in _GROUP_FACTS}}
+            ),
         }
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
@@ -245,9 +283,12 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
 
 
 def proving_regions(n_units: int, rate: float) -> int:
-    """How many regions so many rows, or groups, can prove something of; `rate` is that of pilot rows.
+    """How many regions so many rows, or groups, can prove something of.
 
-    Neither depends on a label of a row that proves, so that the regions are fixed before such a label is seen.
+    `rate` is that of pilot rows.
+
+    Neither depends on a label of a row that proves, so that the regions are fixed before such a
+    label is seen.
 
     >>> [proving_regions(n, 0.5) for n in (2, 100, 280, 600, 10_000)], proving_regions(600, 0.02)
     ([1, 2, 2, 4, 10], 2)
@@ -259,15 +300,29 @@ def proving_regions(n_units: int, rate: float) -> int:
 
 
 def _group_facts(
-    rows: ProbabilityRows, regions: IndexArray, tally: Tally, found: HeldOutLimits, cap: int, aside: int
+    rows: ProbabilityRows,
+    regions: IndexArray,
+    tally: Tally,
+    found: HeldOutLimits,
+    cap: int,
+    aside: int,
 ) -> GroupFacts:
-    """What is to be said of groups: also where the rate of all rows, counted in full, lies outside the limits."""
+    """What is to be said of groups: also where the rate of all rows, counted in full, lies outside
+    the limits.
+    """
     above = rows.above_cap(regions, cap)
     outside = np.maximum(found.rates.lower - tally.rates, tally.rates - found.rates.upper)
     apart = (outside > 0.0) & (tally.counts > 0) & (above > 0.0)
     farthest = float(outside[apart].max(initial=0.0))
     return GroupFacts(
-        rows.n_units, aside, cap, "rows", np.nan, above_cap=above, n_apart=int(apart.sum()), farthest=farthest
+        rows.n_units,
+        aside,
+        cap,
+        "rows",
+        np.nan,
+        above_cap=above,
+        n_apart=int(apart.sum()),
+        farthest=farthest,
     )
 
 
@@ -279,7 +334,9 @@ def _read_group_facts(state: Any) -> GroupFacts:
     )
     share = Number("a number from 0 to 1", 0.0, 1.0)
     above, farthest = (share.check(name, state[name]) for name in ("above_cap", "farthest"))
-    return GroupFacts(counted, aside, cap, "rows", np.nan, above_cap=above, n_apart=n_apart, farthest=farthest)
+    return GroupFacts(
+        counted, aside, cap, "rows", np.nan, above_cap=above, n_apart=n_apart, farthest=farthest
+    )
 
 
 def _rows(data: MemoryRows) -> ProbabilityRows:

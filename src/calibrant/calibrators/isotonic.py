@@ -22,12 +22,13 @@ from calibrant.text.sentences import shown
 
 _KNOWN = WeakerGuarantee(
     reason=(
-        "isotonic regression chooses its steps by the labels, so the labels of a step are not independent draws and a "
-        "binomial interval for them would not hold"
+        "isotonic regression chooses its steps by the labels, so the labels of a step are not"
+        " independent draws and a binomial interval for them would not hold"
     ),
     known=(
-        "on the rows it was fitted on, the rate of positives on each step equals the step's value; and if the true "
-        "rate never decreases in the score, the curve converges to it as rows are added"
+        "on the rows it was fitted on, the rate of positives on each step equals the step's value;"
+        " and if the true rate never decreases in the score, the curve converges to it as rows are"
+        " added"
     ),
     advice=BINNED_INSTEAD,
 )
@@ -35,10 +36,12 @@ _KNOWN = WeakerGuarantee(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IsotonicCalibrator(CurveCalibrator):
-    """Turn any real scores into probabilities by the non-decreasing curve that fits the labels best.
+    """Turn any real scores into probabilities by the non-decreasing curve that fits the labels
+    best.
 
-    Claimed: no bound; `guarantee_` says what is known instead. Assumed for that: calibration and future rows are
-    independent draws from one distribution, whose rate of positives never decreases in the score.
+    Claimed: no bound; `guarantee_` says what is known instead. Assumed for that: calibration and
+    future rows are independent draws from one distribution, whose rate of positives never decreases
+    in the score.
 
     Parameters
     ----------
@@ -60,14 +63,16 @@ class IsotonicCalibrator(CurveCalibrator):
 
     Notes
     -----
-    The curve minimises the sum of (y - g(score))^2 over non-decreasing g, by pooling adjacent violators, with tied
-    scores merged before pooling. As in scikit-learn the curve is interpolated between neighbouring distinct scores.
-    Unlike there, scores closer to each other than 1e-15 stay apart, which matters for tiny probabilities.
+    The curve minimises the sum of (y - g(score))^2 over non-decreasing g, by pooling adjacent
+    violators, with tied scores merged before pooling. As in scikit-learn the curve is interpolated
+    between neighbouring distinct scores. Unlike there, scores closer to each other than 1e-15 stay
+    apart, which matters for tiny probabilities.
 
     References
     ----------
-    Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass probability estimates". Barlow,
-    Bartholomew, Bremner and Brunk (1972), "Statistical inference under order restrictions".
+    Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass probability
+    estimates". Barlow, Bartholomew, Bremner and Brunk (1972), "Statistical inference under order
+    restrictions".
 
     Examples
     --------
@@ -84,9 +89,13 @@ class IsotonicCalibrator(CurveCalibrator):
         from sklearn.isotonic import isotonic_regression
 
         weights = rows.counts.astype(np.float64)
-        values = isotonic_regression(rows.positives / weights, sample_weight=weights, y_min=0.0, y_max=1.0)
+        values = isotonic_regression(
+            rows.positives / weights, sample_weight=weights, y_min=0.0, y_max=1.0
+        )
         flat = values[1:] == values[:-1]
-        corner = ~(np.append(flat, False) & np.append(False, flat))  # inside a flat stretch nothing turns
+        corner = ~(
+            np.append(flat, False) & np.append(False, flat)
+        )  # inside a flat stretch nothing turns
         return {"thresholds": rows.scores[corner].tolist(), "values": values[corner].tolist()}
 
     def _set_curve(self, state: Mapping[str, Any]) -> None:
@@ -101,8 +110,12 @@ class IsotonicCalibrator(CurveCalibrator):
         self.pieces_ = Pieces.through(ScorePartition(np.empty(0)), [thresholds], [values])
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        """Start, value and slope of the piece, as exports have them: the same sum, so the same bits."""
-        start, value, slope = self.pieces_.table[np.searchsorted(self.thresholds_, scores, side="right")].T
+        """Start, value and slope of the piece, as exports have them: the same sum, so the same
+        bits.
+        """
+        start, value, slope = self.pieces_.table[
+            np.searchsorted(self.thresholds_, scores, side="right")
+        ].T
         return np.asarray(value + slope * (scores - start))
 
     def _own_table(self, coverage: float) -> Table:

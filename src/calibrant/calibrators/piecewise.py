@@ -1,4 +1,6 @@
-"""A calibrator whose values follow a curve in straight pieces, with limits on its average error in every region."""
+"""A calibrator whose values follow a curve in straight pieces, with limits on its average error in
+every region.
+"""
 
 from dataclasses import replace
 
@@ -20,7 +22,9 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
     pieces_: Pieces
     """The curve."""
     table_: FloatArray
-    """Of each piece where it begins, the value there, the slope, and what is added to the value for the limits."""
+    """Of each piece where it begins, the value there, the slope, and what is added to the value for
+    the limits.
+    """
     _lines: FloatArray
 
     def _set_pieces(self, pieces: Pieces, errors: Interval) -> None:
@@ -28,9 +32,13 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         offsets = np.column_stack([errors.lower, errors.upper])
         self.pieces_ = pieces
         self._lines = pieces.table
-        self.table_ = np.column_stack([self._lines, offsets[pieces.regions(self.partition_.as_bins())]])
+        self.table_ = np.column_stack(
+            [self._lines, offsets[pieces.regions(self.partition_.as_bins())]]
+        )
 
-    def _follow(self, scores: ArrayLike, lines: FloatArray, segments: ArrayLike | None) -> FloatArray:
+    def _follow(
+        self, scores: ArrayLike, lines: FloatArray, segments: ArrayLike | None
+    ) -> FloatArray:
         """The value of the curve at each score, or limits around it."""
         return self._entries(self.pieces_.cells, scores, lines, segments, on_curve=True)
 
@@ -40,16 +48,23 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         return self._follow(scores, self._lines, segments)
 
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
+        """Return the calibrated probabilities of both labels, shape (n, 2).
+
+        The columns follow `classes_`.
+        """
         return self._both_columns(self.predict(scores, segments=segments))
 
-    def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the predicted probability moved by each average error of its region that is not ruled out, (n, 2).
+    def predict_interval(
+        self, scores: ArrayLike, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return the predicted probability moved by each average error of its region that is not
+        ruled out, (n, 2).
 
-        This is h(score) plus the limits of the region on the rate less the average prediction, clipped to [0, 1]; see
-        the notes. With probability `confidence_level`, in every region at once, some shift of the
-        predictions of the whole region, within these limits before they are clipped, makes their average the true rate.
-        It is not an interval for the rate at one score; `predict_rate_interval` gives that of the region's rate.
+        This is h(score) plus the limits of the region on the rate less the average prediction,
+        clipped to [0, 1]; see the notes. With probability `confidence_level`, in every region at
+        once, some shift of the predictions of the whole region, within these limits before they are
+        clipped, makes their average the true rate. It is not an interval for the rate at one score;
+        `predict_rate_interval` gives that of the region's rate.
         """
         check_is_fitted(self)
         return self._follow(scores, self.table_, segments)
@@ -59,7 +74,9 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         return self.pieces_.range(self.partition_.as_bins())
 
     def _own_table(self, coverage: float) -> Table:
-        """The pieces of the curve, each with the limits and the set of the region that it is part of."""
+        """The pieces of the curve, each with the limits and the set of the region that it is part
+        of.
+        """
         start, value, slope, lower, upper = self.table_.T
         numbers = self.pieces_.regions(self.partition_.as_bins())
         return replace(

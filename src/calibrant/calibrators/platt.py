@@ -20,15 +20,16 @@ from calibrant.params.rules import Flag, RuleTable
 class PlattCalibrator(CurveCalibrator):
     """Turn any real scores into probabilities by a logistic curve, fitted by maximum likelihood.
 
-    Claimed: nothing; `guarantee_` says why. The curve gives different scores different values, and no such map is
-    calibrated for every distribution, however large the sample (`thm:f-must-be-coarse`). It is a good first map where
-    rows are few; `ScalingBinningCalibrator` puts bins with a guarantee on top of it.
+    Claimed: nothing; `guarantee_` says why. The curve gives different scores different values, and
+    no such map is calibrated for every distribution, however large the sample
+    (`thm:f-must-be-coarse`). It is a good first map where rows are few; `ScalingBinningCalibrator`
+    puts bins with a guarantee on top of it.
 
     Parameters
     ----------
     smoothing : bool, default=True
-        Fit to Platt's targets, (n1 + 1) / (n1 + 2) for positives and 1 / (n0 + 2) for negatives, rather than 1 and 0.
-        This is what scikit-learn's "sigmoid" does.
+        Fit to Platt's targets, (n1 + 1) / (n1 + 2) for positives and 1 / (n0 + 2) for negatives,
+        rather than 1 and 0. This is what scikit-learn's "sigmoid" does.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
 
@@ -45,14 +46,15 @@ class PlattCalibrator(CurveCalibrator):
 
     Notes
     -----
-    The curve minimises the mean of log(1 + exp(z)) - t z, z = intercept + slope * score, over targets t. A penalty of
-    1e-12 on the squared coefficients of the standardised score picks a finite curve where there would be none: with
-    `smoothing=False`, labels that a threshold separates, or of one class only. A score that never varies gets slope
-    0.
+    The curve minimises the mean of log(1 + exp(z)) - t z, z = intercept + slope * score, over
+    targets t. A penalty of 1e-12 on the squared coefficients of the standardised score picks a
+    finite curve where there would be none: with `smoothing=False`, labels that a threshold
+    separates, or of one class only. A score that never varies gets slope 0.
 
     References
     ----------
-    Platt (1999), "Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods".
+    Platt (1999), "Probabilistic outputs for support vector machines and comparisons to regularized
+    likelihood methods".
 
     Examples
     --------
@@ -75,7 +77,8 @@ class PlattCalibrator(CurveCalibrator):
     smoothing: bool = True
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
-        n_positive, n_negative = rows.n_positive, rows.n_rows - rows.n_positive
+        n_positive = rows.n_positive
+        n_negative = rows.n_rows - n_positive
         high = (n_positive + 1) / (n_positive + 2) if self.smoothing else 1.0
         low = 1 / (n_negative + 2) if self.smoothing else 0.0
         targets = (rows.positives * high + (rows.counts - rows.positives) * low) / rows.counts
@@ -83,7 +86,8 @@ class PlattCalibrator(CurveCalibrator):
         return {"slope": float(fit.coefficients[0]), "intercept": fit.intercept}
 
     def _set_curve(self, state: Mapping[str, Any]) -> None:
-        self.slope_, self.intercept_ = read_number(state, "slope"), read_number(state, "intercept")
+        self.slope_ = read_number(state, "slope")
+        self.intercept_ = read_number(state, "intercept")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return np.asarray(expit(self.slope_ * scores + self.intercept_))

@@ -1,4 +1,6 @@
-"""The columns that a calibrator adds: its table on every engine, or what `predict` says of each batch of rows."""
+"""The columns that a calibrator adds: its table on every engine, or what `predict` says of each
+batch of rows.
+"""
 
 from collections.abc import Sequence
 from copy import copy
@@ -15,12 +17,14 @@ from calibrant.sample.added_columns import AddColumns, LookUp
 from calibrant.sample.batch import Coded, Columns
 
 
-def predicted_columns(calibrator: Any, columns: Columns, coverage: float, prefix: str) -> AddColumns:
+def predicted_columns(
+    calibrator: Any, columns: Columns, coverage: float, prefix: str
+) -> AddColumns:
     """The columns that a fitted calibrator adds, or the error that it has no table.
 
-    A curve with exp is computed by `predict`, batch by batch, so that all bits are those of `predict`; engines that run
-    SQL compute it themselves. A calibrator without a table is applied likewise, where batches can be had, if it
-    predicts from one score.
+    A curve with exp is computed by `predict`, batch by batch, so that all bits are those of
+    `predict`; engines that run SQL compute it themselves. A calibrator without a table is applied
+    likewise, where batches can be had, if it predicts from one score.
     """
     try:
         table = calibrator._table(coverage)
@@ -56,11 +60,18 @@ class Predict(AddColumns):
 
     @classmethod
     def of(
-        cls, calibrator: Any, columns: Columns, coverage: float, prefix: str, table: LookUp | NoTableError
+        cls,
+        calibrator: Any,
+        columns: Columns,
+        coverage: float,
+        prefix: str,
+        table: LookUp | NoTableError,
     ) -> "Predict":
         """Find out which scores the calibrator takes: all, or probabilities only."""
         calibrator = copy(calibrator)
-        calibrator.score_range_seen_ = None  # a warning for each batch, from each worker, helps no one
+        calibrator.score_range_seen_ = (
+            None  # a warning for each batch, from each worker, helps no one
+        )
         low = -np.inf if _takes(calibrator, -1.0) else 0.0
         high = np.inf if _takes(calibrator, 2.0) else 1.0
         return cls(columns.only(), calibrator, coverage, prefix, low, high, table)
@@ -85,7 +96,10 @@ class Predict(AddColumns):
         """What the calibrator predicts."""
         wanted = self.names
         if not scores.size:
-            return [np.empty(0) if not name.endswith("set") else pa.array([], pa.string()) for name in wanted]
+            return [
+                np.empty(0) if not name.endswith("set") else pa.array([], pa.string())
+                for name in wanted
+            ]
         calibrated = self.calibrator.predict(scores)
         if len(wanted) == 1:
             return [calibrated]
@@ -93,7 +107,12 @@ class Predict(AddColumns):
         held = self.calibrator.predict_set(scores, coverage=self.coverage)
         first, second = (str(label) for label in self.calibrator.classes_.tolist())
         kinds = pa.array(["{}", f"{{{first}}}", f"{{{second}}}", f"{{{first}, {second}}}"])
-        return [calibrated, limits[:, 0], limits[:, 1], kinds.take(pa.array(held @ np.array([1, 2])))]
+        return [
+            calibrated,
+            limits[:, 0],
+            limits[:, 1],
+            kinds.take(pa.array(held @ np.array([1, 2]))),
+        ]
 
 
 def _takes(calibrator: Any, score: float) -> bool:

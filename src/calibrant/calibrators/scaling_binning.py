@@ -39,27 +39,31 @@ _ASSUMED = "the base map was fitted on a random part of the rows, which counts i
 
 @dataclass(eq=False, repr=False)
 class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, RegionCalibrator):
-    """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
+    """A base map fitted on one random part of the rows, and guaranteed bins of its output counted
+    on the other.
 
-    Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least
-    `confidence_level` over the rows that are counted, in every bin at once, the true rate of the positive class lies
-    in the bin's interval. It holds because the base map never sees the rows that are counted: given the first part it
-    is a fixed function of the score, and bins of a fixed function are what `BinningCalibrator` is about. Assumed:
-    calibration and future rows are independent draws from one distribution, and the model behind the scores was not
+    Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With
+    probability at least `confidence_level` over the rows that are counted, in every bin at once,
+    the true rate of the positive class lies in the bin's interval. It holds because the base map
+    never sees the rows that are counted: given the first part it is a fixed function of the score,
+    and bins of a fixed function are what `BinningCalibrator` is about. Assumed: calibration and
+    future rows are independent draws from one distribution, and the model behind the scores was not
     trained on them.
 
     Parameters
     ----------
     base : calibrator of scores, default=None
-        The map; None is `PlattCalibrator()`, "Platt-binning". With `TemperatureCalibrator()` or `BetaCalibrator()`
-        scores must be probabilities. `IsotonicCalibrator()` is the IROvA-TS idea for two classes: pooling sees only
-        the order of scores, which a temperature leaves alone.
+        The map; None is `PlattCalibrator()`, "Platt-binning". With `TemperatureCalibrator()` or
+        `BetaCalibrator()` scores must be probabilities. `IsotonicCalibrator()` is the IROvA-TS idea
+        for two classes: pooling sees only the order of scores, which a temperature leaves alone.
     n_bins : int or "auto", default="auto"
-        Number of bins; "auto" is the whole part of the cube root of the number of rows that are counted.
+        Number of bins; "auto" is the whole part of the cube root of the number of rows that are
+        counted.
     pilot : float or int, default=0.5
         Fraction or number of rows, drawn at random, that fit the base map only.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
-        Bins of equal mass of the base map's output, of equal width over (0, 1), or bins fixed beforehand.
+        Bins of equal mass of the base map's output, of equal width over (0, 1), or bins fixed
+        beforehand.
     confidence_level, interval, value
         As in `BinningCalibrator`.
     pos_label : object, default=None
@@ -84,17 +88,19 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
 
     Notes
     -----
-    The value of a bin comes from its own labels (see `value`), not from the mean of the base map over it as in Kumar,
-    Liang and Ma (2019). A strictly increasing base map leaves the order of scores alone, so bins of equal
-    mass are then those of the score itself: the base decides where `partition="uniform"` puts its bins, and which
-    scores are worth telling apart (isotonic), but a strictly increasing one with quantile bins gives what
-    `BinningCalibrator` gives on half of the rows.
+    The value of a bin comes from its own labels (see `value`), not from the mean of the base map
+    over it as in Kumar, Liang and Ma (2019). A strictly increasing base map leaves the order of
+    scores alone, so bins of equal mass are then those of the score itself: the base decides where
+    `partition="uniform"` puts its bins, and which scores are worth telling apart (isotonic), but a
+    strictly increasing one with quantile bins gives what `BinningCalibrator` gives on half of the
+    rows.
 
     References
     ----------
-    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals
-    and calibration". Kumar, Liang and Ma (2019), "Verified uncertainty calibration". Zhang, Kailkhura and Han (2020),
-    "Mix-n-Match: ensemble and compositional methods for uncertainty calibration in deep learning".
+    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets,
+    confidence intervals and calibration". Kumar, Liang and Ma (2019), "Verified uncertainty
+    calibration". Zhang, Kailkhura and Han (2020), "Mix-n-Match: ensemble and compositional methods
+    for uncertainty calibration in deep learning".
 
     Examples
     --------
@@ -111,7 +117,9 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
     bins_of_score = False
 
     _rules: ClassVar[RuleTable] = {
-        "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
+        "base": Optional(
+            Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")
+        ),
         "pilot": FRACTION_OR_COUNT,
     }
 
@@ -133,13 +141,14 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         max_group_size: int | None = None,
         group_target: str = "rows",
     ) -> Self:
-        """Fit the base map on a random part of the rows, cut and count bins of its output on the others.
+        """Fit the base map on a random part of the rows, cut and count bins of its output on the
+        others.
 
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
-            whose rows are brought into memory.
+            Scores of rows that the model was not trained on; or data with scores and labels, see
+            `calibrant.scored`, whose rows are brought into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : None
@@ -158,16 +167,24 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         self._check_parameters()
         if sample_weight is not None:
             rule = ("be None with ", Setting("pilot"))
-            raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
+            raise InvalidValueError(
+                "sample_weight", rule, got="weights", advice="repeat rows instead"
+            )
         bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
         stated = Stated(group_target=group_target, **bounds)
         beside = {"classes": classes, "importance_weight": importance_weight, "groups": groups}
         rows = self._read(scores, y, **beside).collect()
         fits = rows.chosen(rows.draw(self.pilot, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
-            got = f"{self.pilot!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
-            raise InvalidValueError("pilot", "leave rows both to fit the base map and to count", got=got)
-        to_fit, to_count = rows.take(fits), rows.take(~fits)
+            got = (
+                f"{self.pilot!r} of {counted(len(rows), 'row')}, which draws"
+                f" {np.count_nonzero(fits):,}"
+            )
+            raise InvalidValueError(
+                "pilot", "leave rows both to fit the base map and to count", got=got
+            )
+        to_fit = rows.take(fits)
+        to_count = rows.take(~fits)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(pos_label=1)
         if rows.weights is not None:
             checked_bound(rows.weights, stated.weight_bound)
@@ -185,21 +202,34 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
     def _binning(self) -> BinningCalibrator:
         """Bins of the base map's output, where classes are coded as 0 and 1."""
         left_out = ("base", "pilot", "pos_label", "random_state")
-        own = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
+        own = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in left_out
+        }
         return BinningCalibrator(**own)
 
-    def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
-        guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
-        self.base_, self.proof_ = base, binned.proof_
+    def _set_parts(
+        self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts
+    ) -> None:
+        guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(
+            assumed=(_ASSUMED,)
+        )
+        self.base_ = base
+        self.proof_ = binned.proof_
         self.stated_ = binned.stated_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     @in_own_library
-    def _look_up(self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None) -> NDArray[Any]:
+    def _look_up(
+        self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None
+    ) -> NDArray[Any]:
         checked = as_scores(scores, positive_column=self.positive_index_)
         self._warn_of_other_scale(checked)
         mapped = self.base_.predict(checked)
-        return np.asarray(entries_of(self.partition_, table, mapped, segments, threads=self._threads))
+        return np.asarray(
+            entries_of(self.partition_, table, mapped, segments, threads=self._threads)
+        )
 
     def _own_table(self, coverage: float) -> Table:
         return self._region_table((self._composed_steps(),), coverage)
@@ -228,5 +258,9 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         binned.stated_ = self.stated_
         binned._restore(state, CODED)
         if binned.partition_.has_segments:
-            raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
-        self._set_parts(ScoreCalibrator.from_dict(state["base"]), binned, classes, RowFacts.from_dict(state))
+            raise InvalidValueError(
+                "partition", "be bins of one score", got=type(binned.partition_).__name__
+            )
+        self._set_parts(
+            ScoreCalibrator.from_dict(state["base"]), binned, classes, RowFacts.from_dict(state)
+        )

@@ -1,4 +1,6 @@
-"""What calibrators of scores have in common: classes, probabilities of both labels, and state that is plain JSON."""
+"""What calibrators of scores have in common: classes, probabilities of both labels, and state that
+is plain JSON.
+"""
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
@@ -37,15 +39,17 @@ if TYPE_CHECKING:
     from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 
 _SCHEMA = "calibrant.calibrator/1"
-_MADE_BY_OTHERS = {"HoldOutCalibrator": "calibrant.calibrators.hold_out"}  # not public, but saved and read
+_MADE_BY_OTHERS = {
+    "HoldOutCalibrator": "calibrant.calibrators.hold_out"
+}  # not public, but saved and read
 _NOT_SAVED = ("n_jobs", "random_state", "ratio")
 
 
 class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A map from scores to probabilities of the positive class, learned from scores and labels.
 
-    A subclass implements `fit`, `predict`, `_state` and `_restore`. It sets everything that it learned at the end of
-    `fit`, so that a `fit` that raises leaves the estimator as it was.
+    A subclass implements `fit`, `predict`, `_state` and `_restore`. It sets everything that it
+    learned at the end of `fit`, so that a `fit` that raises leaves the estimator as it was.
     """
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
@@ -77,11 +81,15 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         """Set what was learned from what `_state` returned; raise where it breaks a rule."""
 
-    def _read(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Sample:
+    def _read(
+        self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
+    ) -> Sample:
         """Check what `fit` was given."""
         partition = getattr(self, "_given_partition", None)
         threads = thread_count(getattr(self, "n_jobs", None))
-        return read_rows(scores, y, pos_label=self.pos_label, partition=partition, threads=threads, **beside)
+        return read_rows(
+            scores, y, pos_label=self.pos_label, partition=partition, threads=threads, **beside
+        )
 
     def _set_classes(self, classes: Classes) -> None:
         self.classes_ = classes.labels
@@ -90,9 +98,11 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         self.score_range_seen_ = None
 
     def count_out_of_range(self, scores: ArrayLike | Sample) -> int:
-        """Return how many scores are of another scale: beyond `score_range_seen_` by more than half its width.
+        """Return how many scores are of another scale: beyond `score_range_seen_` by more than half
+        its width.
 
-        `predict` and its like warn of them with a `CalibrantWarning`; `apply` does not, since it may be lazy.
+        `predict` and its like warn of them with a `CalibrantWarning`; `apply` does not, since it
+        may be lazy.
 
         >>> from calibrant import PlattCalibrator
         >>> calibrator = PlattCalibrator().fit([0.0, 0.2, 0.7, 1.0], [0, 1, 0, 1])
@@ -110,13 +120,17 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         low, high = familiar_limits(self.score_range_seen_)
         if self.score_range_seen_ is None or not len(scores):
             return
-        found, seen = Reach.of(scores), Reach(*self.score_range_seen_)
+        found = Reach.of(scores)
+        seen = Reach(*self.score_range_seen_)
         if found.low < low or found.high > high:
             fitted = f"the calibrator was fitted on scores {seen}"
             warn_caller(f"scores go {found}, but {fitted}: check that both are of one scale")
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
+        """Return the calibrated probabilities of both classes, shape (n, 2).
+
+        The columns follow `classes_`.
+        """
         return self._both_columns(self.predict(scores))
 
     def _both_columns(self, positive: FloatArray) -> FloatArray:
@@ -126,23 +140,25 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return columns
 
     def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add columns to scored data where they are: calibrated, and what else the calibrator predicts.
+        """Add columns to scored data where they are: calibrated, and what else the calibrator
+        predicts.
 
         Parameters
         ----------
         data : Sample
             See `calibrant.scored`; no label is needed.
         coverage : float, default=0.95
-            Coverage of the prediction sets, for calibrators that have them. A set is text, such as "{0}" or "{0, 1}".
+            Coverage of the prediction sets, for calibrators that have them. A set is text, such as
+            "{0}" or "{0, 1}".
         prefix : str, default=""
             What the names of the new columns begin with.
 
         Returns
         -------
         object
-            A frame, relation or reader of the same engine, lazy where the engine is lazy. A row for which `predict`
-            would raise has nulls in the new columns: its score is missing, not finite or out of range, or its segment
-            was not seen in `fit`.
+            A frame, relation or reader of the same engine, lazy where the engine is lazy. A row for
+            which `predict` would raise has nulls in the new columns: its score is missing, not
+            finite or out of range, or its segment was not seen in `fit`.
         """
         from calibrant.calibrators.predicted_columns import predicted_columns
 
@@ -157,7 +173,10 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     @property
     def as_regions(self) -> "RegionCalibrator | None":
-        """Return this calibrator, if it has a finite partition with limits for each region; else None."""
+        """Return this calibrator, if it has a finite partition with limits for each region.
+
+        Else None.
+        """
         return None
 
     def _table(self, coverage: float) -> Table:
@@ -188,30 +207,47 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             "positive_index": self.positive_index_,
             **({"stated": told} if (told := self.stated_.to_dict()) else {}),
             "state": self._state(),
-            **({} if self.score_range_seen_ is None else {"score_range_seen": list(self.score_range_seen_)}),
+            **(
+                {}
+                if self.score_range_seen_ is None
+                else {"score_range_seen": list(self.score_range_seen_)}
+            ),
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote; of `ScoreCalibrator`, a calibrator of any type of this package."""
+        """Read back what `to_dict` wrote.
+
+        Of `ScoreCalibrator`, a calibrator of any type of this package.
+        """
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", "positive_index", "state"))
         state = current_form(state)
         kind = cls if state["type"] == _type_name(cls) else _own_type(state["type"])
-        if kind is None or not issubclass(kind, cls) or getattr(kind._state, "__isabstractmethod__", False):
+        if (
+            kind is None
+            or not issubclass(kind, cls)
+            or getattr(kind._state, "__isabstractmethod__", False)
+        ):
             known = "a known calibrator" if cls is ScoreCalibrator else repr(cls.__name__)
-            raise InvalidValueError("type of the calibrator", f"be {known}", got=shown(state["type"]))
+            raise InvalidValueError(
+                "type of the calibrator", f"be {known}", got=shown(state["type"])
+            )
         calibrator = _made(kind, state["parameters"])
         classes = read_classes(state["classes"], state["positive_index"])
         pos_label = calibrator.get_params(deep=False).get("pos_label")
         if pos_label is not None and pos_label != classes.positive:
-            raise InvalidValueError("pos_label", f"be None or {classes.positive!r}", got=shown(pos_label))
+            raise InvalidValueError(
+                "pos_label", f"be None or {classes.positive!r}", got=shown(pos_label)
+            )
         check_state(state["state"])
         calibrator.stated_ = Stated.from_dict(state.get("stated", {}))
         calibrator._restore(state["state"], classes)
         if "score_range_seen" in state:
             low, high = read_numbers(state["score_range_seen"], "score_range_seen", size=2).tolist()
             if low > high:
-                raise InvalidValueError("score_range_seen", "be increasing", got=f"{low:g} and {high:g}")
+                raise InvalidValueError(
+                    "score_range_seen", "be increasing", got=f"{low:g} and {high:g}"
+                )
             calibrator.score_range_seen_ = (low, high)
         calibrator._mark_as_read()
         return calibrator
@@ -241,22 +277,33 @@ def _own_type(name: object) -> type[ScoreCalibrator] | None:
             kind = getattr(import_module(module), name)
     if isinstance(name, str) and name in _MADE_BY_OTHERS:
         kind = getattr(import_module(_MADE_BY_OTHERS[name]), name)
-    known = isinstance(kind, type) and issubclass(kind, ScoreCalibrator) and kind is not ScoreCalibrator
+    known = (
+        isinstance(kind, type) and issubclass(kind, ScoreCalibrator) and kind is not ScoreCalibrator
+    )
     return kind if known else None
 
 
 def _type_name(kind: type[ScoreCalibrator]) -> str:
     """The name of one of our types; of a type that a user wrote, the name with its module."""
-    return kind.__name__ if _own_type(kind.__name__) is kind else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__name__
+        if _own_type(kind.__name__) is kind
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def _description(calibrator: ScoreCalibrator) -> dict[str, Any]:
     """The type and the parameters, as plain JSON values."""
     given = calibrator.get_params(deep=False)
     saved = {k: v for k, v in given.items() if k not in _NOT_SAVED}
-    if saved.get("partition") != "uniform":  # what is usual is not written, and regions that were given are learned
+    if (
+        saved.get("partition") != "uniform"
+    ):  # what is usual is not written, and regions that were given are learned
         saved.pop("partition", None)
-    return {"type": _type_name(type(calibrator)), "parameters": {k: _plain(k, v) for k, v in saved.items()}}
+    return {
+        "type": _type_name(type(calibrator)),
+        "parameters": {k: _plain(k, v) for k, v in saved.items()},
+    }
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -276,7 +323,9 @@ def _made(kind: type[ScoreCalibrator], parameters: Any) -> ScoreCalibrator:
     check_state(parameters)
     known = [name for name in signature(kind).parameters if name not in _NOT_SAVED]
     if unknown := [name for name in parameters if name not in known]:
-        raise InvalidValueError(f"parameters of a {kind.__name__}", f"be among {known}", got=shown(unknown[0]))
+        raise InvalidValueError(
+            f"parameters of a {kind.__name__}", f"be among {known}", got=shown(unknown[0])
+        )
     return kind(**{name: _revived(value) for name, value in parameters.items()})
 
 
@@ -285,6 +334,8 @@ def _revived(value: Any) -> Any:
         check_state(value, ("type", "parameters"))
         kind = _own_type(value["type"])
         if kind is None:
-            raise InvalidValueError("type of the calibrator", "be a known calibrator", got=shown(value["type"]))
+            raise InvalidValueError(
+                "type of the calibrator", "be a known calibrator", got=shown(value["type"])
+            )
         return _made(kind, value["parameters"])
     return tuple(value) if isinstance(value, list) else value

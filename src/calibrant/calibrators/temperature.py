@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, check_probabilities, inner, read_number
+from calibrant.calibrators.curves.curve_calibrator import (
+    CurveCalibrator,
+    check_probabilities,
+    inner,
+    read_number,
+)
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
@@ -18,30 +23,31 @@ from calibrant.params.rules import Choice, RuleTable
 from calibrant.text.sentences import Setting
 
 SCALES = ("probability", "logit")
-_LOWEST, _HIGHEST = np.exp(-10.0), np.exp(10.0)
+_LOWEST = np.exp(-10.0)
+_HIGHEST = np.exp(10.0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TemperatureCalibrator(CurveCalibrator):
     """Divide the logit of each probability by one learned temperature.
 
-    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). A score of 1/2 stays 1/2, so a wrong base rate
-    stays wrong: this corrects over- and under-confidence only.
+    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). A score of 1/2 stays 1/2, so a
+    wrong base rate stays wrong: this corrects over- and under-confidence only.
 
     Parameters
     ----------
     scale : {"probability", "logit"}, default="probability"
-        What the scores are. Probabilities of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16, since their logits are
-        infinite; those outside [0, 1] raise. Logits may be any real numbers.
+        What the scores are. Probabilities of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16,
+        since their logits are infinite; those outside [0, 1] raise. Logits may be any real numbers.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
 
     Attributes
     ----------
     temperature_ : float
-        Above 1 the scores were overconfident, below 1 underconfident. It lies between exp(-10) and exp(10). The ends
-        are reached where no finite temperature is best: labels that the score 1/2 separates, or scores that rank the
-        wrong way round.
+        Above 1 the scores were overconfident, below 1 underconfident. It lies between exp(-10) and
+        exp(10). The ends are reached where no finite temperature is best: labels that the score 1/2
+        separates, or scores that rank the wrong way round.
     guarantee_ : NoGuarantee
         Why nothing is guaranteed.
     classes_ : array of shape (2,)
@@ -51,8 +57,9 @@ class TemperatureCalibrator(CurveCalibrator):
 
     Notes
     -----
-    The log loss is convex in b = 1 / temperature, and its derivative, the mean of (1 / (1 + exp(-b z)) - y) z over the
-    logits z, is increasing: the temperature is its one root, found by bracketing. Where every z is 0 it is 1.
+    The log loss is convex in b = 1 / temperature, and its derivative, the mean of (1 / (1 + exp(-b
+    z)) - y) z over the logits z, is increasing: the temperature is its one root, found by
+    bracketing. Where every z is 0 it is 1.
 
     References
     ----------
@@ -66,7 +73,7 @@ class TemperatureCalibrator(CurveCalibrator):
     >>> truth = rng.uniform(size=20_000)
     >>> y = rng.uniform(size=20_000) < truth
     >>> overconfident = truth**2 / (truth**2 + (1 - truth) ** 2)
-    >>> round(TemperatureCalibrator().fit(overconfident, y).temperature_, 2)  # the logits were doubled
+    >>> round(TemperatureCalibrator().fit(overconfident, y).temperature_, 2)  # logits doubled
     1.96
     """
 
@@ -95,7 +102,8 @@ class TemperatureCalibrator(CurveCalibrator):
             errors = rows.counts * expit(np.exp(log_b) * z) - rows.positives
             return float((errors * (z / unit)).sum())
 
-        low, high = np.log(_LOWEST), np.log(_HIGHEST)
+        low = np.log(_LOWEST)
+        high = np.log(_HIGHEST)
         if slope_at(low) >= 0.0:
             best = low
         elif slope_at(high) <= 0.0:

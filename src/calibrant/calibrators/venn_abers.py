@@ -27,13 +27,18 @@ _MANY_SCORES = 100_000
 """With at least this many scores, a look-up table over the steps is faster."""
 
 VENN_KNOWN = (
-    "of the two probabilities, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y, for "
-    "every distribution, if the future row and the calibration rows are exchangeable (Vovk and Petej 2014); which one "
-    "that is cannot be known beforehand"
+    "of the two probabilities, the one that belongs to the true label is perfectly calibrated, E[Y"
+    " | p_Y] = p_Y, for every distribution, if the future row and the calibration rows are"
+    " exchangeable (Vovk and Petej 2014); which one that is cannot be known beforehand"
 )
 _KNOWN = WeakerGuarantee(
-    reason="none is known for the one merged probability, and [p0, p1] is not a confidence interval",
-    because="Where m rows are pooled its width is about 1/m, but the error of any estimate is about 1/sqrt(m)",
+    reason=(
+        "none is known for the one merged probability, and [p0, p1] is not a confidence interval"
+    ),
+    because=(
+        "Where m rows are pooled its width is about 1/m, but the error of any estimate is about"
+        " 1/sqrt(m)"
+    ),
     known=VENN_KNOWN,
     advice=BINNED_INSTEAD,
 )
@@ -41,19 +46,20 @@ _KNOWN = WeakerGuarantee(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class VennAbersCalibrator(CurveCalibrator):
-    """Inductive Venn-Abers: the isotonic fit at a score, once with the score added as a 0 and once as a 1.
+    """Inductive Venn-Abers: the isotonic fit at a score, once with the score added as a 0 and once
+    as a 1.
 
-    Claimed, for every distribution, if the future row and the calibration rows are exchangeable: of the two
-    probabilities p0 and p1, the one that belongs to the true label is perfectly calibrated. Which one that is cannot be
-    known beforehand, so this is no bound on the error of `predict`, and [p0, p1] is **not** a confidence interval for
-    the true rate: with 100 rows it contained the true rate in 8 of 100 draws. p1 - p0 shows how much a single row could
-    still move the fit.
+    Claimed, for every distribution, if the future row and the calibration rows are exchangeable: of
+    the two probabilities p0 and p1, the one that belongs to the true label is perfectly calibrated.
+    Which one that is cannot be known beforehand, so this is no bound on the error of `predict`, and
+    [p0, p1] is **not** a confidence interval for the true rate: with 100 rows it contained the true
+    rate in 8 of 100 draws. p1 - p0 shows how much a single row could still move the fit.
 
     Parameters
     ----------
     loss : {"log", "brier"}, default="log"
-        How `predict` merges the two into one probability: so that the largest regret over both labels is smallest, in
-        log loss or in Brier score.
+        How `predict` merges the two into one probability: so that the largest regret over both
+        labels is smallest, in log loss or in Brier score.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
 
@@ -72,14 +78,14 @@ class VennAbersCalibrator(CurveCalibrator):
 
     Notes
     -----
-    One probability is p1 / (1 - p0 + p1) for log loss, and p1 + (p0^2 - p1^2) / 2 for the Brier score. Tied scores are
-    merged before pooling. The fit is one sort and a linear pass, exact in whole numbers; a prediction is one binary
-    search. See `calibrant.kernels.venn_abers`.
+    One probability is p1 / (1 - p0 + p1) for log loss, and p1 + (p0^2 - p1^2) / 2 for the Brier
+    score. Tied scores are merged before pooling. The fit is one sort and a linear pass, exact in
+    whole numbers; a prediction is one binary search. See `calibrant.kernels.venn_abers`.
 
     References
     ----------
-    Vovk and Petej (2014), "Venn-Abers predictors". Vovk, Petej and Fedorova (2015), "Large-scale probabilistic
-    predictors with and without guarantees of validity".
+    Vovk and Petej (2014), "Venn-Abers predictors". Vovk, Petej and Fedorova (2015), "Large-scale
+    probabilistic predictors with and without guarantees of validity".
 
     Examples
     --------
@@ -114,21 +120,27 @@ class VennAbersCalibrator(CurveCalibrator):
     ) -> Self:
         """Fit both steps; arguments as in `PlattCalibrator.fit`.
 
-        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn prediction needs. Of
-        `groups`, one row each is drawn at random and the others are not used: the claim is then about a row drawn at
-        random from a new group.
+        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn
+        prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
+        the claim is then about a row drawn at random from a new group.
         """
         self._check_parameters()
-        check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
+        check_no_weights(
+            scores, importance_weight, "rows of different weights are not exchangeable"
+        )
         beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
         return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores
         at_p0, at_p1 = multiprobabilities(*rows.whole)
-        # p0 is constant on [z_j, z_j+1) and 0 below all scores; p1 is constant on (z_j, z_j+1] and 1 above all
-        p0, p1 = np.concatenate([[0.0], at_p0]), np.append(at_p1, 1.0)
-        cuts = np.unique(np.concatenate([z[p0[1:] != p0[:-1]], np.nextafter(z[p1[1:] != p1[:-1]], np.inf)]))
+        # p0 is constant on [z_j, z_j+1) and 0 below all scores; p1 is constant on (z_j, z_j+1] and
+        # 1 above all
+        p0 = np.concatenate([[0.0], at_p0])
+        p1 = np.append(at_p1, 1.0)
+        cuts = np.unique(
+            np.concatenate([z[p0[1:] != p0[:-1]], np.nextafter(z[p1[1:] != p1[:-1]], np.inf)])
+        )
         cuts = cuts[np.isfinite(cuts)]
         starts = np.concatenate([[-np.inf], cuts])
         return {
@@ -141,18 +153,24 @@ class VennAbersCalibrator(CurveCalibrator):
         cuts = read_numbers(state["cuts"], "cuts")
         if (np.diff(cuts) <= 0.0).any():
             raise InvalidValueError("cuts", "increase", got=shown(state["cuts"]))
-        p0, p1 = (read_numbers(state[name], name, size=cuts.size + 1, low=0.0, high=1.0) for name in ("p0", "p1"))
+        p0, p1 = (
+            read_numbers(state[name], name, size=cuts.size + 1, low=0.0, high=1.0)
+            for name in ("p0", "p1")
+        )
         if not ((p0 < 1.0) & (p0 <= p1) & (p1 > 0.0)).all():
             raise InvalidValueError(
                 "p0 and p1", "be probabilities with p0 <= p1, p0 < 1 and p1 > 0", shown(state["p0"])
             )
-        self.cuts_, self.p0_, self.p1_ = cuts, p0, p1
+        self.cuts_ = cuts
+        self.p0_ = p0
+        self.p1_ = p1
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return self._step(scores, merged(self.p0_, self.p1_, self.loss))
 
     def predict_multiprobability(self, scores: ArrayLike) -> FloatArray:
-        """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own label is 0, or 1.
+        """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own
+        label is 0, or 1.
 
         They are not limits of a confidence interval.
         """

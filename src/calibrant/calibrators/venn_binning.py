@@ -21,33 +21,38 @@ from calibrant.sample.reader import check_no_weights, one_row_each
 from calibrant.sample.sample import Sample
 
 _VENN = (
-    "of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y, for every "
-    "distribution, if all rows are independent draws from it; which one that is cannot be known beforehand"
+    "of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] ="
+    " p_Y, for every distribution, if all rows are independent draws from it; which one that is"
+    " cannot be known beforehand"
 )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
-    """The Venn predictor whose taxonomy is bins of the score: p_y = (k + y) / (N + 1) in a bin of N rows, k positive.
+    """The Venn predictor whose taxonomy is bins of the score: p_y = (k + y) / (N + 1) in a bin of N
+    rows, k positive.
 
     Claimed, for every distribution:
 
-    - of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y. Which one that is
-      cannot be known beforehand;
-    - the guarantee of `BinningCalibrator`. A bin taxonomy is histogram binning, so the bin's exact interval holds here
-      too, with probability at least `confidence_level`, in all bins at once; epsilon is measured from the value
-      predicted here. `predict_interval` is that interval, not [p0, p1], which is not a confidence interval.
+    - of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] =
+      p_Y. Which one that is cannot be known beforehand;
+    - the guarantee of `BinningCalibrator`. A bin taxonomy is histogram binning, so the bin's exact
+      interval holds here too, with probability at least `confidence_level`, in all bins at once;
+      epsilon is measured from the value predicted here. `predict_interval` is that interval, not
+      [p0, p1], which is not a confidence interval.
 
-    Assumed: calibration and future rows are independent draws from one distribution, and the model was not trained on
-    the calibration rows. Bins cut from the counted rows leave out edge values that were seen once: their own label was
-    selected. The guarantee says nothing about a future score that equals such an edge, and p0 = 0, p1 = 1 for it.
+    Assumed: calibration and future rows are independent draws from one distribution, and the model
+    was not trained on the calibration rows. Bins cut from the counted rows leave out edge values
+    that were seen once: their own label was selected. The guarantee says nothing about a future
+    score that equals such an edge, and p0 = 0, p1 = 1 for it.
 
     Parameters
     ----------
     n_bins, confidence_level, interval, partition, pilot, random_state, n_jobs
         As in `BinningCalibrator`.
     loss : {"log", "brier"}, default="log"
-        How `predict` merges p0 and p1. For log loss the result is Laplace's rule of succession, (k + 1) / (N + 2).
+        How `predict` merges p0 and p1. For log loss the result is Laplace's rule of succession, (k
+        + 1) / (N + 2).
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
 
@@ -64,14 +69,15 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
     Notes
     -----
-    Given how many scores lie below, at and above each edge, the labels of the N rows in a region are independent with
-    one rate, and so is the label of a future row there. So the N + 1 labels are exchangeable, and given their sum
-    k + Y the future one is 1 with probability (k + Y) / (N + 1) = p_Y. At an edge value that was seen once p_Y = Y.
+    Given how many scores lie below, at and above each edge, the labels of the N rows in a region
+    are independent with one rate, and so is the label of a future row there. So the N + 1 labels
+    are exchangeable, and given their sum k + Y the future one is 1 with probability (k + Y) / (N +
+    1) = p_Y. At an edge value that was seen once p_Y = Y.
 
     References
     ----------
-    Vovk, Shafer and Nouretdinov (2004), "Self-calibrating probability forecasting". Gupta, Podkopaev and Ramdas
-    (2020), appendix "Venn prediction".
+    Vovk, Shafer and Nouretdinov (2004), "Self-calibrating probability forecasting". Gupta,
+    Podkopaev and Ramdas (2020), appendix "Venn prediction".
 
     Examples
     --------
@@ -91,7 +97,9 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
     loss: str = "log"
 
     def _binning(self) -> BinningCalibrator:
-        return BinningCalibrator(**{k: v for k, v in self.get_params(deep=False).items() if k != "loss"})
+        return BinningCalibrator(
+            **{k: v for k, v in self.get_params(deep=False).items() if k != "loss"}
+        )
 
     def fit(
         self,
@@ -105,17 +113,26 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         classes: ArrayLike | None = None,
         score_range: tuple[float, float] | None = None,
     ) -> Self:
-        """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`.
+        """Cut the bins, count the labels, and derive the guarantee.
 
-        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn prediction needs. Of
-        `groups`, one row each is drawn at random and the others are not used: the promise is then about a row drawn at
-        random from a new group.
+        Arguments as in `BinningCalibrator.fit`.
+
+        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn
+        prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
+        the promise is then about a row drawn at random from a new group.
         """
         self._check_parameters()
-        check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
+        check_no_weights(
+            scores, importance_weight, "rows of different weights are not exchangeable"
+        )
         binned = self._binning()
         stated = Stated(score_range=score_range)
-        beside = {"segments": segments, "sample_weight": sample_weight, "groups": groups, "classes": classes}
+        beside = {
+            "segments": segments,
+            "sample_weight": sample_weight,
+            "groups": groups,
+            "classes": classes,
+        }
         data = binned._read(scores, y, **beside)
         binned._fit_rows(one_row_each(data, self.random_state), stated)
         self._set_bins(binned, Classes(binned.classes_, binned.positive_index_))
@@ -130,16 +147,22 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         self.stated_ = binned.stated_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, binned._facts)
 
-    def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own label is 0, or 1.
+    def predict_multiprobability(
+        self, scores: ArrayLike, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own
+        label is 0, or 1.
 
-        They are not limits of a confidence interval; `predict_interval` gives those. They are 0 and 1 where the score
-        equals an edge that was seen once. A tied edge that is part of a bin has numbers of its own.
+        They are not limits of a confidence interval; `predict_interval` gives those. They are 0 and
+        1 where the score equals an edge that was seen once. A tied edge that is part of a bin has
+        numbers of its own.
         """
         check_is_fitted(self)
         bins = self.partition_.as_bins()
         region = bins.count_regions[:, None]
-        table = np.where(region >= 0, np.column_stack(_multiprobability(_by_cell(self.tally_, bins))), [0.0, 1.0])
+        table = np.where(
+            region >= 0, np.column_stack(_multiprobability(_by_cell(self.tally_, bins))), [0.0, 1.0]
+        )
         return self._entries(bins.cells, scores, table, segments)
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
@@ -152,11 +175,16 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
 
 def _by_cell(tally: Tally, bins: Bins) -> Tally:
-    """What was seen in each cell: a tied edge was selected, so that its labels and those of its bin stay apart."""
+    """What was seen in each cell: a tied edge was selected, so that its labels and those of its bin
+    stay apart.
+    """
     counts, positives = (column[bins.count_regions] for column in (tally.counts, tally.positives))
     if tally.absorbed is not None:
         edge = bins.absorbed_cells
-        for column, at_edge in ((counts, tally.absorbed.counts), (positives, tally.absorbed.positives)):
+        for column, at_edge in (
+            (counts, tally.absorbed.counts),
+            (positives, tally.absorbed.positives),
+        ):
             column[edge], column[edge + 1] = at_edge, column[edge + 1] - at_edge
     return Tally(counts, positives)
 

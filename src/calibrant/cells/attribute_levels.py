@@ -1,4 +1,6 @@
-"""The levels of an attribute: its values, or ranges of a numeric one that is cut at quantiles, and missing."""
+"""The levels of an attribute: its values, or ranges of a numeric one that is cut at quantiles, and
+missing.
+"""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,10 @@ from calibrant.params.rules import check_state
 from calibrant.text.numbers import edge
 
 N_RANGES = 4
-"""Ranges of a numeric attribute. Pairs of quarters still have a twentieth of the rows, the usual floor."""
+"""Ranges of a numeric attribute.
+
+Pairs of quarters still have a twentieth of the rows, the usual floor.
+"""
 _FEW_VALUES = 5  # of a numeric attribute: each is a level
 
 
@@ -21,9 +26,10 @@ _FEW_VALUES = 5  # of a numeric attribute: each is a level
 class AttributeLevels:
     """How an attribute is cut into levels, by its own values alone, never by a score or a label.
 
-    A text, a truth value or a category is a level of its own. Of a numeric attribute, a value that a quarter of the
-    rows have is a level of its own, and so is each of at most five distinct values; what is left is cut at quartiles.
-    A missing value is a level. A value that was not there when the levels were made belongs to none.
+    A text, a truth value or a category is a level of its own. Of a numeric attribute, a value that
+    a quarter of the rows have is a level of its own, and so is each of at most five distinct
+    values; what is left is cut at quartiles. A missing value is a level. A value that was not there
+    when the levels were made belongs to none.
 
     Attributes
     ----------
@@ -32,7 +38,8 @@ class AttributeLevels:
     values : tuple
         Values that are levels of their own.
     cuts : tuple of float
-        Upper ends of ranges, all but the last: a number belongs to the first range whose end it does not exceed.
+        Upper ends of ranges, all but the last: a number belongs to the first range whose end it
+        does not exceed.
     spans : tuple of pairs of float
         The smallest and the largest number seen in each range; empty if there are no ranges.
     with_missing : bool
@@ -60,7 +67,11 @@ class AttributeLevels:
         """
         with_missing = bool(column.missing.any())
         if column.numbers is None:
-            present = np.unique(column.place[column.place >= 0]) if column.place is not None else np.empty(0, int)
+            present = (
+                np.unique(column.place[column.place >= 0])
+                if column.place is not None
+                else np.empty(0, int)
+            )
             seen_values: list[Any] = [column.values[place] for place in present.tolist()]
             values = sorted(seen_values, key=lambda value: (type(value).__name__, value))
             return cls(column.name, tuple(values), with_missing=with_missing)
@@ -107,8 +118,14 @@ class AttributeLevels:
         if self.is_numeric != column.is_numeric and len(column) and not column.missing.all():
             kind = "numbers" if self.is_numeric else "text or truth values"
             got = "numbers" if column.is_numeric else "other values"
-            raise InvalidTypeError("attributes", f"hold {kind} in {self.name!r}, as before", got=got)
-        found = self._of_numbers(column.numbers) if column.numbers is not None else self._of_values(column)
+            raise InvalidTypeError(
+                "attributes", f"hold {kind} in {self.name!r}, as before", got=got
+            )
+        found = (
+            self._of_numbers(column.numbers)
+            if column.numbers is not None
+            else self._of_values(column)
+        )
         found[column.missing] = self.n_levels - 1 if self.with_missing else -1
         return found
 
@@ -147,7 +164,9 @@ class AttributeLevels:
         cuts = tuple(float(cut) for cut in state["cuts"])
         spans = tuple((float(low), float(high)) for low, high in state["spans"])
         if spans and len(cuts) != len(spans) - 1:
-            raise InvalidValueError("state", "have one cut between two ranges", got=f"{len(cuts)} cuts")
+            raise InvalidValueError(
+                "state", "have one cut between two ranges", got=f"{len(cuts)} cuts"
+            )
         is_numeric = bool(state["is_numeric"])
         values = tuple(float(value) if is_numeric else value for value in state["values"])
         return cls(str(state["name"]), values, cuts, spans, bool(state["with_missing"]), is_numeric)
@@ -156,7 +175,9 @@ class AttributeLevels:
 def _ranges(
     values: FloatArray, counts: Sequence[int] | IndexArray
 ) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Cuts at quartiles of numbers that are given with their counts, and the numbers seen between them."""
+    """Cuts at quartiles of numbers that are given with their counts, and the numbers seen between
+    them.
+    """
     if not values.size:
         return (), ()
     ranks = np.cumsum(counts)

@@ -45,7 +45,9 @@ class SegmentedScores:
 
 
 class Bins(Partition):
-    """Bins of the score: the bins of each segment, or of the only one there is, which is named None."""
+    """Bins of the score: the bins of each segment, or of the only one there is, which is named
+    None.
+    """
 
     segments: tuple[Hashable, ...] = (None,)
 
@@ -68,18 +70,27 @@ class Bins(Partition):
         return self
 
     def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
-        """Number of each segment; of one that is not known, that of `OTHER`, or -1 without bins for other segments."""
+        """Number of each segment.
+
+        Of one that is not known, that of `OTHER`, or -1 without bins for other segments.
+        """
         known = {segment: number for number, segment in enumerate(self.segments)}
         other = known.get(OTHER, -1)
         return np.array([known.get(segment, other) for segment in segments], dtype=np.intp)
 
-    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> "NDArray[Any] | SegmentedScores":
+    def prepared(
+        self, scores: NDArray[Any], segment: IndexArray | None
+    ) -> "NDArray[Any] | SegmentedScores":
         """What `prepare` returns, of checked scores and the numbers of their segments."""
         return scores if segment is None else SegmentedScores(scores, segment)
 
     def inside(self, scores: NDArray[Any], segment: IndexArray | None) -> BoolArray:
-        """Whether each row is of a known segment and within its score range; `segment` has the numbers of `numbers`."""
-        low, high = self.layout.low, self.layout.high
+        """Whether each row is of a known segment and within its score range.
+
+        `segment` has the numbers of `numbers`.
+        """
+        low = self.layout.low
+        high = self.layout.high
         number = np.zeros(1, dtype=np.intp) if segment is None else segment
         if np.isneginf(low).all():  # a range has two ends, or none
             return np.broadcast_to(number >= 0, len(scores))
@@ -103,7 +114,9 @@ class Bins(Partition):
 
     @property
     def has_absorbed(self) -> bool:
-        """Whether a bin absorbs an edge value that was seen more than once in the sample the edges come from."""
+        """Whether a bin absorbs an edge value that was seen more than once in the sample the edges
+        come from.
+        """
         return self.layout.absorbed_cells.size > 0
 
     @property
@@ -112,37 +125,63 @@ class Bins(Partition):
         return self.layout.absorbed_cells
 
     def gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
-        """From counts per cell between the count cuts to counts per region, and how many rows count in none."""
+        """From counts per cell between the count cuts to counts per region, and how many rows count
+        in none.
+        """
         if not self.layout.n_uncounted and not self.has_absorbed:  # each cell is a region
             return rows, positives, 0
         gather = self.layout.gather
         return gather(rows), gather(positives), int(rows[self.count_regions < 0].sum())
 
     def cut_by_cells(self, rows: IntArray, absorbing: Mapping[Hashable, int] | None = None) -> Self:
-        """Return the bins whose edges are these atoms, order statistics of a sample with `rows` rows in each region.
+        """Return the bins whose edges are these atoms, order statistics of a sample with `rows`
+        rows in each region.
 
-        `absorbing` says at how many ranks the edges of each segment were taken, where tied ones are absorbed. A
-        segment without atoms keeps its bins.
+        `absorbing` says at how many ranks the edges of each segment were taken, where tied ones are
+        absorbed. A segment without atoms keeps its bins.
         """
         first, last, n_rows = self.layout.ranks(rows)
         ends = np.cumsum([part.edges.size for part in self.parts])[:-1]
         taken = [None if absorbing is None else absorbing[name] for name in self.segments]
-        ranks = zip(self.parts, np.split(first, ends), np.split(last, ends), n_rows.tolist(), taken, strict=True)
+        ranks = zip(
+            self.parts,
+            np.split(first, ends),
+            np.split(last, ends),
+            n_rows.tolist(),
+            taken,
+            strict=True,
+        )
         return self.with_parts(
             [
-                type(part)(part.edges, first_rank=low, last_rank=high, n_rows=size, absorbing=edges, aside=part.aside)
-                if part.atoms_only
-                else part
+                (
+                    type(part)(
+                        part.edges,
+                        first_rank=low,
+                        last_rank=high,
+                        n_rows=size,
+                        absorbing=edges,
+                        aside=part.aside,
+                    )
+                    if part.atoms_only
+                    else part
+                )
                 for part, low, high, size, edges in ranks
             ]
         )
 
     @cached_property
     def cells(self) -> Self:
-        """The cells in which rows are counted, as bins: an edge value that counts in no region is a cell."""
+        """The cells in which rows are counted, as bins: an edge value that counts in no region is a
+        cell.
+        """
         parts = self.parts
-        return self.with_parts([type(part)(part.edges, atoms=True) if part.cuts_own_sample else part for part in parts])
+        return self.with_parts(
+            [type(part)(part.edges, atoms=True) if part.cuts_own_sample else part for part in parts]
+        )
 
     def cut_counts(self) -> IntArray:
-        """Rows of each region in the sample whose order statistics are the edges; 0 in segments with other edges."""
+        """Rows of each region in the sample whose order statistics are the edges.
+
+        0 in segments with other edges.
+        """
         return self.layout.cut_counts()

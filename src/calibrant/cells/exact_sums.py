@@ -1,7 +1,8 @@
 """Sums of floats that do not depend on the order of adding.
 
-Floating-point addition is not associative, so a plain sum depends on how the data were split. A double is an integer
-times a power of two; added as integers, any split, merged in any order, gives the identical sum.
+Floating-point addition is not associative, so a plain sum depends on how the data were split. A
+double is an integer times a power of two; added as integers, any split, merged in any order, gives
+the identical sum.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,9 @@ _MANTISSA_BITS = 53
 _LOW_BITS = 26
 _MOST_PARTS = 64  # each has 53 bits of its own, and a sum no more than 2200
 _LARGEST = float(np.finfo(np.float64).max)
-_CHUNK = 1 << 22  # halves of 27 bits, so a chunk's sums stay far below 2**53, where float64 counts exactly
+_CHUNK = (
+    1 << 22
+)  # halves of 27 bits, so a chunk's sums stay far below 2**53, where float64 counts exactly
 
 
 class ExactSums:
@@ -92,7 +95,8 @@ class ExactSums:
         """Each sum as the shortest list of doubles that add up to it exactly: what JSON can hold."""
         expansions = []
         for units in self._units:
-            parts, rest = [], units
+            parts = []
+            rest = units
             while rest:
                 part = rest / _UNIT
                 parts.append(part)
@@ -103,10 +107,16 @@ class ExactSums:
     @classmethod
     def from_list(cls, expansions: Iterable[Iterable[float]]) -> Self:
         """The inverse of `to_list`."""
-        if not isinstance(expansions, list | tuple) or not all(isinstance(parts, list | tuple) for parts in expansions):
-            raise InvalidTypeError("exact sums", "be lists of numbers, one for each region", got="something else")
+        if not isinstance(expansions, list | tuple) or not all(
+            isinstance(parts, list | tuple) for parts in expansions
+        ):
+            raise InvalidTypeError(
+                "exact sums", "be lists of numbers, one for each region", got="something else"
+            )
         if any(len(parts) > _MOST_PARTS for parts in expansions):
-            raise InvalidValueError("exact sums", f"be made of at most {_MOST_PARTS} numbers each", got="more")
+            raise InvalidValueError(
+                "exact sums", f"be made of at most {_MOST_PARTS} numbers each", got="more"
+            )
         sums = [sum(_in_units(_finite(part)) for part in parts) for parts in expansions]
         if any(abs(total) > _in_units(_LARGEST) for total in sums):
             raise InvalidValueError("exact sums", "be finite numbers", got="a larger one")

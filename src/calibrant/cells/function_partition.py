@@ -15,7 +15,10 @@ from calibrant.text.sentences import shown
 
 
 class FunctionPartition(Partition):
-    """A finite partition given by a function of the inputs; see `Partition.from_function` and `Partition.from_tree`."""
+    """A finite partition given by a function of the inputs.
+
+    See `Partition.from_function` and `Partition.from_tree`.
+    """
 
     def __init__(
         self,
@@ -39,15 +42,25 @@ class FunctionPartition(Partition):
         return tuple(f"{self._noun} {value}" for value in self.values)
 
     def prepare(
-        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+        self,
+        inputs: ArrayLike,
+        segments: ArrayLike | None = None,
+        *,
+        positive_column: Literal[0, 1] = 1,
     ) -> IndexArray:
         """Call the function and check that it returned known regions, one per row."""
         if segments is not None:
-            raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")
+            raise InvalidTypeError(
+                "segments", "be None for a partition without segments", got="segments"
+            )
         returned = as_array(self.function(inputs), "what the partition's function returned")
         n_rows = _row_count(inputs)
         if returned.ndim != 1 or n_rows not in (None, returned.size):
-            rule = "return one region per row" if n_rows is None else f"return one region per row, {n_rows}"
+            rule = (
+                "return one region per row"
+                if n_rows is None
+                else f"return one region per row, {n_rows}"
+            )
             got = str(returned.size) if returned.ndim == 1 else f"shape {returned.shape}"
             raise InvalidValueError("the partition's function", rule, got=got)
         numbers = {value: number for number, value in enumerate(self.values)}
@@ -55,7 +68,9 @@ class FunctionPartition(Partition):
             kinds, inverse = np.unique(returned, return_inverse=True)
         except TypeError:
             names = ", ".join(sorted({type(value).__name__ for value in returned}))
-            raise InvalidTypeError("the partition's function", "return regions of one kind", got=names) from None
+            raise InvalidTypeError(
+                "the partition's function", "return regions of one kind", got=names
+            ) from None
         unknown = [kind for kind in kinds.tolist() if kind not in numbers]
         if unknown:
             rule = f"return one of {shown(self.values)}"
@@ -82,8 +97,17 @@ def _function_mark(function: Any) -> tuple[str, ...]:
     """Return the name and constants of a function, which differ for most functions."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     code = getattr(function, "__code__", None)
-    constants = () if code is None else (value for value in code.co_consts if not isinstance(value, type(code)))
-    return (str(getattr(function, "__module__", "")), name, *getattr(code, "co_names", ()), *map(repr, constants))
+    constants = (
+        ()
+        if code is None
+        else (value for value in code.co_consts if not isinstance(value, type(code)))
+    )
+    return (
+        str(getattr(function, "__module__", "")),
+        name,
+        *getattr(code, "co_names", ()),
+        *map(repr, constants),
+    )
 
 
 def _row_count(inputs: Any) -> int | None:

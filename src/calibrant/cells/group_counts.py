@@ -1,4 +1,6 @@
-"""Counts of groups, rows that belong together: how many groups have each number of rows and positives in a region."""
+"""Counts of groups, rows that belong together: how many groups have each number of rows and
+positives in a region.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,15 +24,17 @@ _WHOLE = "be a list of whole numbers"
 class GroupCounts:
     """A table of how many groups have each number of rows and of positives in a region.
 
-    The entries are sorted and differ, so that any split of the data into whole groups, merged in any order, gives the
-    identical table. A group with rows in several regions is part of several entries.
+    The entries are sorted and differ, so that any split of the data into whole groups, merged in
+    any order, gives the identical table. A group with rows in several regions is part of several
+    entries.
 
     Attributes
     ----------
     region, rows, positives : int arrays
         The region; a group's rows there, at least 1; and how many of them are positive.
     size : int array
-        The group's rows in all regions and in none. Left out, as 0, where every row counts the same.
+        The group's rows in all regions and in none. Left out, as 0, where every row counts the
+        same.
     block : int array
         The group's block, see `block_of`: groups are bet on block by block.
     number : int array
@@ -62,12 +66,16 @@ class GroupCounts:
         keys: Keys | None = None,
         blocks: RandomSource | None = None,
     ) -> Self:
-        """Count rows: the region of each, -1 for none; its label, 0 or 1; and the number of its group.
+        """Count rows: the region of each, -1 for none; its label, 0 or 1.
 
-        `keys` are the keys of groups 0, 1, ...; without them a group's number is its key. `blocks` puts groups into
-        blocks: where limits follow, it must be a source made for these rows.
+        And the number of its group.
+
+        `keys` are the keys of groups 0, 1, ...; without them a group's number is its key. `blocks`
+        puts groups into blocks: where limits follow, it must be a source made for these rows.
         """
-        region, positive, group = (np.asarray(values).astype(np.int64) for values in (regions, codes, groups))
+        region, positive, group = (
+            np.asarray(values).astype(np.int64) for values in (regions, codes, groups)
+        )
         n_regions = int(region.max(initial=-1)) + 1
         sizes = np.bincount(group) if group.size else np.zeros(0, dtype=np.int64)
         cells = (group * n_regions + region) * 2 + positive
@@ -78,7 +86,9 @@ class GroupCounts:
         owner, place = np.divmod(cells[starts] >> 1, max(n_regions, 1))
         own_keys = np.arange(sizes.size, dtype=np.uint64) if keys is None else keys
         block = block_of(own_keys, RandomSource(0) if blocks is None else blocks)[owner]
-        return cls.from_cells(place, rows, hits, sizes[owner], block, None, int(np.count_nonzero(sizes)))
+        return cls.from_cells(
+            place, rows, hits, sizes[owner], block, None, int(np.count_nonzero(sizes))
+        )
 
     @classmethod
     def from_cells(
@@ -93,8 +103,14 @@ class GroupCounts:
     ) -> Self:
         """Sort entries and add up equal ones; without `number` every entry is one group."""
         sizes = np.zeros(len(region)) if size is None else size
-        arrays = [np.asarray(column, dtype=np.int64) for column in (region, rows, positives, block, sizes)]
-        how_many = np.ones(len(region), dtype=np.int64) if number is None else np.asarray(number, dtype=np.int64)
+        arrays = [
+            np.asarray(column, dtype=np.int64) for column in (region, rows, positives, block, sizes)
+        ]
+        how_many = (
+            np.ones(len(region), dtype=np.int64)
+            if number is None
+            else np.asarray(number, dtype=np.int64)
+        )
         found, counts = _added_up(arrays, how_many)
         return cls(found[0], found[1], found[2], found[4], found[3], counts, n_groups)
 
@@ -103,7 +119,9 @@ class GroupCounts:
         return self.region, self.rows, self.positives, self.size, self.block, self.number
 
     def without_sizes(self) -> "GroupCounts":
-        """The table without the groups' own sizes: all that is needed where every row counts the same."""
+        """The table without the groups' own sizes: all that is needed where every row counts the
+        same.
+        """
         columns = self.region, self.rows, self.positives, None, self.block, self.number
         return GroupCounts.from_cells(*columns, self.n_groups)
 
@@ -114,11 +132,18 @@ class GroupCounts:
         """
         kept = regions[regions >= 0]
         if np.unique(kept).size < kept.size:
-            rule = "keep their regions apart where rows have groups, because a group may have rows in several"
-            raise InvalidValueError("tallies", rule, advice="count the rows again over the new regions")
+            rule = (
+                "keep their regions apart where rows have groups, because a group may have rows in"
+                " several"
+            )
+            raise InvalidValueError(
+                "tallies", rule, advice="count the rows again over the new regions"
+            )
         inside = regions[self.region] >= 0
         region, rows, positives, size, block, number = (column[inside] for column in self._columns)
-        return GroupCounts.from_cells(regions[region], rows, positives, size, block, number, self.n_groups)
+        return GroupCounts.from_cells(
+            regions[region], rows, positives, size, block, number, self.n_groups
+        )
 
     def part(self, regions: slice, n_regions: int) -> "GroupCounts":
         """The entries of some of the regions."""
@@ -140,28 +165,46 @@ class GroupCounts:
             np.concatenate, zip(self._columns, other._columns, strict=True)
         )
         if size.any() and not size.all():
-            raise InvalidValueError("tallies", "both know the sizes of groups, or neither, to be added")
-        return GroupCounts.from_cells(region, rows, positives, size, block, number, self.n_groups + other.n_groups)
+            raise InvalidValueError(
+                "tallies", "both know the sizes of groups, or neither, to be added"
+            )
+        return GroupCounts.from_cells(
+            region, rows, positives, size, block, number, self.n_groups + other.n_groups
+        )
 
     def __eq__(self, other: object) -> bool:
-        return self.to_dict() == other.to_dict() if isinstance(other, GroupCounts) else NotImplemented
+        return (
+            self.to_dict() == other.to_dict() if isinstance(other, GroupCounts) else NotImplemented
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain JSON values."""
-        lists = {name: column.tolist() for name, column in zip(_COLUMNS, self._columns, strict=True)}
-        return {**lists, "size": lists["size"] if self.size.all() else None, "n_groups": self.n_groups}
+        lists = {
+            name: column.tolist() for name, column in zip(_COLUMNS, self._columns, strict=True)
+        }
+        return {
+            **lists,
+            "size": lists["size"] if self.size.all() else None,
+            "n_groups": self.n_groups,
+        }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, (*_COLUMNS, "n_groups"))
         given = {**state, "size": state["rows"] if state["size"] is None else state["size"]}
-        region, rows, positives, size, block, number = (as_whole(given[name], name, _WHOLE) for name in _COLUMNS)
+        region, rows, positives, size, block, number = (
+            as_whole(given[name], name, _WHOLE) for name in _COLUMNS
+        )
         if len({column.size for column in (region, rows, positives, size, block, number)}) > 1:
-            raise InvalidValueError("groups", "have one entry per combination in every column", got="different lengths")
+            raise InvalidValueError(
+                "groups", "have one entry per combination in every column", got="different lengths"
+            )
         n_groups = Integer(0).check("n_groups", state["n_groups"])
         if (positives > rows).any() or (rows < 1).any() or (number < 1).any():
-            raise InvalidValueError("groups", "have at least one row, and positives between 0 and the rows")
+            raise InvalidValueError(
+                "groups", "have at least one row, and positives between 0 and the rows"
+            )
         if block.max(initial=0) >= N_BLOCKS:
             raise InvalidValueError("block", f"be below {N_BLOCKS}", got=str(block.max()))
         if (size < rows).any():
@@ -169,7 +212,9 @@ class GroupCounts:
         held: IntArray = np.zeros(int(region.max(initial=-1)) + 1, dtype=np.int64)
         np.add.at(held, region, number)
         if held.max(initial=0) > n_groups:
-            raise InvalidValueError("n_groups", "be at least the groups of every region", got=str(n_groups))
+            raise InvalidValueError(
+                "n_groups", "be at least the groups of every region", got=str(n_groups)
+            )
         sizes = None if state["size"] is None else size
         return cls.from_cells(region, rows, positives, sizes, block, number, n_groups)
 
@@ -177,8 +222,9 @@ class GroupCounts:
 def block_of(keys: Keys, blocks: RandomSource) -> IntArray:
     """The block of each group, from 0 to 47: drawn by its key, which is made of the group's name.
 
-    The source is made for these rows, so that names may say anything about scores and labels; blocks are the same
-    wherever the rows are. Block j has about the share (2 j + 1) / 48² of the groups.
+    The source is made for these rows, so that names may say anything about scores and labels;
+    blocks are the same wherever the rows are. Block j has about the share (2 j + 1) / 48² of the
+    groups.
     """
     share = blocks.uniforms(keys)
     return np.asarray(np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1), dtype=np.int64)

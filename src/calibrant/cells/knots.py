@@ -1,9 +1,11 @@
-"""Knots of curves of the score, and rows counted at knots so that every average of such a curve is kept.
+"""Knots of curves of the score, and rows counted at knots so that every average of such a curve is
+kept.
 
-A curve is straight between neighbouring knots. A row whose score s lies between the knots a and b is counted at b with
-probability (s - a) / (b - a), else at a. For every curve g on these knots the expected value at the row's knot is then
-g(s) itself: nothing is rounded, and independent rows stay independent draws. So counts by knot and label are all that
-averages of curves need, and they add over batches, files and threads.
+A curve is straight between neighbouring knots. A row whose score s lies between the knots a and b
+is counted at b with probability (s - a) / (b - a), else at a. For every curve g on these knots the
+expected value at the row's knot is then g(s) itself: nothing is rounded, and independent rows stay
+independent draws. So counts by knot and label are all that averages of curves need, and they add
+over batches, files and threads.
 """
 
 from collections.abc import Sequence
@@ -27,20 +29,23 @@ _HALVES = 2
 
 @dataclass(frozen=True, eq=False)
 class Knots:
-    """Where curves of the score bend: at the ends of all regions, once for each side, and at scores between them.
+    """Where curves of the score bend: at the ends of all regions, once for each side, and at scores
+    between them.
 
     Attributes
     ----------
     regions : Bins
         The regions.
     cells : Bins
-        Cells between neighbouring knots. Curves are straight in them, and constant beyond the outer knots.
+        Cells between neighbouring knots. Curves are straight in them, and constant beyond the outer
+        knots.
     region : int array of shape (n_knots,)
         The region of each knot. Those of a region follow each other, in the order of their scores.
     score : float array of shape (n_knots,)
         Where the knots are.
     first, last : int arrays of shape (n_cells,)
-        The knots at the beginning and at the end of each cell; the same one where curves are constant.
+        The knots at the beginning and at the end of each cell; the same one where curves are
+        constant.
     """
 
     regions: Bins
@@ -52,7 +57,9 @@ class Knots:
 
     @classmethod
     def between(cls, regions: Bins, inner: Sequence[FloatArray]) -> Self:
-        """Knots at the ends of regions and at `inner` scores of each segment, which no counted row may have chosen."""
+        """Knots at the ends of regions and at `inner` scores of each segment, which no counted row
+        may have chosen.
+        """
         parts = []
         for part, values in zip(regions.parts, inner, strict=True):
             edges = np.unique(np.concatenate([part.cuts, values]) + 0.0)
@@ -100,7 +107,8 @@ class Knots:
 
     @cached_property
     def _counting(self) -> tuple[Bins, IndexArray, FloatArray, FloatArray]:
-        """Cells to count in, and of each: its first knot (-1 if it counts in none), where it begins, 1 / its width.
+        """Cells to count in, and of each: its first knot (-1 if it counts in none), where it
+        begins, 1 / its width.
 
         An edge value that counts in no region, or that a bin absorbs, is a cell of its own.
         """
@@ -123,11 +131,15 @@ class Knots:
         begin = np.where(straight, begin, 0.0)
         return counting, np.where(counts, self.first[cell], -1), begin[cell], inverse[cell]
 
-    def count(self, prepared: Any, codes: CodeArray, hashes: "RowHashes", *, threads: int = 1) -> IntArray:
-        """Count rows by knot, half and label: an array of shape (n_knots, 2, 2) that adds over parts of the rows.
+    def count(
+        self, prepared: Any, codes: CodeArray, hashes: "RowHashes", *, threads: int = 1
+    ) -> IntArray:
+        """Count rows by knot, half and label: an array of shape (n_knots, 2, 2) that adds over
+        parts of the rows.
 
-        The random numbers of the rows decide at which of the two nearest knots each counts, and in which half. Edge
-        values that count in no region are left out, and so are those that a bin absorbs.
+        The random numbers of the rows decide at which of the two nearest knots each counts, and in
+        which half. Edge values that count in no region are left out, and so are those that a bin
+        absorbs.
         """
         counting, first, begin, inverse = self._counting
         cell = counting.regions_of(prepared, threads=threads)
@@ -177,7 +189,10 @@ def uniforms(bits: NDArray[np.uint64]) -> FloatArray:
 
 
 def straight_cells(begin: FloatArray, end: FloatArray) -> BoolArray:
-    """Whether a curve may rise within each cell; it is constant in a cell without an end, or of one value."""
+    """Whether a curve may rise within each cell.
+
+    It is constant in a cell without an end, or of one value.
+    """
     with np.errstate(all="ignore"):
         finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
         return np.asarray(finite & (next_double(begin, np.inf) < end))
@@ -185,4 +200,6 @@ def straight_cells(begin: FloatArray, end: FloatArray) -> BoolArray:
 
 def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:
     """A double in each run of doubles: the first, or the last of a run without a beginning."""
-    return np.where(np.isfinite(begin), begin, np.where(np.isfinite(end), next_double(end, -np.inf), 0.0))
+    return np.where(
+        np.isfinite(begin), begin, np.where(np.isfinite(end), next_double(end, -np.inf), 0.0)
+    )

@@ -1,4 +1,6 @@
-"""Bins of the score, of one segment or of many laid end to end, so that no work is done once per segment."""
+"""Bins of the score, of one segment or of many laid end to end, so that no work is done once per
+segment.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +26,8 @@ class Cells:
     Attributes
     ----------
     cuts : float array
-        Where a cell of a segment ends and the next begins: increasing within each segment, segment after segment.
+        Where a cell of a segment ends and the next begins: increasing within each segment, segment
+        after segment.
     starts : int array of shape (n_segments + 1,)
         Where the cuts of each segment begin, and where those of the last end.
     """
@@ -34,15 +37,21 @@ class Cells:
 
     @classmethod
     def between(cls, values: FloatArray, segment: IndexArray, n_segments: int) -> Self:
-        """Return cells with the distinct finite values as cuts; a cut at infinity separates nothing."""
+        """Return cells with the distinct finite values as cuts.
+
+        A cut at infinity separates nothing.
+        """
         finite = np.isfinite(values)
-        values, segment = values[finite], segment[finite]
+        values = values[finite]
+        segment = segment[finite]
         order = np.lexsort((values, segment))
-        values, segment = values[order], segment[order]
+        values = values[order]
+        segment = segment[order]
         new = np.ones(values.size, dtype=bool)
         new[1:] = (values[1:] != values[:-1]) | (segment[1:] != segment[:-1])
         sizes = np.bincount(segment[new], minlength=n_segments)
-        cuts, starts = values[new], np.concatenate([[0], np.cumsum(sizes)])
+        cuts = values[new]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
         cuts.flags.writeable = False
         return cls(cuts, starts)
 
@@ -62,12 +71,16 @@ class Cells:
         first = self.first
         inner = np.ones(begin.size, dtype=bool)
         inner[first[:-1]] = False
-        begin[first[:-1]], begin[inner] = low, self.cuts
-        end[first[1:] - 1], end[:-1][inner[1:]] = high, self.cuts
+        begin[first[:-1]] = low
+        begin[inner] = self.cuts
+        end[first[1:] - 1] = high
+        end[:-1][inner[1:]] = self.cuts
         return begin, end
 
     def find(self, scores: NDArray[Any], segment: IndexArray) -> IndexArray:
-        """Cell of each row, numbered over all segments: one binary search for all rows that take as many steps."""
+        """Cell of each row, numbered over all segments: one binary search for all rows that take as
+        many steps.
+        """
         if self.starts.size == 2:
             return self.cuts.searchsorted(scores, side="right")
         widths = np.diff(self.starts)
@@ -82,7 +95,8 @@ class Cells:
             every = np.flatnonzero(alike[segment])
             for start in range(0, every.size, _CHUNK):
                 rows = every[start : start + _CHUNK]
-                score, first = scores[rows], begin[segment[rows]]
+                score = scores[rows]
+                first = begin[segment[rows]]
                 place = first.copy()
                 for step in 1 << np.arange(depth)[::-1]:
                     place += (table.take(place + (step - 1)) <= score) * step
@@ -91,18 +105,22 @@ class Cells:
 
 
 class Layout:
-    """The regions of score bins, of one segment or of many; see `ScorePartition` for what edges, atoms and ranks mean.
+    """The regions of score bins, of one segment or of many.
+
+    See `ScorePartition` for what edges, atoms and ranks mean.
 
     Attributes
     ----------
     n_atoms, n_uncounted : int
-        How many single score values are regions of their own, and how many edge values count in no region.
+        How many single score values are regions of their own, and how many edge values count in no
+        region.
     low, high : float arrays of shape (n_segments,)
         The score range of each segment.
     cells : Cells
         The regions.
     count_cells : Cells
-        The same, with every edge value that counts in no region, or that a bin absorbs, as a cell of its own.
+        The same, with every edge value that counts in no region, or that a bin absorbs, as a cell
+        of its own.
     count_regions : int array
         Region of each of these, and -1 for such an edge value.
     absorbed_cells : int array
@@ -123,15 +141,26 @@ class Layout:
         # no double lies between such an edge and the next one: it begins no bin
         closed_in = uncounted.copy()
         closed_in[-1:] = False
-        closed_in[:-1] &= (self._after[:-1] == self._edges[1:]) & (self._segment[:-1] == self._segment[1:])
+        closed_in[:-1] &= (self._after[:-1] == self._edges[1:]) & (
+            self._segment[:-1] == self._segment[1:]
+        )
         self.cells = self._cells(~closed_in, self._is_atom)
-        self.count_cells = self._cells(np.ones_like(closed_in), self._is_atom | self._is_absorbed | uncounted)
-        begin, _ = self.count_cells.bounds(np.full(len(parts), -np.inf), np.full(len(parts), np.inf))
-        self.n_atoms, self.n_uncounted = int(self._is_atom.sum()), int(uncounted.sum())
+        self.count_cells = self._cells(
+            np.ones_like(closed_in), self._is_atom | self._is_absorbed | uncounted
+        )
+        begin, _ = self.count_cells.bounds(
+            np.full(len(parts), -np.inf), np.full(len(parts), np.inf)
+        )
+        self.n_atoms = int(self._is_atom.sum())
+        self.n_uncounted = int(uncounted.sum())
         self.count_regions = self.cells.find(begin, self.count_cells.segment)
-        self.count_regions[self.count_cells.find(self._edges[uncounted], self._segment[uncounted])] = -1
+        self.count_regions[
+            self.count_cells.find(self._edges[uncounted], self._segment[uncounted])
+        ] = -1
         self.count_regions.flags.writeable = False
-        self.absorbed_cells = self.count_cells.find(self._edges[self._is_absorbed], self._segment[self._is_absorbed])
+        self.absorbed_cells = self.count_cells.find(
+            self._edges[self._is_absorbed], self._segment[self._is_absorbed]
+        )
 
     def _cells(self, edges: BoolArray, after: BoolArray) -> Cells:
         values = np.concatenate([self._edges[edges], self._after[after]])
@@ -144,7 +173,9 @@ class Layout:
         return self.cells.bounds(self.low, self.high)
 
     def bounds(self) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
-        """For each region its infimum and supremum, whether it is a single value, and whether it follows one."""
+        """For each region its infimum and supremum, whether it is a single value, and whether it
+        follows one.
+        """
         begin, end = self.ends
         single, at_edge, follows = np.zeros((3, begin.size), dtype=bool)
         at = self.cells.find(self._edges, self._segment)
@@ -165,11 +196,14 @@ class Layout:
         closed_right[self.cells.first[1:] - 1] = True
         closed_right &= end < np.inf
         return [
-            f"{{{edge(low)}}}"
-            if alone
-            else f"{'(' if opened else '['}{edge(low)}, {edge(high)}{']' if closed else ')'}"
+            (
+                f"{{{edge(low)}}}"
+                if alone
+                else f"{'(' if opened else '['}{edge(low)}, {edge(high)}{']' if closed else ')'}"
+            )
             for low, high, alone, opened, closed in zip(
-                *(column.tolist() for column in (begin, end, single, open_left, closed_right)), strict=True
+                *(column.tolist() for column in (begin, end, single, open_left, closed_right)),
+                strict=True,
             )
         ]
 
@@ -181,7 +215,9 @@ class Layout:
         return counts
 
     def ranks(self, rows: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """First and last rank of each edge among the rows of its segment, counted per cell, and how many these are."""
+        """First and last rank of each edge among the rows of its segment, counted per cell, and how
+        many these are.
+        """
         total = np.cumsum(rows)
         ends = total[self.cells.first[1:] - 1]
         before = np.concatenate([[0], ends[:-1]])
@@ -190,18 +226,28 @@ class Layout:
         return last - rows[at] + 1, last, ends - before
 
     def cut_counts(self) -> IntArray:
-        """Rows of each region in the samples whose order statistics are the edges; 0 in segments with other edges."""
+        """Rows of each region in the samples whose order statistics are the edges.
+
+        0 in segments with other edges.
+        """
         counts = np.zeros(self.cells.first[-1], dtype=np.int64)
         if not self._own_sample.any():
             return counts
         of_sample = self._own_sample[self._segment]
         held = self._is_atom | self._is_absorbed
-        edges, segment, is_held = (column[of_sample] for column in (self._edges, self._segment, held))
+        edges, segment, is_held = (
+            column[of_sample] for column in (self._edges, self._segment, held)
+        )
         own = [part for part in self._parts if part.cuts_own_sample]
-        first, last = (np.concatenate([getattr(part, name) for part in own]) for name in ("first_rank", "last_rank"))
+        first, last = (
+            np.concatenate([getattr(part, name) for part in own])
+            for name in ("first_rank", "last_rank")
+        )
         np.add.at(counts, self.cells.find(edges, segment)[is_held], (last - first + 1)[is_held])
         previous = np.where(np.diff(segment, prepend=-1) == 0, np.roll(last, 1), 0)
-        np.add.at(counts, self.cells.find(next_double(edges, -np.inf), segment), first - 1 - previous)
+        np.add.at(
+            counts, self.cells.find(next_double(edges, -np.inf), segment), first - 1 - previous
+        )
         highest = np.zeros(len(self._parts), dtype=np.int64)
         np.maximum.at(highest, segment, last)
         counts[self.cells.first[1:] - 1] += [part.n_rows or 0 for part in self._parts] - highest
@@ -210,5 +256,7 @@ class Layout:
 
 def next_double(values: FloatArray, towards: float) -> FloatArray:
     """The next double after each value."""
-    with np.errstate(all="ignore"):  # next to 0 and to the largest double numpy reports an underflow or an overflow
+    with np.errstate(
+        all="ignore"
+    ):  # next to 0 and to the largest double numpy reports an underflow or an overflow
         return np.nextafter(values, towards)

@@ -17,9 +17,10 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 class Lines:
     """A curve that is straight in each region of a table, perhaps on the logit scale.
 
-    In a region it is z = value + slope * (score - start), or with `beta`, numbers a and b, the same for all
-    regions, z = value + a ln p - b ln(1 - p), where p is the score kept within `SMALLEST_PROBABILITY` of 0 and 1. The
-    prediction is z, or 1 / (1 + exp(-z)) where it is on the logit scale. Then z is cut off at +-700.
+    In a region it is z = value + slope * (score - start), or with `beta`, numbers a and b, the same
+    for all regions, z = value + a ln p - b ln(1 - p), where p is the score kept within
+    `SMALLEST_PROBABILITY` of 0 and 1. The prediction is z, or 1 / (1 + exp(-z)) where it is on the
+    logit scale. Then z is cut off at +-700.
 
     Attributes
     ----------

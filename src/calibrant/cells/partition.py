@@ -40,11 +40,13 @@ def check_partition(partition: Any) -> None:
 class Partition(ABC):
     """A finite partition of the inputs; a value, compared by content.
 
-    The theory needs nothing more than this: with labels independent and identically distributed inside each region,
-    one interval per region holds for any distribution (`thm:emp_bernstein`). Bins of a score are the common
-    case; see `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`, `from_tree` and `by_segment`.
+    The theory needs nothing more than this: with labels independent and identically distributed
+    inside each region, one interval per region holds for any distribution (`thm:emp_bernstein`).
+    Bins of a score are the common case; see `fixed_width`, `from_edges`, `uniform_mass`, `atoms`,
+    `from_function`, `from_tree` and `by_segment`.
 
-    Inputs go through `prepare` once, which checks them; the methods with a parameter `prepared` take what it returned.
+    Inputs go through `prepare` once, which checks them; the methods with a parameter `prepared`
+    take what it returned.
     """
 
     @property
@@ -58,7 +60,11 @@ class Partition(ABC):
 
     @abstractmethod
     def prepare(
-        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+        self,
+        inputs: ArrayLike,
+        segments: ArrayLike | None = None,
+        *,
+        positive_column: Literal[0, 1] = 1,
     ) -> Any:
         """Check the inputs and return them in the form the other methods take."""
 
@@ -83,7 +89,9 @@ class Partition(ABC):
 
     @property
     def has_absorbed(self) -> bool:
-        """Whether a bin absorbs an edge value that was seen more than once in the sample the edges come from."""
+        """Whether a bin absorbs an edge value that was seen more than once in the sample the edges
+        come from.
+        """
         return False
 
     @abstractmethod
@@ -107,7 +115,9 @@ class Partition(ABC):
     ) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
         regions = self.membership(prepared, threads=threads)
-        both = np.bincount(2 * (regions + 1) + codes, minlength=2 * (self.n_regions + 1)).reshape(-1, 2)
+        both = np.bincount(2 * (regions + 1) + codes, minlength=2 * (self.n_regions + 1)).reshape(
+            -1, 2
+        )
         rows = both.sum(axis=1)
         return rows[1:], both[1:, 1].copy(), int(rows[0])
 
@@ -116,12 +126,19 @@ class Partition(ABC):
         return table[self.regions_of(prepared, threads=threads)]
 
     def follow(self, prepared: Any, lines: FloatArray, *, threads: int = 1) -> FloatArray:
-        """Each score's value, or limits, on a curve with one line per region; only bins of a score have one."""
-        raise InvalidTypeError("partition", "be bins of a score to have a curve", got=type(self).__name__)
+        """Each score's value, or limits, on a curve with one line per region.
+
+        Only bins of a score have one.
+        """
+        raise InvalidTypeError(
+            "partition", "be bins of a score to have a curve", got=type(self).__name__
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values; `from_dict` reads it back."""
-        raise InvalidTypeError("partition", "be bins of a score to be saved", got=type(self).__name__)
+        raise InvalidTypeError(
+            "partition", "be bins of a score to be saved", got=type(self).__name__
+        )
 
     @staticmethod
     def from_dict(state: Mapping[str, Any]) -> "Partition":
@@ -136,7 +153,9 @@ class Partition(ABC):
         }
         kind = state["kind"]
         if not isinstance(kind, str) or kind not in readers:
-            raise InvalidValueError("the kind of a partition", f"be one of {sorted(readers)}", got=repr(kind))
+            raise InvalidValueError(
+                "the kind of a partition", f"be one of {sorted(readers)}", got=repr(kind)
+            )
         return readers[kind](state)
 
     @cached_property
@@ -157,7 +176,8 @@ class Partition(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.n_regions} regions>"
 
-    # The ways to make one. Each returns the class that does the work, so that `Partition` is the only name to learn.
+    # The ways to make one. Each returns the class that does the work, so that `Partition` is the
+    # only name to learn.
 
     @staticmethod
     def fixed_width(n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> "ScorePartition":
@@ -172,16 +192,21 @@ class Partition(ABC):
         low, high = SCORE_RANGE.check("score_range", score_range)
         edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
         if (np.diff(edges, prepend=low, append=high) <= 0).any():
-            rule = ("be small enough that every bin holds a number, over ", Setting("score_range", (low, high)))
+            rule = (
+                "be small enough that every bin holds a number, over ",
+                Setting("score_range", (low, high)),
+            )
             raise InvalidValueError("n_bins", rule, got=str(n_bins))
         return ScorePartition(edges, (low, high))
 
     @staticmethod
-    def from_edges(edges: ArrayLike, score_range: tuple[float, float] | None = None) -> "ScorePartition":
+    def from_edges(
+        edges: ArrayLike, score_range: tuple[float, float] | None = None
+    ) -> "ScorePartition":
         """Half-open bins [e1, e2) between the given inner edges.
 
-        The edges must not come from the rows that will be tallied; for those there is `uniform_mass`. Without a
-        `score_range` the end bins are open-ended.
+        The edges must not come from the rows that will be tallied; for those there is
+        `uniform_mass`. Without a `score_range` the end bins are open-ended.
 
         >>> Partition.from_edges([0.2, 0.8]).describe()
         ('(-inf, 0.2)', '[0.2, 0.8)', '[0.8, inf)')
@@ -196,18 +221,21 @@ class Partition(ABC):
         low, high = SCORE_RANGE.check("score_range", score_range)
         if inner.size and not (low < inner[0] and inner[-1] <= high):
             got = shown(inner.tolist())
-            raise InvalidValueError("edges", ("lie inside ", Setting("score_range", (low, high))), got=got)
+            raise InvalidValueError(
+                "edges", ("lie inside ", Setting("score_range", (low, high))), got=got
+            )
         return ScorePartition(inner, (low, high))
 
     @staticmethod
     def uniform_mass(scores: ArrayLike, n_bins: int) -> "ScorePartition":
         """Bins between order statistics of the very scores that will be tallied.
 
-        The edges are the order statistics of rank ceil(b (n + 1) / n_bins). The regions are the open intervals
-        between neighbouring edge values, and each edge value seen more than once, which is a region of its own. An
-        edge value seen once counts in no tally. Given how many scores lie below, at and above each edge, the scores
-        strictly between two edges are i.i.d. and so are the labels at an atom, so fixed-n intervals stay exact, ties
-        or not. After Gupta and Ramdas (2021), "Distribution-free calibration guarantees for histogram binning without
+        The edges are the order statistics of rank ceil(b (n + 1) / n_bins). The regions are the
+        open intervals between neighbouring edge values, and each edge value seen more than once,
+        which is a region of its own. An edge value seen once counts in no tally. Given how many
+        scores lie below, at and above each edge, the scores strictly between two edges are i.i.d.
+        and so are the labels at an atom, so fixed-n intervals stay exact, ties or not. After Gupta
+        and Ramdas (2021), "Distribution-free calibration guarantees for histogram binning without
         sample splitting".
 
         >>> Partition.uniform_mass([0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5], 2).describe()
@@ -223,7 +251,9 @@ class Partition(ABC):
 
     @staticmethod
     def atoms(values: ArrayLike) -> "ScorePartition":
-        """One region per score value, for scores known beforehand to take finitely many; other scores fall between.
+        """One region per score value, for scores known beforehand to take finitely many.
+
+        Other scores fall between.
 
         >>> Partition.atoms([0.0, 1.0]).describe()
         ('(-inf, 0)', '{0}', '(0, 1)', '{1}', '(1, inf)')
@@ -233,7 +263,9 @@ class Partition(ABC):
         return ScorePartition(np.unique(as_numbers(values, "values") + 0.0), atoms=True)
 
     @staticmethod
-    def from_function(function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]) -> "FunctionPartition":
+    def from_function(
+        function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]
+    ) -> "FunctionPartition":
         """Regions named by any function of the inputs that was fixed before the labels were seen.
 
         Parameters
@@ -262,21 +294,29 @@ class Partition(ABC):
         elif isinstance(regions, Iterable) and not isinstance(regions, str | bytes):
             values = tuple(regions)
         else:
-            raise InvalidTypeError("regions", "be an int or the values the function may return", got=shown(regions))
+            raise InvalidTypeError(
+                "regions", "be an int or the values the function may return", got=shown(regions)
+            )
         if not all(isinstance(value, Hashable) for value in values):
             raise InvalidTypeError("regions", "be hashable values", got=shown(values))
         if not values or len(set(values)) != len(values):
-            raise InvalidValueError("regions", "be distinct values, at least one", got=shown(values))
+            raise InvalidValueError(
+                "regions", "be distinct values, at least one", got=shown(values)
+            )
         return FunctionPartition(function, values)
 
     @staticmethod
     def from_tree(tree: Any) -> "FunctionPartition":
-        """The leaves of a fitted scikit-learn decision tree, grown on other rows than those that will be tallied."""
+        """The leaves of a fitted scikit-learn decision tree, grown on other rows than those that
+        will be tallied.
+        """
         from calibrant.cells.function_partition import FunctionPartition
 
         structure = getattr(tree, "tree_", None)
         if structure is None or not hasattr(tree, "apply"):
-            raise InvalidTypeError("tree", "be a fitted scikit-learn decision tree", got=type(tree).__name__)
+            raise InvalidTypeError(
+                "tree", "be a fitted scikit-learn decision tree", got=type(tree).__name__
+            )
         leaves = np.flatnonzero(structure.children_left == -1)
         content = hashlib.sha256()
         for name in ("children_left", "children_right", "feature", "threshold"):
@@ -287,11 +327,14 @@ class Partition(ABC):
     def by_segment(
         parts: Mapping[Hashable, "ScorePartition"], other: "ScorePartition | None" = None
     ) -> "SegmentedPartition":
-        """Bins of the score within each segment: every segment has its own regions, all within one error budget.
+        """Bins of the score within each segment: every segment has its own regions, all within one
+        error budget.
 
-        `other` are the bins of all segments that have none of their own. Without it, such segments raise an error.
+        `other` are the bins of all segments that have none of their own. Without it, such segments
+        raise an error.
 
-        >>> bins = Partition.by_segment({"north": Partition.fixed_width(2), "south": Partition.fixed_width(1)})
+        >>> bins = Partition.by_segment({"north": Partition.fixed_width(2),
+        ...     "south": Partition.fixed_width(1)})
         >>> bins.describe()
         ('north: [0, 0.5)', 'north: [0.5, 1]', 'south: [0, 1]')
         """

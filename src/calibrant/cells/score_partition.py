@@ -21,10 +21,13 @@ _MOST_ROWS = 2**62
 
 
 class ScorePartition(Bins):
-    """Half-open bins between edges; an edge value may be a region of its own, or count in no region.
+    """Half-open bins between edges.
 
-    Every region is a run of doubles [c, d): the region of a single value a is [a, next double after a). So all of the
-    work on rows is one question, for all kinds of regions: how many cuts are at most the score?
+    An edge value may be a region of its own, or count in no region.
+
+    Every region is a run of doubles [c, d): the region of a single value a is [a, next double after
+    a). So all of the work on rows is one question, for all kinds of regions: how many cuts are at
+    most the score?
 
     Parameters
     ----------
@@ -33,13 +36,15 @@ class ScorePartition(Bins):
     score_range : (float, float)
         Scores outside it raise an error; (-inf, inf) takes any.
     first_rank, last_rank : int arrays of shape (m,), optional
-        For edges that are order statistics of the tallied sample: which ranks each edge value occupies in it. A value
-        of several ranks is a region of its own, an atom; a value of one rank counts in no region.
+        For edges that are order statistics of the tallied sample: which ranks each edge value
+        occupies in it. A value of several ranks is a region of its own, an atom; a value of one
+        rank counts in no region.
     n_rows : int, optional
         Size of that sample.
     absorbing : int, optional
-        How many ranks, fixed beforehand, the edges were taken at, where the bin to the right of a value of several
-        ranks absorbs it. A value with at least as many rows as the bin stays a region of its own.
+        How many ranks, fixed beforehand, the edges were taken at, where the bin to the right of a
+        value of several ranks absorbs it. A value with at least as many rows as the bin stays a
+        region of its own.
     aside : int
         Rows of the segment that were drawn at random before any was counted; they are not counted.
     atoms : bool
@@ -76,22 +81,32 @@ class ScorePartition(Bins):
 
     @property
     def is_tied(self) -> NDArray[np.bool_]:
-        """For each edge, whether its value was seen more than once in the sample that it is an order statistic of."""
+        """For each edge, whether its value was seen more than once in the sample that it is an
+        order statistic of.
+        """
         if self.first_rank is None or self.last_rank is None:
             return np.zeros(self.edges.size, dtype=bool)
         return np.asarray(self.last_rank > self.first_rank)
 
     @property
     def is_absorbed(self) -> NDArray[np.bool_]:
-        """For each edge, whether its value is part of the bin to its right, and was seen more than once.
+        """For each edge, whether its value is part of the bin to its right, and was seen more than
+        once.
 
-        That depends on the ranks and on the edges alone, so that the labels of the bin and of the value stay
-        independent of it.
+        That depends on the ranks and on the edges alone, so that the labels of the bin and of the
+        value stay independent of it.
         """
         tied = self.is_tied
-        if self.absorbing is None or self.first_rank is None or self.last_rank is None or not tied.any():
+        if (
+            self.absorbing is None
+            or self.first_rank is None
+            or self.last_rank is None
+            or not tied.any()
+        ):
             return np.zeros(self.edges.size, dtype=bool)
-        alone = next_double(self.edges, np.inf) == np.append(self.edges[1:], np.nan)  # no double lies in the bin
+        alone = next_double(self.edges, np.inf) == np.append(
+            self.edges[1:], np.nan
+        )  # no double lies in the bin
         return np.asarray(tied & (self.last_rank - self.first_rank + 1 < self.rows_after) & ~alone)
 
     @property
@@ -131,11 +146,17 @@ class ScorePartition(Bins):
         return tuple(self.layout.names())
 
     def prepare(
-        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+        self,
+        inputs: ArrayLike,
+        segments: ArrayLike | None = None,
+        *,
+        positive_column: Literal[0, 1] = 1,
     ) -> NDArray[Any]:
         """Check the scores: finite, one-dimensional, within the score range."""
         if segments is not None:
-            raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")
+            raise InvalidTypeError(
+                "segments", "be None for a partition without segments", got="segments"
+            )
         scores = as_scores(inputs, positive_column=positive_column, finite=False)
         check_in_range(scores, self.low, self.high)
         return scores
@@ -152,37 +173,54 @@ class ScorePartition(Bins):
         self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
-        return self.gather(*kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads))
+        return self.gather(
+            *kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads)
+        )
 
     def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each score's entry (or row) of a table with one entry (or row) per region."""
         return kernels.look_up(prepared, self.cuts, table, threads=threads)
 
     def follow(self, prepared: Any, lines: FloatArray, *, threads: int = 1) -> FloatArray:
-        """Each score's value, or limits, on a curve with one line per region; see `calibrant.kernels.follow`."""
+        """Each score's value, or limits, on a curve with one line per region.
+
+        See `calibrant.kernels.follow`.
+        """
         return kernels.follow(prepared, self.cuts, lines, threads=threads)
 
     def _key(self) -> tuple[Hashable, ...]:
-        ranks = [None if ranks is None else ranks.tobytes() for ranks in (self.first_rank, self.last_rank)]
+        ranks = [
+            None if ranks is None else ranks.tobytes()
+            for ranks in (self.first_rank, self.last_rank)
+        ]
         sample = (*ranks, self.n_rows, self.absorbing, self.aside)
         return (self.edges.tobytes(), self.low, self.high, *sample, self.atoms_only)
 
     @classmethod
     def at(cls, values: FloatArray, aside: int = 0) -> Self:
-        """One region per distinct value, of values in increasing order; see `Partition.atoms` for any others."""
+        """One region per distinct value, of values in increasing order.
+
+        See `Partition.atoms` for any others.
+        """
         repeated = values[1:] <= values[:-1]
-        return cls(values[np.append(True, ~repeated)] if repeated.any() else values, aside=aside, atoms=True)
+        return cls(
+            values[np.append(True, ~repeated)] if repeated.any() else values,
+            aside=aside,
+            atoms=True,
+        )
 
     def with_parts(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
         """Return other bins in the place of these."""
         return parts[0]
 
     @classmethod
-    def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0, threads: int = 1) -> Self:
+    def from_other_scores(
+        cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0, threads: int = 1
+    ) -> Self:
         """Quantile bins cut from rows that will not be tallied (the paper's split).
 
-        Identical edges merge, and an edge with none of these scores below it is dropped, because the bin under it would
-        be empty.
+        Identical edges merge, and an edge with none of these scores below it is dropped, because
+        the bin under it would be empty.
         """
         ranks = edge_ranks(scores.size, n_bins)
         edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
@@ -190,23 +228,29 @@ class ScorePartition(Bins):
 
     @classmethod
     def from_tied_scores(cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0) -> Self:
-        """Bins of nearly equal mass, cut between the distinct values of rows that will not be tallied.
+        """Bins of nearly equal mass, cut between the distinct values of rows that will not be
+        tallied.
 
-        Each edge is the value with the number of rows below it that is nearest to a multiple of n / n_bins. Then the
-        smallest bin is joined to its smaller neighbour while it has less than 0.8 n / n_bins rows.
+        Each edge is the value with the number of rows below it that is nearest to a multiple of n /
+        n_bins. Then the smallest bin is joined to its smaller neighbour while it has less than 0.8
+        n / n_bins rows.
         """
         values, rows = np.unique(scores.astype(np.float64) + 0.0, return_counts=True)
         below = np.cumsum(rows) - rows
         wanted = np.arange(1, n_bins) * (scores.size / n_bins)
         right = np.clip(np.searchsorted(below, wanted), 1, max(values.size - 1, 1))
-        nearest = np.where(wanted - below[right - 1] <= below[right % values.size] - wanted, right - 1, right)
+        nearest = np.where(
+            wanted - below[right - 1] <= below[right % values.size] - wanted, right - 1, right
+        )
         cuts = np.unique(nearest[(nearest > 0) & (nearest < values.size)]).tolist()
         while cuts:
             sizes = np.diff([0, *below[cuts].tolist(), scores.size])
             smallest = int(sizes.argmin())
             if sizes[smallest] >= 0.8 * scores.size / n_bins:
                 break
-            left = smallest == sizes.size - 1 or (smallest > 0 and sizes[smallest - 1] <= sizes[smallest + 1])
+            left = smallest == sizes.size - 1 or (
+                smallest > 0 and sizes[smallest - 1] <= sizes[smallest + 1]
+            )
             del cuts[smallest - 1 if left else smallest]
         return cls(values[cuts], aside=aside)
 
@@ -238,16 +282,26 @@ class ScorePartition(Bins):
         if not any(given):
             return cls(edges, (low, high), aside=aside, atoms=atoms)
         if atoms or not all(given):
-            raise InvalidValueError("first_rank, last_rank and n_rows", "be given together, and without atoms")
+            raise InvalidValueError(
+                "first_rank, last_rank and n_rows", "be given together, and without atoms"
+            )
         n_rows = _read_size(state["n_rows"])
         first = _read_ranks(state["first_rank"], "first_rank", edges.size)
         last = _read_ranks(state["last_rank"], "last_rank", edges.size)
         _check_ranks(first, last, n_rows)
         absorbing = state.get("absorbing")
         if absorbing is not None and Integer(0).check("absorbing", absorbing) < edges.size:
-            raise InvalidValueError("absorbing", f"be at least the number of edges, {edges.size}", got=str(absorbing))
+            raise InvalidValueError(
+                "absorbing", f"be at least the number of edges, {edges.size}", got=str(absorbing)
+            )
         return cls(
-            edges, (low, high), first_rank=first, last_rank=last, n_rows=n_rows, absorbing=absorbing, aside=aside
+            edges,
+            (low, high),
+            first_rank=first,
+            last_rank=last,
+            n_rows=n_rows,
+            absorbing=absorbing,
+            aside=aside,
         )
 
 
@@ -264,7 +318,9 @@ def _read_edges(values: Any, low: float, high: float) -> FloatArray:
         raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
     within = not edges.size or (low < edges[0] and edges[-1] <= high)
     if not low < high or not within:
-        raise InvalidValueError("low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}")
+        raise InvalidValueError(
+            "low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}"
+        )
     return edges
 
 
@@ -278,7 +334,9 @@ def _read_size(value: Any) -> int:
 def _check_ranks(first: IntArray, last: IntArray, n_rows: int) -> None:
     in_sample = (first >= 1).all() and (last <= n_rows).all()
     if not in_sample or (first > last).any():
-        raise InvalidValueError("first_rank", "be at most last_rank, and both lie between 1 and n_rows")
+        raise InvalidValueError(
+            "first_rank", "be at most last_rank, and both lie between 1 and n_rows"
+        )
     if (first[1:] <= last[:-1]).any():
         raise InvalidValueError("ranks of neighbouring edges", "not overlap")
 
@@ -286,7 +344,9 @@ def _check_ranks(first: IntArray, last: IntArray, n_rows: int) -> None:
 def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
     ranks = as_array(values, name)
     if ranks.shape != (n_edges,) or (n_edges and ranks.dtype.kind not in "iu"):
-        raise InvalidValueError(name, f"be one whole number per edge, {n_edges}", got=f"{ranks.dtype}, {ranks.shape}")
+        raise InvalidValueError(
+            name, f"be one whole number per edge, {n_edges}", got=f"{ranks.dtype}, {ranks.shape}"
+        )
     if n_edges and int(ranks.max()) > _MOST_ROWS:
         raise InvalidValueError(name, "be at most 2**62", got=str(ranks.max()))
     return ranks.astype(np.int64)
@@ -308,7 +368,9 @@ def middle_ranks(counts: IntArray | FloatArray) -> FloatArray:
 
 
 def equal_mass(counts: IntArray | FloatArray, n_bins: int) -> IntArray:
-    """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores share a bin."""
+    """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores
+    share a bin.
+    """
     cell = (middle_ranks(counts) * (n_bins / counts.sum())).astype(np.int64)
     return np.asarray(np.minimum(cell, n_bins - 1))
 

@@ -18,11 +18,18 @@ from calibrant.text.sentences import shown
 
 
 class SegmentedPartition(Bins):
-    """A segment crossed with bins of the score; each segment may have bins of its own. See `Partition.by_segment`."""
+    """A segment crossed with bins of the score; each segment may have bins of its own.
 
-    def __init__(self, parts: Mapping[Hashable, ScorePartition], other: ScorePartition | None = None) -> None:
+    See `Partition.by_segment`.
+    """
+
+    def __init__(
+        self, parts: Mapping[Hashable, ScorePartition], other: ScorePartition | None = None
+    ) -> None:
         if not isinstance(parts, Mapping):
-            raise InvalidTypeError("parts", "be a mapping from segment to score bins", got=type(parts).__name__)
+            raise InvalidTypeError(
+                "parts", "be a mapping from segment to score bins", got=type(parts).__name__
+            )
         parts = parts if other is None else {**parts, OTHER: other}
         if not parts:
             raise InvalidValueError("parts", "have at least one segment", got="none")
@@ -62,31 +69,47 @@ class SegmentedPartition(Bins):
         return tuple(f"{self.segments[number]}: {name}" for number, name in pairs)
 
     def prepare(
-        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+        self,
+        inputs: ArrayLike,
+        segments: ArrayLike | None = None,
+        *,
+        positive_column: Literal[0, 1] = 1,
     ) -> SegmentedScores:
         """Check the scores and find each row's segment."""
         if segments is None:
-            raise InvalidTypeError("segments", "be given, because the bins depend on the segment", got="None")
+            raise InvalidTypeError(
+                "segments", "be given, because the bins depend on the segment", got="None"
+            )
         kinds, inverse = segment_kinds(segments)
         numbers = self.numbers(kinds)
         if (numbers < 0).any():
             known = ", ".join(repr(segment) for segment in self.segments[:8])
             unknown = kinds[int(numbers.argmin())]
-            raise InvalidValueError("segments", f"be among those seen in fit ({known})", got=shown(unknown))
-        scores, segment = as_scores(inputs, positive_column=positive_column), numbers[inverse]
+            raise InvalidValueError(
+                "segments", f"be among those seen in fit ({known})", got=shown(unknown)
+            )
+        scores = as_scores(inputs, positive_column=positive_column)
+        segment = numbers[inverse]
         if scores.shape != segment.shape:
-            raise InvalidValueError("segments", f"have one entry per score, {scores.size}", got=str(segment.size))
+            raise InvalidValueError(
+                "segments", f"have one entry per score, {scores.size}", got=str(segment.size)
+            )
         bad = np.flatnonzero(~self.inside(scores, segment))
         if bad.size:  # the error names the range of the first such row
             part = self.parts[segment[bad[0]]]
-            check_in_range(np.where(self.inside(scores, segment), part.low, scores), part.low, part.high)
+            check_in_range(
+                np.where(self.inside(scores, segment), part.low, scores), part.low, part.high
+            )
         return SegmentedScores(scores, segment)
 
     def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
-        """As in `Bins`; raises an error for text if segments are numbers, and the reverse: all would be `OTHER`."""
+        """As in `Bins`; raises an error for text if segments are numbers, and the reverse: all
+        would be `OTHER`.
+        """
         names = list(segments)
         known, asked = (
-            {isinstance(name, str) for name in some if name is not OTHER} for some in (self.segments, names)
+            {isinstance(name, str) for name in some if name is not OTHER}
+            for some in (self.segments, names)
         )
         if OTHER in self.segments and known and not asked <= known:
             rule = "be text" if known == {True} else "be numbers or bools"
@@ -97,9 +120,16 @@ class SegmentedPartition(Bins):
         """Region of each row."""
         return self.layout.cells.find(prepared.scores, prepared.segment)
 
-    def follow(self, prepared: SegmentedScores, lines: FloatArray, *, threads: int = 1) -> FloatArray:
-        """Each row's value, or limits, on a curve with one line per region; see `calibrant.kernels.follow`."""
-        return kernels.values_along(prepared.scores, self.regions_of(prepared, threads=threads), lines)
+    def follow(
+        self, prepared: SegmentedScores, lines: FloatArray, *, threads: int = 1
+    ) -> FloatArray:
+        """Each row's value, or limits, on a curve with one line per region.
+
+        See `calibrant.kernels.follow`.
+        """
+        return kernels.values_along(
+            prepared.scores, self.regions_of(prepared, threads=threads), lines
+        )
 
     def membership(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
         """Region in which each row counts; -1 where it counts in none."""
@@ -117,22 +147,33 @@ class SegmentedPartition(Bins):
     @classmethod
     def _read(cls, state: Mapping[str, Any]) -> Self:
         check_state(state, ("segments", "parts"))
-        names, parts = state["segments"], state["parts"]
+        names = state["segments"]
+        parts = state["parts"]
         if not isinstance(names, list | tuple) or not isinstance(parts, list | tuple):
             raise InvalidTypeError("segments and parts", "be lists", got="something else")
         if len(parts) != len(names):
-            raise InvalidValueError("parts", f"be one per segment, {len(names)}", got=str(len(parts)))
-        if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
-            raise InvalidValueError("segments", "be distinct texts, numbers or bools", got=shown(names))
+            raise InvalidValueError(
+                "parts", f"be one per segment, {len(names)}", got=str(len(parts))
+            )
+        if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(
+            names
+        ):
+            raise InvalidValueError(
+                "segments", "be distinct texts, numbers or bools", got=shown(names)
+            )
         other: Any = Partition.from_dict(state["other"]) if "other" in state else None
         bins: list[Any] = [Partition.from_dict(part) for part in parts]
         return cls(dict(zip(names, bins, strict=True)), other)
 
 
 def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
-    """Return the distinct segments, in increasing order, and for each row the number of its segment among them."""
+    """Return the distinct segments, in increasing order, and for each row the number of its segment
+    among them.
+    """
     if isinstance(segments, list | tuple) and all(isinstance(value, str) for value in segments):
-        values = np.array(segments, dtype=object)  # as text of a fixed width, numpy would drop NULs at the end
+        values = np.array(
+            segments, dtype=object
+        )  # as text of a fixed width, numpy would drop NULs at the end
     else:
         values = as_array(segments, "segments")
     if values.ndim == 2 and values.shape[1] == 1:
@@ -152,7 +193,9 @@ def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
     strange = next((kind for kind in kinds if not isinstance(kind, str | int | float)), None)
     if strange is not None:
         advice = "name them, for example with .astype(str)"
-        raise InvalidTypeError("segments", "be text, numbers or bools", got=type(strange).__name__, advice=advice)
+        raise InvalidTypeError(
+            "segments", "be text, numbers or bools", got=type(strange).__name__, advice=advice
+        )
     place = np.empty(len(kinds), dtype=np.intp)
     place[order] = np.arange(len(kinds))
     return [kinds[number] for number in order], place[inverse]
@@ -164,5 +207,7 @@ def _distinct(values: NDArray[Any]) -> tuple[list[Any], IndexArray]:
         kinds = np.unique(values)
         return kinds.tolist(), kinds.searchsorted(values)  # a third of the memory of return_inverse
     met: dict[Hashable, int] = {}  # faster than sorting text, and tells "a" from "a\0"
-    inverse = np.array([met.setdefault(value, len(met)) for value in values.tolist()], dtype=np.intp)
+    inverse = np.array(
+        [met.setdefault(value, len(met)) for value in values.tolist()], dtype=np.intp
+    )
     return list(met), inverse

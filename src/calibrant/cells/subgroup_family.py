@@ -1,4 +1,6 @@
-"""A family of subgroups that overlap: all values of single attributes, of pairs, of triples, with enough rows."""
+"""A family of subgroups that overlap: all values of single attributes, of pairs, of triples, with
+enough rows.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +22,8 @@ _Mark: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crossing:
-    """The subgroups that some attributes make together: disjoint, so that one number says which a row belongs to.
+    """The subgroups that some attributes make together: disjoint, so that one number says which a
+    row belongs to.
 
     Attributes
     ----------
@@ -46,8 +49,8 @@ class Crossing:
 class SubgroupFamily:
     """All subgroups of up to three attributes that have enough rows, and all rows as one more.
 
-    Which subgroups there are depends on attributes alone. Of subgroups with the same rows, such as "pregnant" and
-    "pregnant and female", only the one of fewest attributes is kept.
+    Which subgroups there are depends on attributes alone. Of subgroups with the same rows, such as
+    "pregnant" and "pregnant and female", only the one of fewest attributes is kept.
 
     Attributes
     ----------
@@ -62,7 +65,8 @@ class SubgroupFamily:
     least : int
         Subgroups have at least this many rows.
     weights : float array of shape (n,), optional
-        Where rows are entries that stand for several rows each: for how many. `counts` are then those of rows.
+        Where rows are entries that stand for several rows each: for how many. `counts` are then
+        those of rows.
     """
 
     levels: tuple[AttributeLevels, ...]
@@ -94,7 +98,9 @@ class SubgroupFamily:
         n_rows = len(codes[0])
         total = n_rows if weights is None else float(weights.sum())
         least = max(1, int(np.ceil(min_share * total - 1e-9)))
-        crossings = _crossings(levels, codes, min(order, MOST_ORDERS), _Kept(n_rows, weights, least))
+        crossings = _crossings(
+            levels, codes, min(order, MOST_ORDERS), _Kept(n_rows, weights, least)
+        )
         counts = _counts(crossings, weights)
         return cls(tuple(levels), tuple(crossings), n_rows, counts, least, weights)
 
@@ -106,27 +112,42 @@ class SubgroupFamily:
     @property
     def order(self) -> IntArray:
         """Of how many attributes each subgroup is made."""
-        return np.repeat([len(part.attributes) for part in self.crossings], [part.size for part in self.crossings])
+        return np.repeat(
+            [len(part.attributes) for part in self.crossings],
+            [part.size for part in self.crossings],
+        )
 
     def take(self, rows: IndexArray | BoolArray) -> Self:
         """The same subgroups, with some of their rows."""
         parts = tuple(replace(part, cell=part.cell[rows]) for part in self.crossings)
         weights = None if self.weights is None else self.weights[rows]
         counts = _counts(parts, weights)
-        return replace(self, crossings=parts, n_rows=len(parts[0].cell), counts=counts, weights=weights)
+        return replace(
+            self, crossings=parts, n_rows=len(parts[0].cell), counts=counts, weights=weights
+        )
 
     def of_other_rows(self, codes: Sequence[IndexArray]) -> Self:
         """The same subgroups, with other rows, whose levels are given by `codes`."""
         parts = tuple(_assigned(part, codes) for part in self.crossings)
-        return replace(self, crossings=parts, n_rows=len(codes[0]), counts=_counts(parts, None), weights=None)
+        return replace(
+            self, crossings=parts, n_rows=len(codes[0]), counts=_counts(parts, None), weights=None
+        )
 
     def rows_in(self, chosen: BoolArray) -> int:
         """How many rows are chosen."""
-        return int(np.count_nonzero(chosen)) if self.weights is None else int(self.weights[chosen].sum())
+        return (
+            int(np.count_nonzero(chosen))
+            if self.weights is None
+            else int(self.weights[chosen].sum())
+        )
 
     def shared(self, chosen: BoolArray) -> FloatArray:
         """How many of the chosen rows each subgroup has."""
-        return self.sums(chosen.astype(np.float64) if self.weights is None else np.where(chosen, self.weights, 0.0))
+        return self.sums(
+            chosen.astype(np.float64)
+            if self.weights is None
+            else np.where(chosen, self.weights, 0.0)
+        )
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each subgroup."""
@@ -152,7 +173,10 @@ class SubgroupFamily:
         if not part.attributes:
             return "all rows"
         levels = part.levels[cell].tolist()
-        return ", ".join(self.levels[one].words[level] for one, level in zip(part.attributes, levels, strict=True))
+        return ", ".join(
+            self.levels[one].words[level]
+            for one, level in zip(part.attributes, levels, strict=True)
+        )
 
     def _at(self, number: int) -> tuple[Crossing, int]:
         for part in self.crossings:
@@ -164,7 +188,9 @@ class SubgroupFamily:
 
 def _counts(crossings: Sequence[Crossing], weights: FloatArray | None) -> IntArray:
     """Rows of each subgroup."""
-    found = [np.bincount(part.cell, weights, minlength=part.size + 1)[: part.size] for part in crossings]
+    found = [
+        np.bincount(part.cell, weights, minlength=part.size + 1)[: part.size] for part in crossings
+    ]
     return np.concatenate(found).astype(np.int64)
 
 
@@ -184,7 +210,9 @@ def _crossings(
             if before.size and last.size:
                 by_attributes[wanted] = kept(_crossed(before, last))
             else:
-                by_attributes[wanted] = Crossing(wanted, np.empty((0, size), dtype=np.int64), np.empty(0))
+                by_attributes[wanted] = Crossing(
+                    wanted, np.empty((0, size), dtype=np.int64), np.empty(0)
+                )
     return [everyone, *(part for part in by_attributes.values() if part.size)]
 
 
@@ -198,15 +226,18 @@ def _crossed(before: Crossing, last: Crossing) -> Crossing:
     none = before.size * last.size
     both = before.cell.astype(np.intp) * last.size + last.cell
     cell = np.where((before.cell == before.size) | (last.cell == last.size), none, both)
-    levels = np.hstack([np.repeat(before.levels, last.size, axis=0), np.tile(last.levels, (before.size, 1))])
+    levels = np.hstack(
+        [np.repeat(before.levels, last.size, axis=0), np.tile(last.levels, (before.size, 1))]
+    )
     return Crossing((*before.attributes, *last.attributes), levels, cell)
 
 
 class _Kept:
-    """Keeps subgroups with enough rows, without those that have the same rows as one that was kept before.
+    """Keeps subgroups with enough rows, without those that have the same rows as one that was kept
+    before.
 
-    Equal rows have equal sums of two random whole numbers for each row; others hardly ever do. Whichever are kept
-    depends on attributes alone.
+    Equal rows have equal sums of two random whole numbers for each row; others hardly ever do.
+    Whichever are kept depends on attributes alone.
     """
 
     def __init__(self, n_rows: int, weights: FloatArray | None, least: int) -> None:
@@ -244,7 +275,10 @@ def _marks(n_rows: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _assigned(part: Crossing, codes: Sequence[IndexArray]) -> Crossing:
-    """The subgroup of each of other rows; a row without a level, or with a level never seen here, is in none."""
+    """The subgroup of each of other rows.
+
+    A row without a level, or with a level never seen here, is in none.
+    """
     n_rows = len(codes[0])
     if not part.attributes:
         return replace(part, cell=np.zeros(n_rows, dtype=np.uint8))

@@ -1,7 +1,7 @@
 """The second of the four ideas: what was seen in each region, as sums that add.
 
-Because tallies add, a fit runs out of core, on many machines, or in a stream, and can be saved and merged, with no
-second code path.
+Because tallies add, a fit runs out of core, on many machines, or in a stream, and can be saved and
+merged, with no second code path.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,11 @@ _MOST_ROWS_IN_ALL = 2**62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightSums:
-    """Per region the sums of w, w², wy and w²y, and the smallest and largest w (infinities where no row was seen).
+    """Per region the sums of w, w², wy and w²y, and the smallest and largest w (infinities where no
+    row was seen).
 
-    The sums are exact (see `calibrant.cells.exact_sums`; w² is rounded once per row), so that any split merged in any
-    order gives the identical tally.
+    The sums are exact (see `calibrant.cells.exact_sums`; w² is rounded once per row), so that any
+    split merged in any order gives the identical tally.
     """
 
     w: ExactSums
@@ -45,9 +46,12 @@ class WeightSums:
     @classmethod
     def of(cls, weights: FloatArray, regions: IndexArray, codes: CodeArray, n_regions: int) -> Self:
         """Sum the weights of rows in `regions`."""
-        squares, hit = weights * weights, codes == 1
+        squares = weights * weights
+        hit = codes == 1
         w, w2 = (ExactSums.of(values, regions, n_regions) for values in (weights, squares))
-        wy, w2y = (ExactSums.of(values[hit], regions[hit], n_regions) for values in (weights, squares))
+        wy, w2y = (
+            ExactSums.of(values[hit], regions[hit], n_regions) for values in (weights, squares)
+        )
         return cls(w, w2, wy, w2y, *_extremes(weights, weights, regions, n_regions))
 
     @property
@@ -63,23 +67,32 @@ class WeightSums:
         """Add up regions that become one; those sent to -1 are left out."""
         w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in self._sums)
         inside = regions >= 0
-        extremes = _extremes(self.smallest[inside], self.largest[inside], regions[inside], n_regions)
+        extremes = _extremes(
+            self.smallest[inside], self.largest[inside], regions[inside], n_regions
+        )
         return WeightSums(w, w2, wy, w2y, *extremes)
 
     def __add__(self, other: "WeightSums") -> "WeightSums":
-        w, w2, wy, w2y = (mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True))
-        smallest, largest = np.minimum(self.smallest, other.smallest), np.maximum(self.largest, other.largest)
+        w, w2, wy, w2y = (
+            mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True)
+        )
+        smallest = np.minimum(self.smallest, other.smallest)
+        largest = np.maximum(self.largest, other.largest)
         return WeightSums(w, w2, wy, w2y, smallest, largest)
 
     def __eq__(self, other: object) -> bool:
-        return self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented
+        return (
+            self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as plain JSON values."""
         return {
             **{name: getattr(self, name).to_list() for name in _SUMS},
             **{
-                name: [value if np.isfinite(value) else None for value in getattr(self, name).tolist()]
+                name: [
+                    value if np.isfinite(value) else None for value in getattr(self, name).tolist()
+                ]
                 for name in ("smallest", "largest")
             },
         }
@@ -92,18 +105,26 @@ class WeightSums:
         smallest = _read_extremes(state["smallest"], np.inf, "smallest")
         largest = _read_extremes(state["largest"], -np.inf, "largest")
         if not len(w) == len(w2) == len(wy) == len(w2y) == smallest.size == largest.size:
-            raise InvalidValueError("weights", "have one entry per region in every sum", got="different lengths")
+            raise InvalidValueError(
+                "weights", "have one entry per region in every sum", got="different lengths"
+            )
         for total, part in ((w, wy), (w2, w2y)):
             if not (ExactSums([0] * len(w)).at_most(part) and part.at_most(total)):
                 raise InvalidValueError("sums of weights", "lie between 0 and the whole")
-        if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[np.isfinite(smallest)].any():
-            raise InvalidValueError("smallest weights", "be at most the largest weights, and null in the same regions")
+        if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[
+            np.isfinite(smallest)
+        ].any():
+            raise InvalidValueError(
+                "smallest weights", "be at most the largest weights, and null in the same regions"
+            )
         return cls(w, w2, wy, w2y, smallest, largest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """What was seen in each region of a partition. `tally_a + tally_b` is the tally of both data sets.
+    """What was seen in each region of a partition.
+
+    `tally_a + tally_b` is the tally of both data sets.
 
     Attributes
     ----------
@@ -142,7 +163,8 @@ class Tally:
             array = as_whole(getattr(self, name), name, _COUNTS)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        rows, hits = self.counts, self.positives
+        rows = self.counts
+        hits = self.positives
         if rows.shape != hits.shape or rows.size == 0:
             got = f"{rows.shape}, {hits.shape}"
             raise InvalidValueError("counts and positives", "have one entry per region", got=got)
@@ -157,16 +179,22 @@ class Tally:
             self.groups.region.max(initial=-1) >= rows.size
             or not all(map(np.array_equal, self.groups.totals(rows.size), (rows, hits)))
         ):
-            raise InvalidValueError("groups", "add up to the rows and the positives of every region")
+            raise InvalidValueError(
+                "groups", "add up to the rows and the positives of every region"
+            )
 
     @classmethod
-    def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
+    def from_counts(
+        cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None
+    ) -> Self:
         """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
         if partition is not None:
             check_partition(partition)
         fingerprint = None if partition is None else partition.fingerprint
         tally = cls(
-            as_whole(counts, "counts", _COUNTS), as_whole(positives, "positives", _COUNTS), partition=fingerprint
+            as_whole(counts, "counts", _COUNTS),
+            as_whole(positives, "positives", _COUNTS),
+            partition=fingerprint,
         )
         if partition is not None and partition.n_regions != tally.n_regions:
             rule = f"have one entry per region, {partition.n_regions}"
@@ -206,18 +234,25 @@ class Tally:
         groups: tuple[IntArray, Keys, RandomSource] | None = None,
         threads: int = 1,
     ) -> Self:
-        """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for.
+        """Tally prepared inputs and coded labels.
 
-        `groups` are the number of each row's group, the keys of the groups, and what puts groups into blocks.
+        `repeats` says how many identical rows each row stands for.
+
+        `groups` are the number of each row's group, the keys of the groups, and what puts groups
+        into blocks.
         """
         if groups is not None:
             regions = partition.membership(prepared, threads=threads)
             table = GroupCounts.of(regions, codes, *groups)
             totals = table.totals(partition.n_regions)
-            return cls(*totals, int(np.count_nonzero(regions < 0)), partition.fingerprint, groups=table)
+            return cls(
+                *totals, int(np.count_nonzero(regions < 0)), partition.fingerprint, groups=table
+            )
         if partition.has_absorbed:
             bins = partition.as_bins()
-            cells = cls.of_codes(bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads)
+            cells = cls.of_codes(
+                bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads
+            )
             return cells.regrouped(bins.count_regions, bins)  # type: ignore[return-value]
         fingerprint = partition.fingerprint
         if weights is None and repeats is None:
@@ -230,17 +265,25 @@ class Tally:
         np.add.at(positives, regions[inside], (times * codes)[inside])
         sums = None
         if weights is not None:
-            sums = WeightSums.of(weights[inside], regions[inside], codes[inside], partition.n_regions)
+            sums = WeightSums.of(
+                weights[inside], regions[inside], codes[inside], partition.n_regions
+            )
         return cls(counts, positives, int(times[~inside].sum()), fingerprint, sums)
 
     def regrouped(self, regions: IndexArray, partition: Partition) -> "Tally":
-        """The tally over a partition whose regions are made of these; rows of those sent to -1 are uncounted."""
+        """The tally over a partition whose regions are made of these.
+
+        Rows of those sent to -1 are uncounted.
+        """
         inside = regions >= 0
         counts, positives = np.zeros((2, partition.n_regions), dtype=np.int64)
         np.add.at(counts, regions[inside], self.counts[inside])
         np.add.at(positives, regions[inside], self.positives[inside])
-        weights = None if self.weights is None else self.weights.regrouped(regions, partition.n_regions)
-        uncounted, absorbed = self.uncounted + int(self.counts[~inside].sum()), None
+        weights = (
+            None if self.weights is None else self.weights.regrouped(regions, partition.n_regions)
+        )
+        uncounted = self.uncounted + int(self.counts[~inside].sum())
+        absorbed = None
         if partition.has_absorbed:
             cells = partition.as_bins().absorbed_cells
             absorbed = Tally(self.counts[cells], self.positives[cells])
@@ -276,19 +319,27 @@ class Tally:
         if self.partition != other.partition or self.n_regions != other.n_regions:
             got = f"different ones, of {self.n_regions} and {other.n_regions} regions"
             advice = "fit the second with the first's partition_"
-            raise InvalidValueError("tallies", "be taken over one partition to be added", got=got, advice=advice)
+            raise InvalidValueError(
+                "tallies", "be taken over one partition to be added", got=got, advice=advice
+            )
         if (self.weights is None) != (other.weights is None):
             rule = "both have importance weights, or neither, to be added"
             raise InvalidValueError("tallies", rule, got="one with weights")
         if (self.groups is None) != (other.groups is None):
-            raise InvalidValueError("tallies", "both have groups, or neither, to be added", got="one with groups")
+            raise InvalidValueError(
+                "tallies", "both have groups, or neither, to be added", got="one with groups"
+            )
         return Tally(
             self.counts + other.counts,
             self.positives + other.positives,
             self.uncounted + other.uncounted,
             self.partition,
             None if self.weights is None or other.weights is None else self.weights + other.weights,
-            None if self.absorbed is None or other.absorbed is None else self.absorbed + other.absorbed,
+            (
+                None
+                if self.absorbed is None or other.absorbed is None
+                else self.absorbed + other.absorbed
+            ),
             None if self.groups is None or other.groups is None else self.groups + other.groups,
         )
 
@@ -320,23 +371,35 @@ class Tally:
         check_schema(state, _SCHEMA, ("counts", "positives", "uncounted", "partition", "weights"))
         weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
         if state["partition"] is not None and not isinstance(state["partition"], str):
-            raise InvalidTypeError("partition", "be a fingerprint, or None", got=type(state["partition"]).__name__)
+            raise InvalidTypeError(
+                "partition", "be a fingerprint, or None", got=type(state["partition"]).__name__
+            )
         absorbed = None if state.get("absorbed") is None else Tally.from_dict(state["absorbed"])
         groups = None if state.get("groups") is None else GroupCounts.from_dict(state["groups"])
         sums = weights, absorbed, groups
-        tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], *sums)
+        tally = cls(
+            state["counts"], state["positives"], state["uncounted"], state["partition"], *sums
+        )
         if weights is not None and (np.isinf(weights.smallest) & (tally.counts > 0)).any():
             raise InvalidValueError("weights", "have a smallest weight in every region with rows")
         return tally
 
     def to_frame(self) -> Frame:
         """Return the tally as a pandas frame, one row per region."""
-        return pandas().DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
+        return pandas().DataFrame(
+            {"count": self.counts, "positives": self.positives, "rate": self.rates}
+        )
 
 
-def _extremes(low: FloatArray, high: FloatArray, regions: IndexArray, n_regions: int) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest number of each region; infinities for regions without any."""
-    smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
+def _extremes(
+    low: FloatArray, high: FloatArray, regions: IndexArray, n_regions: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest number of each region.
+
+    Infinities for regions without any.
+    """
+    smallest = np.full(n_regions, np.inf)
+    largest = np.full(n_regions, -np.inf)
     np.minimum.at(smallest, regions, low)
     np.maximum.at(largest, regions, high)
     return smallest, largest
@@ -347,4 +410,7 @@ def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
     if not isinstance(values, list | tuple):
         raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
     rule = Number("a finite number >= 0, or None if no row was seen", 0.0)
-    return np.array([absent if value is None else rule.check(f"{name} weight", value) for value in values], dtype=float)
+    return np.array(
+        [absent if value is None else rule.check(f"{name} weight", value) for value in values],
+        dtype=float,
+    )

@@ -52,10 +52,14 @@ class FitSettings:
     random_state: Seed
 
 
-def read_task(X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: FitSettings, routed: Routed) -> Task:
+def read_task(
+    X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: FitSettings, routed: Routed
+) -> Task:
     """Check the arguments of `fit`; rows of weight zero are left out."""
     if y is None:
-        raise InvalidValueError(None, "this CalibratedClassifier requires y to be passed, but the target y is None")
+        raise InvalidValueError(
+            None, "this CalibratedClassifier requires y to be passed, but the target y is None"
+        )
     X, given = indexable(X, y)
     X, given, params = without_weightless(X, given, params)
     labels = class_labels(given, several=settings.several)
@@ -64,10 +68,16 @@ def read_task(X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: Fi
     time = params.pop("time", None)
     to_model, to_calibrator = routed(params)
     if settings.estimator is not None and to_model:
-        raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
+        raise InvalidTypeError(
+            ", ".join(to_model), "be left out for a frozen estimator, which is not fitted again"
+        )
     if groups is not None and "groups" in settings.calibrator_takes:
         to_calibrator["groups"] = groups
-    if "attributes" in settings.calibrator_takes and "attributes" not in to_calibrator and hasattr(X, "columns"):
+    if (
+        "attributes" in settings.calibrator_takes
+        and "attributes" not in to_calibrator
+        and hasattr(X, "columns")
+    ):
         to_calibrator["attributes"] = X
     if weight is not None:
         to_calibrator["sample_weight"] = _calibration_weight(weight, len(labels), settings)
@@ -105,7 +115,11 @@ def _positive(classes: NDArray[Any], pos_label: Hashable) -> Any:
 
 def _moments(time: ArrayLike | None, n_rows: int) -> IndexArray:
     """The rank of each row's time."""
-    return np.arange(n_rows) if time is None else np.unique(read_times(time, n_rows), return_inverse=True)[1]
+    return (
+        np.arange(n_rows)
+        if time is None
+        else np.unique(read_times(time, n_rows), return_inverse=True)[1]
+    )
 
 
 def _calibration_weight(weight: ArrayLike, n_rows: int, settings: FitSettings) -> ArrayLike:
@@ -125,4 +139,6 @@ def _classes(labels: NDArray[Any], frozen: Any, several: bool) -> NDArray[Any]:
         rule = f"have the classes of the frozen estimator, {known.tolist()}"
         raise InvalidValueError("y", rule, got=f"{seen.tolist()}")
     advice = "add rows of the other class, without which no classifier can be fitted"
-    raise InvalidValueError("y", "have two classes", got=f"one class only, {seen.tolist()}", advice=advice)
+    raise InvalidValueError(
+        "y", "have two classes", got=f"one class only, {seen.tolist()}", advice=advice
+    )

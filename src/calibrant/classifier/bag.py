@@ -1,8 +1,10 @@
-"""Several models, each trained without one part of the rows, and one curve for the scores of all of them.
+"""Several models, each trained without one part of the rows, and one curve for the scores of all of
+them.
 
-Every training row is scored once, by a model that was not trained on it. The curve is fitted to these scores. A
-prediction is the mean of the members' calibrated probabilities, on the logit scale. Nothing is proved here: rows that
-are held out prove how far the mean can be off (`HoldOutCalibrator`).
+Every training row is scored once, by a model that was not trained on it. The curve is fitted to
+these scores. A prediction is the mean of the members' calibrated probabilities, on the logit scale.
+Nothing is proved here: rows that are held out prove how far the mean can be off
+(`HoldOutCalibrator`).
 """
 
 from dataclasses import dataclass
@@ -44,8 +46,8 @@ class MemberCurve:
     def fitted(cls, scores: FloatArray, codes: CodeArray) -> Self:
         """Fit the curve to scores and labels.
 
-        It is the mean of two curves on the logit scale: the one with the smallest cross-validated log loss, and a
-        smooth one. The second steadies the first where rows are few.
+        It is the mean of two curves on the logit scale: the one with the smallest cross-validated
+        log loss, and a smooth one. The second steadies the first where rows are few.
         """
         rows = DistinctScores.of(scores, codes)
         name, best = fit_curve("auto", rows)
@@ -84,11 +86,15 @@ class Bag:
 
     @classmethod
     def fitted(cls, fitting: Fitting, n_jobs: int | None) -> Self:
-        """Fit a member to the training rows of each fold, and the curve to the scores of the other rows."""
+        """Fit a member to the training rows of each fold, and the curve to the scores of the other
+        rows.
+        """
         members = fit_members(fitting, n_jobs)
         rows = np.concatenate([others for _, others in fitting.folds])
         parts = zip(members, fitting.folds, strict=True)
-        scores = np.concatenate([fitting.scores_of(member, others) for member, (_, others) in parts])
+        scores = np.concatenate(
+            [fitting.scores_of(member, others) for member, (_, others) in parts]
+        )
         codes = (fitting.task.labels[rows] == fitting.task.positive).astype(np.uint8)
         curve = MemberCurve.fitted(scores, codes)
         return cls(tuple(members), curve, rows, curve(scores))
@@ -106,7 +112,11 @@ def fit_members(fitting: Fitting, n_jobs: int | None) -> list[Any]:
 
 
 def mean_probability(
-    members: tuple[Any, ...], curve: MemberCurve, X: Any, classes: NDArray[Any], response_method: str
+    members: tuple[Any, ...],
+    curve: MemberCurve,
+    X: Any,
+    classes: NDArray[Any],
+    response_method: str,
 ) -> FloatArray:
     """The mean of the members' probabilities of the positive class, on the logit scale."""
     scores = response_of(members, X, classes, response_method)

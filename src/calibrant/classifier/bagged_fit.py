@@ -1,4 +1,6 @@
-"""The default fit: several models and one curve on most of the rows, and a proof by the rows that are held out."""
+"""The default fit: several models and one curve on most of the rows, and a proof by the rows that
+are held out.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -13,17 +15,27 @@ from calibrant.classifier.task import taken
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.text.sentences import Setting, Text
 
-_NOTHING_HELD_OUT: Text = "all rows trained the models, and none is left to prove how far their probabilities are off"
+_NOTHING_HELD_OUT: Text = (
+    "all rows trained the models, and none is left to prove how far their probabilities are off"
+)
 _HOLD_OUT: Text = ("Use ", Setting("calibration_size", "auto"), " for a guarantee")
 
 
 def fit_bag(
-    fitting: Fitting, cv: Any, calibration_size: float | str, confidence_level: float, n_jobs: int | None
+    fitting: Fitting,
+    cv: Any,
+    calibration_size: float | str,
+    confidence_level: float,
+    n_jobs: int | None,
 ) -> tuple[Bag, Any]:
-    """Fit the models and their curve, and what the rows that are held out prove; None in place of that without any."""
+    """Fit the models and their curve, and what the rows that are held out prove.
+
+    None in place of that without any.
+    """
     task = fitting.task
     if calibration_size == 0:
-        training, rows = task.everything, np.empty(0, dtype=np.intp)
+        training = task.everything
+        rows = np.empty(0, dtype=np.intp)
     else:
         training, rows = held_out(task, calibration_size)
     fitting = replace(fitting, folds=folds_within(task, training, cv))
@@ -31,7 +43,9 @@ def fit_bag(
     if not rows.size:
         return bag, None
     X = taken(task.X, rows)
-    scores = mean_probability(bag.members, bag.curve, X, task.ordered_classes, fitting.response_method)
+    scores = mean_probability(
+        bag.members, bag.curve, X, task.ordered_classes, fitting.response_method
+    )
     given = dict(task.to_calibrator)
     groups = given.pop("groups", None)
     if given:  # segments or weights, which need regions of their own

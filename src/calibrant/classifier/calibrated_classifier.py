@@ -19,7 +19,12 @@ from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
 from calibrant.classifier.diagram import visual_block
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
-from calibrant.classifier.missing_scores import answered, check_all_scored, check_scores, without_score
+from calibrant.classifier.missing_scores import (
+    answered,
+    check_all_scored,
+    check_scores,
+    without_score,
+)
 from calibrant.classifier.parameters import ClassifierParameters
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.routes import by_name, router_of
@@ -33,8 +38,8 @@ from calibrant.params.frames import FrameOutput, framed
 from calibrant.text.sentences import Setting, Text, shown
 
 _SORTED = (
-    'holdout="last" takes the order of the rows for time, and equal labels come in one long run: if rows are sorted by '
-    'label, give their time to fit, or use holdout="random"'
+    'holdout="last" takes the order of the rows for time, and equal labels come in one long run: if'
+    ' rows are sorted by label, give their time to fit, or use holdout="random"'
 )
 
 
@@ -44,11 +49,16 @@ _SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and pro
 
 
 def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
-    return lambda classifier: classifier.calibration_size != 0 and hasattr(classifier._calibrator(), method)
+    return lambda classifier: (
+        classifier.calibration_size != 0 and hasattr(classifier._calibrator(), method)
+    )
 
 
 def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
-    return hasattr(classifier._calibrator(), "predict_multiprobability") and not classifier._merges_folds()
+    return (
+        hasattr(classifier._calibrator(), "predict_multiprobability")
+        and not classifier._merges_folds()
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -62,60 +72,69 @@ class CalibratedClassifier(
 ):
     """Any classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
-    By default most rows train and calibrate, and few prove: `cv` models are trained, each without one part of the
-    training rows, one curve is fitted to the scores that they give the rows that they were not trained on, and their
-    probabilities are averaged. The rows that are held out prove how far the result can be off. See the notes.
+    By default most rows train and calibrate, and few prove: `cv` models are trained, each without
+    one part of the training rows, one curve is fitted to the scores that they give the rows that
+    they were not trained on, and their probabilities are averaged. The rows that are held out prove
+    how far the result can be off. See the notes.
 
     Parameters
     ----------
     estimator : classifier, fitted booster or function
-        A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on parts of the rows. Pass a
-        model that is fitted already as `FrozenEstimator(model)`; then all rows calibrate it. So they do for an object
-        without `fit`: a booster of LightGBM or XGBoost, whose `predict` gives scores, or a function from rows to
-        scores, such as ``itemgetter("score")`` for a column. High scores mean the positive class.
+        A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on parts
+        of the rows. Pass a model that is fitted already as `FrozenEstimator(model)`; then all rows
+        calibrate it. So they do for an object without `fit`: a booster of LightGBM or XGBoost,
+        whose `predict` gives scores, or a function from rows to scores, such as
+        ``itemgetter("score")`` for a column. High scores mean the positive class.
     calibrator : calibrator, default=None
-        None calibrates by a curve that is fitted to out-of-fold scores, as above; one model (`cv=None`, or one that is
-        fitted already) by an `AnchoredCalibrator`. A calibrator that is given is fitted to the rows held out.
+        None calibrates by a curve that is fitted to out-of-fold scores, as above; one model
+        (`cv=None`, or one that is fitted already) by an `AnchoredCalibrator`. A calibrator that is
+        given is fitted to the rows held out.
     cv : "auto", None, int, splitter or list of splits, default="auto"
-        Without a calibrator: how many models are trained, 5 by default, or a splitter that divides the training rows;
-        None trains one model on all rows that are not held out. With a calibrator, "auto" and None train one model; a
-        number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores and the model to
-        all rows. Those scores are not the final model's, so nothing is proved; `guarantee_` says so. With a
-        `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and calibrator, and their
-        predictions are merged (see `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows,
-        calibration rows), is a hold-out of your own. The `groups` of `fit` stay whole.
+        Without a calibrator: how many models are trained, 5 by default, or a splitter that divides
+        the training rows; None trains one model on all rows that are not held out. With a
+        calibrator, "auto" and None train one model; a number, or a splitter or list with several
+        splits, fits the calibrator to out-of-fold scores and the model to all rows. Those scores
+        are not the final model's, so nothing is proved; `guarantee_` says so. With a
+        `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and
+        calibrator, and their predictions are merged (see `CrossVennAbersCalibrator`). A splitter or
+        list with one split, (training rows, calibration rows), is a hold-out of your own. The
+        `groups` of `fit` stay whole.
     calibration_size : "auto", float or int, default="auto"
-        Fraction or number of rows to hold out; of groups, where `fit` is given groups. "auto" is a tenth and at least
-        100, more for about 20 rows of a rare class, but at most a quarter; where one model is trained, a quarter. 0
-        holds out none, so that nothing is proved. Rows are drawn at random, and never stratified: held-out rows must be
-        i.i.d. for the guarantee.
+        Fraction or number of rows to hold out; of groups, where `fit` is given groups. "auto" is a
+        tenth and at least 100, more for about 20 rows of a rare class, but at most a quarter; where
+        one model is trained, a quarter. 0 holds out none, so that nothing is proved. Rows are drawn
+        at random, and never stratified: held-out rows must be i.i.d. for the guarantee.
     confidence_level : float, default=0.9
         Confidence that everything guaranteed holds at once. A calibrator that is given has its own.
     holdout : {"random", "last"}, default="random"
-        Which rows are held out. "last" takes the most recent ones: by the `time` of `fit`, or the last rows, with a
-        warning if these are sorted by label. The guarantee is then about rows drawn like the recent ones. Rows of one
-        time stay together. With `groups`, a group is as recent as its last row, so groups with many rows are more often
-        among the recent ones: the guarantee is about such groups, and not about all new groups.
+        Which rows are held out. "last" takes the most recent ones: by the `time` of `fit`, or the
+        last rows, with a warning if these are sorted by label. The guarantee is then about rows
+        drawn like the recent ones. Rows of one time stay together. With `groups`, a group is as
+        recent as its last row, so groups with many rows are more often among the recent ones: the
+        guarantee is about such groups, and not about all new groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     missing_scores : {"raise", "nan"}, default="raise"
-        What to answer for a row that the model has no score for, NaN: an error, or NaN for its probabilities, [0, 1]
-        for an interval and all labels for a set. `predict` and `fit` always raise an error.
+        What to answer for a row that the model has no score for, NaN: an error, or NaN for its
+        probabilities, [0, 1] for an interval and all labels for a set. `predict` and `fit` always
+        raise an error.
     pos_label : object, default=None
-        The positive class, which intervals and the guarantee are about; None is the second of the sorted classes.
+        The positive class, which intervals and the guarantee are about; None is the second of the
+        sorted classes.
     n_jobs : int or None, default=None
         How many models are trained at the same time, as in scikit-learn.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the rows that are held out, and the folds. The draw depends on the rows, too, so that rows may be sorted
-        in any way, and the same rows with the same seed give the same result. None draws afresh each time.
+        Draws the rows that are held out, and the folds. The draw depends on the rows, too, so that
+        rows may be sorted in any way, and the same rows with the same seed give the same result.
+        None draws afresh each time.
 
     Attributes
     ----------
     estimators_ : tuple of classifiers
         The fitted models, where several are averaged.
     curve_ : object, or tuple of them
-        Their curve, with `knots` and `values`: from the score of a model to a probability. Of more than two classes one
-        for each.
+        Their curve, with `knots` and `values`: from the score of a model to a probability. Of more
+        than two classes one for each.
     estimator_ : classifier
         The fitted model, where there is one; for cross Venn-Abers the tuple of the folds' models.
     calibrator_ : calibrator or None
@@ -127,26 +146,30 @@ class CalibratedClassifier(
 
     Notes
     -----
-    The models and their curve are fixed before a row that is held out is seen. So these rows need no curve of their own
-    and pay no price for one: bets on label less probability bound the average error in each bin of the probability.
-    They may move the probabilities a little, in order, so that the bound is smaller. With `segments` or weights for the
-    calibrator, an `AnchoredCalibrator` is fitted to the rows that are held out instead.
+    The models and their curve are fixed before a row that is held out is seen. So these rows need
+    no curve of their own and pay no price for one: bets on label less probability bound the average
+    error in each bin of the probability. They may move the probabilities a little, in order, so
+    that the bound is smaller. With `segments` or weights for the calibrator, an
+    `AnchoredCalibrator` is fitted to the rows that are held out instead.
 
-    **More than two classes**, without a calibrator: each class has its own curve, against the rest. The probabilities
-    of a row are divided by their sum, so they add up to 1, and are then fixed. The rows that are held out prove each
-    class against the rest, at a level of 1 - alpha / L for each of L classes: with probability 1 - alpha, for every
-    class and in every bin of its probability, the average probability is within epsilon of the rate. Where one model is
-    trained, or is fitted already, half of the rows held out, or of all rows, fit the curves, and the other half prove.
-    `predict_interval` then has shape (n, L, 2). Sets and decisions are for two classes.
+    **More than two classes**, without a calibrator: each class has its own curve, against the rest.
+    The probabilities of a row are divided by their sum, so they add up to 1, and are then fixed.
+    The rows that are held out prove each class against the rest, at a level of 1 - alpha / L for
+    each of L classes: with probability 1 - alpha, for every class and in every bin of its
+    probability, the average probability is within epsilon of the rate. Where one model is trained,
+    or is fitted already, half of the rows held out, or of all rows, fit the curves, and the other
+    half prove. `predict_interval` then has shape (n, L, 2). Sets and decisions are for two classes.
 
-    Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all others to the
-    model's `fit`. `sample_weight` trains the model, and `calibration_weight` calibrates it: by itself, the calibrator
-    measures the rates of the population as it is. Rows of `sample_weight` 0 take part in nothing. With scikit-learn's
-    metadata routing switched on, requests decide; what none asks for or refuses goes the same way, so that no inner
-    request is needed. Arguments with one entry per row are split with the rows.
+    Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all
+    others to the model's `fit`. `sample_weight` trains the model, and `calibration_weight`
+    calibrates it: by itself, the calibrator measures the rates of the population as it is. Rows of
+    `sample_weight` 0 take part in nothing. With scikit-learn's metadata routing switched on,
+    requests decide; what none asks for or refuses goes the same way, so that no inner request is
+    needed. Arguments with one entry per row are split with the rows.
 
-    In a `Pipeline`, put the classifier outside: ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has
-    `predict_interval`, `predict_set` and `guarantee_`, which a `Pipeline` does not pass on from its last step.
+    In a `Pipeline`, put the classifier outside:
+    ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has `predict_interval`,
+    `predict_set` and `guarantee_`, which a `Pipeline` does not pass on from its last step.
 
     Examples
     --------
@@ -187,17 +210,18 @@ class CalibratedClassifier(
         y : array-like of shape (n,)
             Labels of two classes, or of more without a calibrator.
         X_target : array-like or frame of shape (n_target, n_features), optional
-            Unlabelled rows of the population that predictions are for, where it is another one; for calibrators that
-            correct the difference, such as `ShiftCalibrator(ratio=ULSIF())`.
+            Unlabelled rows of the population that predictions are for, where it is another one; for
+            calibrators that correct the difference, such as `ShiftCalibrator(ratio=ULSIF())`.
         calibration_weight : array-like of shape (n,), optional
             The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer or patient, where several rows belong together: whole numbers,
-            dates or text. Groups stay whole: hold-out and folds draw groups in place of rows, and `calibration_size` is
-            a share or a number of groups. The calibrator's `fit` gets them too, where it takes groups.
+            The group of each row, such as its customer or patient, where several rows belong
+            together: whole numbers, dates or text. Groups stay whole: hold-out and folds draw
+            groups in place of rows, and `calibration_size` is a share or a number of groups. The
+            calibrator's `fit` gets them too, where it takes groups.
         time : array-like of shape (n,), optional
-            For ``holdout="last"``: the time of each row, as numbers, dates, or text of ISO 8601 dates. Without it, rows
-            are in order.
+            For ``holdout="last"``: the time of each row, as numbers, dates, or text of ISO 8601
+            dates. Without it, rows are in order.
         **params : dict
             Further arguments for the estimator's or the calibrator's `fit`.
 
@@ -209,13 +233,23 @@ class CalibratedClassifier(
         if X_target is not None and not {"X_target", "target_scores"} & self._fit_arguments():
             rule = "be None for a calibrator that does not correct for another population"
             advice = "use ShiftCalibrator or LabelShiftCalibrator"
-            raise InvalidTypeError("X_target", rule, got=f"rows and {shown(self.calibrator)}", advice=advice)
+            raise InvalidTypeError(
+                "X_target", rule, got=f"rows and {shown(self.calibrator)}", advice=advice
+            )
         if time is not None and self.holdout != "last":
             last: Text = ("set ", Setting("holdout", "last"))
-            raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=last)
+            raise InvalidTypeError(
+                "time", "be None unless the last rows are held out", got="times", advice=last
+            )
         given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
-        task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
-        if self.holdout == "last" and time is None and is_sorted_by_label(task.labels == task.classes[-1]):
+        task = self._task(
+            X, y, params | {name: value for name, value in given.items() if value is not None}
+        )
+        if (
+            self.holdout == "last"
+            and time is None
+            and is_sorted_by_label(task.labels == task.classes[-1])
+        ):
             warn_caller(_SORTED)
         fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, [])
         learned = self._learned(fitting, X_target)
@@ -235,11 +269,17 @@ class CalibratedClassifier(
             return self._learned_of_classes(fitting)
         if self._bags():
             n_models = _N_MODELS if isinstance(self.cv, str) else self.cv
-            bag, calibrator = fit_bag(fitting, n_models, self.calibration_size, self.confidence_level, self.n_jobs)
+            bag, calibrator = fit_bag(
+                fitting, n_models, self.calibration_size, self.confidence_level, self.n_jobs
+            )
             return {"estimators_": bag.members, "curve_": bag.curve, "calibrator_": calibrator}
         if not self._is_frozen():
             cv = None if isinstance(self.cv, str) else self.cv
-            size = _SHARE_OF_ONE_MODEL if isinstance(self.calibration_size, str) else self.calibration_size
+            size = (
+                _SHARE_OF_ONE_MODEL
+                if isinstance(self.calibration_size, str)
+                else self.calibration_size
+            )
             fitting = replace(fitting, folds=parts(fitting.task, cv, size))
         if self._merges_folds():
             estimator, calibrator = fitting.folds_merged()
@@ -255,7 +295,9 @@ class CalibratedClassifier(
         elif self._bags():
             cv = _N_MODELS if isinstance(self.cv, str) else self.cv
         found = fit_classes(fitting, cv, self.calibration_size, self.confidence_level, self.n_jobs)
-        members = {"estimators_": found.members} if self._bags() else {"estimator_": found.members[0]}
+        members = (
+            {"estimators_": found.members} if self._bags() else {"estimator_": found.members[0]}
+        )
         return {**members, "curve_": found.curves, "calibrator_": found.proof}
 
     def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
@@ -289,27 +331,41 @@ class CalibratedClassifier(
         guarantee: Guarantee | ClassWiseGuarantee | NoGuarantee = self.calibrator_.guarantee_
         return guarantee
 
-    def _calibrated(self, method: str, X: FeatureRows, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
+    def _calibrated(
+        self, method: str, X: FeatureRows, segments: ArrayLike | None, **options: Any
+    ) -> NDArray[Any]:
         check_is_fitted(self)
         if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
-            advice = "Reshape your data using X.reshape(1, -1) for one row, or X.reshape(-1, 1) for one feature"
+            advice = (
+                "Reshape your data using X.reshape(1, -1) for one row, or X.reshape(-1, 1) for one"
+                " feature"
+            )
             raise InvalidValueError("X", "have two dimensions", got="a 1D array", advice=advice)
-        if not hasattr(X, "columns"):  # a model takes columns by name as it likes: in another order, or more of them
+        if not hasattr(
+            X, "columns"
+        ):  # a model takes columns by name as it likes: in another order, or more of them
             validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             if self.classes_.size > 2:
-                raise InvalidTypeError("segments", "be None for more than two classes", got=shown(segments))
+                raise InvalidTypeError(
+                    "segments", "be None for more than two classes", got=shown(segments)
+                )
             options["segments"] = segments
         if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
             options["attributes"] = X
         scores = self._scores(X)
         if self.missing_scores == "nan" and (missing := without_score(scores)).any():
             options |= some(options, len(scores), np.flatnonzero(~missing))
-            return answered(scores, missing, method, lambda known: self._answer(method, known, options))
+            return answered(
+                scores, missing, method, lambda known: self._answer(method, known, options)
+            )
         return self._answer(method, scores, options)
 
     def _scores(self, X: FeatureRows) -> FloatArray:
-        """The score of each row that the calibrator takes; of more than two classes one column each."""
+        """The score of each row that the calibrator takes.
+
+        Of more than two classes one column each.
+        """
         if self.classes_.size > 2:
             members = getattr(self, "estimators_", None) or (self.estimator_,)
             return class_probabilities(members, self.curve_, X, self.classes_, self.response_method)
@@ -330,7 +386,10 @@ class CalibratedClassifier(
         return np.column_stack(both if self.positive_class_ == self.classes_[1] else both[::-1])
 
     def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrated probabilities of all classes, shape (n, L); the columns follow `classes_`."""
+        """Return the calibrated probabilities of all classes, shape (n, L).
+
+        The columns follow `classes_`.
+        """
         return self._calibrated("predict_proba", X, segments)
 
     def predict(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> NDArray[Any]:
@@ -342,7 +401,8 @@ class CalibratedClassifier(
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     @framed
     def predict_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return what the calibrator's `predict_interval` gives for the positive class, shape (n, 2).
+        """Return what the calibrator's `predict_interval` gives for the positive class, shape (n,
+        2).
 
         Of L > 2 classes it gives that for each, shape (n, L, 2).
         """
@@ -350,24 +410,39 @@ class CalibratedClassifier(
 
     @available_if(_calibrator_has("predict_rate_interval"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_rate_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
+    def predict_rate_interval(
+        self, X: FeatureRows, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's
+        region.
+        """
         return self._calibrated("predict_rate_interval", X, segments)
 
     @available_if(_calibrator_has("predict_set"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_set(self, X: FeatureRows, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
-        """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`."""
+    def predict_set(
+        self, X: FeatureRows, *, coverage: float = 0.95, segments: ArrayLike | None = None
+    ) -> BoolArray:
+        """Return the labels that are not ruled out, shape (n, 2), boolean.
+
+        The columns follow `classes_`.
+        """
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 
     @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
     @framed
-    def predict_multiprobability(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence interval."""
+    def predict_multiprobability(
+        self, X: FeatureRows, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence
+        interval.
+        """
         return self._calibrated("predict_multiprobability", X, segments)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return which further arguments go where, when scikit-learn's metadata routing is switched on."""
+        """Return which further arguments go where, when scikit-learn's metadata routing is switched
+        on.
+        """
         return router_of(self, self.estimator, self._calibrator())
 
     def _sk_visual_block_(self) -> Any:

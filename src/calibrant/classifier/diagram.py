@@ -37,7 +37,13 @@ def visual_block(classifier: Any) -> Block:
     members = Block("parallel", list(drawn), names, [str(model) for model in drawn])
     guarantee = classifier.guarantee_
     said = Block("single", "guarantee", _headline(guarantee), str(guarantee))
-    return Block("serial", [members, said], [_plural(len(models)), "guarantee"], [None, None], dash_wrapped=False)
+    return Block(
+        "serial",
+        [members, said],
+        [_plural(len(models)), "guarantee"],
+        [None, None],
+        dash_wrapped=False,
+    )
 
 
 def _headline(guarantee: Any) -> str:
@@ -55,4 +61,8 @@ def _plural(count: int) -> str:
 
 
 def _name(model: Any) -> str:
-    return type(model).__name__ if hasattr(model, "fit") else getattr(model, "__name__", type(model).__name__)
+    return (
+        type(model).__name__
+        if hasattr(model, "fit")
+        else getattr(model, "__name__", type(model).__name__)
+    )

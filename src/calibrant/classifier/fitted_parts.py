@@ -18,7 +18,10 @@ from calibrant.params.arrays import as_scores
 from calibrant.text.sentences import Setting, Text, shown
 
 _CROSS_FITTED: Text = (
-    "the scores come from models fitted on parts of the data, not from the model that predicts; use ",
+    (
+        "the scores come from models fitted on parts of the data, not from the model that predicts;"
+        " use "
+    ),
     Setting("cv", None),
     " for a guarantee that is proved",
 )
@@ -48,7 +51,9 @@ class Fitting:
 
     def pair(self, X_target: FeatureRows | None, arguments: set[str]) -> tuple[Any, Any]:
         """One model and one calibrator, whose `fit` takes these arguments."""
-        task, training, rows = self.task, None, self.task.everything
+        task = self.task
+        training = None
+        rows = task.everything
         if len(self.folds) == 1:
             training, rows = self.folds[0]
             estimator, scores = self._fit_and_score(training, rows)
@@ -56,8 +61,10 @@ class Fitting:
             rows, scores = self._out_of_fold_scores()
             estimator = self.model(task.everything)
         else:
-            estimator, scores = self.estimator, self._scores(self.estimator, task.X)
-        params, wanted = {}, set() if X_target is None else arguments
+            estimator = self.estimator
+            scores = self._scores(estimator, task.X)
+        params = {}
+        wanted = set() if X_target is None else arguments
         if "X_target" in wanted:
             # weights learned from rows that are not calibrated on do not depend on those that are
             source = None if training is None else taken(task.X, training)
@@ -65,14 +72,20 @@ class Fitting:
         if "target_scores" in wanted:
             params["target_scores"] = self._scores(estimator, X_target)
         calibrator = self.calibrated(rows, scores, **params)
-        crossed, ignored = len(self.folds) > 1, task.groups is not None and "groups" not in task.to_calibrator
+        crossed = len(self.folds) > 1
+        ignored = task.groups is not None and "groups" not in task.to_calibrator
         if (crossed or ignored) and is_guarantee(calibrator.guarantee_):
-            calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED if crossed else UNGROUPED)
+            calibrator.guarantee_ = calibrator.guarantee_.with_caveat(
+                _CROSS_FITTED if crossed else UNGROUPED
+            )
         return estimator, calibrator
 
     def folds_merged(self) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
-        """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows new to it."""
-        models, calibrators = [], []
+        """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows
+        new to it.
+        """
+        models = []
+        calibrators = []
         for training, rows in self.folds:
             model, scores = self._fit_and_score(training, rows)
             models.append(model)
@@ -80,7 +93,9 @@ class Fitting:
         return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
     def _out_of_fold_scores(self) -> tuple[IndexArray, FloatArray]:
-        """The rows that calibrate, in order, and their scores by models that were not trained on them."""
+        """The rows that calibrate, in order, and their scores by models that were not trained on
+        them.
+        """
         scores = np.concatenate([self._fit_and_score(*fold)[1] for fold in self.folds])
         rows = np.concatenate([rows for _, rows in self.folds])
         order = np.argsort(rows)
@@ -94,18 +109,23 @@ class Fitting:
     def model(self, rows: IndexArray) -> Any:
         """A model fitted to some of the rows."""
         task = self.task
-        return clone(self.estimator).fit(taken(task.X, rows), task.labels[rows], **task.part(task.to_model, rows))
+        return clone(self.estimator).fit(
+            taken(task.X, rows), task.labels[rows], **task.part(task.to_model, rows)
+        )
 
     def _scores(self, model: Any, X: Any) -> FloatArray:
         return response_of(model, X, self.task.ordered_classes, self.response_method)
 
     def scores_of(self, model: Any, rows: IndexArray) -> FloatArray:
         """The checked scores that a model gives some of the rows."""
-        return np.asarray(as_scores(self._scores(model, taken(self.task.X, rows))), dtype=np.float64)
+        return np.asarray(
+            as_scores(self._scores(model, taken(self.task.X, rows))), dtype=np.float64
+        )
 
     def calibrated(self, rows: IndexArray, scores: FloatArray, **params: Any) -> Any:
         """The calibrator, fitted to the scores of some of the rows."""
-        calibrator, task = clone(self.calibrator), self.task
+        calibrator = clone(self.calibrator)
+        task = self.task
         classes = tuple(task.classes.tolist())
         positive = task.ordered_classes.tolist()[1]
         if calibrator.pos_label not in (None, positive):
@@ -115,4 +135,6 @@ class Fitting:
             raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
         calibrator.set_params(pos_label=positive)
         named = {**params, "classes": classes}
-        return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named)
+        return calibrator.fit(
+            scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named
+        )

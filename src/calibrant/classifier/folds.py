@@ -18,10 +18,12 @@ Fold = tuple[IndexArray, IndexArray]
 
 
 def held_out(task: Task, calibration_size: float | str) -> Fold:
-    """Rows to train on and rows to calibrate on, whole groups where there are any; chosen without their labels.
+    """Rows to train on and rows to calibrate on, whole groups where there are any.
 
-    They are drawn at random, or the last ones. Rows of one moment stay together, and a group comes as late as its last
-    row, so that more than the wanted number may be held out.
+    Chosen without their labels.
+
+    They are drawn at random, or the last ones. Rows of one moment stay together, and a group comes
+    as late as its last row, so that more than the wanted number may be held out.
     """
     n_units, units = _units(task)
     if isinstance(calibration_size, str):
@@ -33,22 +35,29 @@ def held_out(task: Task, calibration_size: float | str) -> Fold:
     if size >= n_units:
         advice = f"use more {units}, or a fitted model in a FrozenEstimator"
         got = f"{size} of n_{'samples' if task.groups is None else units}={n_units}"
-        raise InvalidValueError("calibration_size", "leave rows to train on", got=got, advice=advice)
+        raise InvalidValueError(
+            "calibration_size", "leave rows to train on", got=got, advice=advice
+        )
     if task.moments is None:
         place = _random_order(task)
         return np.flatnonzero(place >= size), np.flatnonzero(place < size)
     late = of_latest(task.moments, task.groups, size)
     if late.all():
-        rule, got = "leave rows to train on, with all rows of one moment held out together", "no earlier moment"
-        raise InvalidValueError("calibration_size", rule, got=got, advice="hold out fewer rows, or give finer times")
+        rule = "leave rows to train on, with all rows of one moment held out together"
+        got = "no earlier moment"
+        raise InvalidValueError(
+            "calibration_size", rule, got=got, advice="hold out fewer rows, or give finer times"
+        )
     return np.flatnonzero(~late), np.flatnonzero(late)
 
 
 def automatic_size(task: Task) -> int:
-    """How many rows, or groups, prove what several models are worth: a tenth, and at least 100, but a quarter at most.
+    """How many rows, or groups, prove what several models are worth: a tenth, and at least 100, but
+    a quarter at most.
 
-    More are held out where one class is rare, so that about 20 rows of it are expected among them. Its share is that of
-    the half of the rows that is certain to train: the size depends on no label of a row that may be held out.
+    More are held out where one class is rare, so that about 20 rows of it are expected among them.
+    Its share is that of the half of the rows that is certain to train: the size depends on no label
+    of a row that may be held out.
     """
     n_units, _ = _units(task)
     half = n_units // 2
@@ -63,7 +72,10 @@ def automatic_size(task: Task) -> int:
 
 
 def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
-    """Parts of the training rows: each trains on the others. Nothing is proved by them, so labels may balance them."""
+    """Parts of the training rows: each trains on the others.
+
+    Nothing is proved by them, so labels may balance them.
+    """
     if isinstance(cv, int | np.integer):
         return _balanced(task, training, int(cv))
     groups = None if task.groups is None else task.groups[training]
@@ -74,7 +86,9 @@ def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
 
 
 def divided(task: Task, rows: IndexArray) -> Fold:
-    """Two halves of some rows, of whole groups where there are any: random ones, or the earlier and the later rows."""
+    """Two halves of some rows, of whole groups where there are any: random ones, or the earlier and
+    the later rows.
+    """
     groups = None if task.groups is None else task.groups[rows]
     if task.moments is not None:
         n_units = rows.size if groups is None else np.unique(groups).size
@@ -86,7 +100,8 @@ def divided(task: Task, rows: IndexArray) -> Fold:
 
 def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
     """Folds with about as many rows of each class; of whole groups, where there are any."""
-    keys, source = _keys(task)[training], task.source.for_purpose("folds")
+    keys = _keys(task)[training]
+    source = task.source.for_purpose("folds")
     fewest = int(task.class_counts(training).min())
     if fewest < 2:
         advice = "add rows of the rarer class"
@@ -132,11 +147,17 @@ def _keys(task: Task) -> Keys:
 
 def _units(task: Task) -> tuple[int, str]:
     """How many rows there are, or groups."""
-    return (len(task.labels), "rows") if task.groups is None else (np.unique(task.groups).size, "groups")
+    return (
+        (len(task.labels), "rows")
+        if task.groups is None
+        else (np.unique(task.groups).size, "groups")
+    )
 
 
 def parts(task: Task, cv: Any, calibration_size: float | str) -> list[Fold]:
-    """Rows to train on and rows to calibrate on: a hold-out, or parts in which each row calibrates once at most."""
+    """Rows to train on and rows to calibrate on: a hold-out, or parts in which each row calibrates
+    once at most.
+    """
     if cv is None:
         return [held_out(task, calibration_size)]
     is_count = isinstance(cv, int | np.integer)
@@ -156,9 +177,18 @@ def parts(task: Task, cv: Any, calibration_size: float | str) -> list[Fold]:
 def _check_folds(task: Task, folds: list[Fold]) -> None:
     """Raise an error where a row both trains and is scored in a fold, or a group is torn apart."""
     if any(np.isin(rows, training).any() for training, rows in folds):
-        raise InvalidValueError("cv", "keep training and calibration rows apart", got="rows in both")
-    if task.groups is not None and any(np.isin(task.groups[a], task.groups[b]).any() for a, b in folds):
-        rule, advice = "keep groups whole", "use GroupKFold(), or a number of parts"
-        raise InvalidValueError("cv", rule, got="groups with rows to train on and to calibrate on", advice=advice)
+        raise InvalidValueError(
+            "cv", "keep training and calibration rows apart", got="rows in both"
+        )
+    if task.groups is not None and any(
+        np.isin(task.groups[a], task.groups[b]).any() for a, b in folds
+    ):
+        rule = "keep groups whole"
+        advice = "use GroupKFold(), or a number of parts"
+        raise InvalidValueError(
+            "cv", rule, got="groups with rows to train on and to calibrate on", advice=advice
+        )
     if np.bincount(np.concatenate([rows for _, rows in folds])).max() > 1:
-        raise InvalidValueError("cv", "let each row calibrate once at most", got="rows in several parts")
+        raise InvalidValueError(
+            "cv", "let each row calibrate once at most", got="rows in several parts"
+        )

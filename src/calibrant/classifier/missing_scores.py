@@ -25,9 +25,14 @@ def without_score(scores: FloatArray) -> BoolArray:
 
 
 def answered(
-    scores: FloatArray, missing: BoolArray, method: str, answer: Callable[[FloatArray], NDArray[Any]]
+    scores: FloatArray,
+    missing: BoolArray,
+    method: str,
+    answer: Callable[[FloatArray], NDArray[Any]],
 ) -> NDArray[Any]:
-    """The answers for all rows: NaN for a probability, [0, 1] for an interval, all labels for a set without a score."""
+    """The answers for all rows: NaN for a probability, [0, 1] for an interval, all labels for a set
+    without a score.
+    """
     known = answer(scores[~missing])
     found = np.empty((len(scores), *known.shape[1:]), dtype=known.dtype)
     found[~missing] = known
@@ -46,4 +51,6 @@ def check_all_scored(probabilities: FloatArray) -> None:
     if missing.any():
         got = f"{int(missing.sum()):,} of {missing.size:,} rows without one"
         advice = "use predict_proba, which gives NaN there"
-        raise InvalidValueError("X", "have a score for each row, to predict its class", got=got, advice=advice)
+        raise InvalidValueError(
+            "X", "have a score for each row, to predict its class", got=got, advice=advice
+        )

@@ -27,7 +27,12 @@ from calibrant.params.rules import (
 )
 from calibrant.text.sentences import shown
 
-_CV = Integer(2) | Only("auto") | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")
+_CV = (
+    Integer(2)
+    | Only("auto")
+    | Having(("split",), "a splitter")
+    | Having(("__iter__",), "a list of splits")
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -35,11 +40,16 @@ class ClassifierParameters(CheckedParameters):
     """The parameters; `CalibratedClassifier` says what they mean."""
 
     _rules: ClassVar[RuleTable] = {
-        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()")
-        | Having(("predict",), "a fitted model with predict")
-        | Having(("__call__",), "a function from rows to scores"),
+        "estimator": (
+            Having(("fit",), "a classifier, such as LogisticRegression()")
+            | Having(("predict",), "a fitted model with predict")
+            | Having(("__call__",), "a function from rows to scores")
+        ),
         "calibrator": Optional(
-            Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
+            Having(
+                ("predict_proba", "get_params"),
+                "a calibrator of scores, such as BinningCalibrator()",
+            )
         ),
         "cv": Optional(_CV),
         "calibration_size": SIZE_OF_HOLD_OUT,
@@ -64,7 +74,10 @@ class ClassifierParameters(CheckedParameters):
     _replaced: ClassVar[Mapping[str, str]] = {
         **CheckedParameters._replaced,
         "method": "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
-        "ensemble": "without a calibrator, several models are averaged; with one, or cv=None, there is one model",
+        "ensemble": (
+            "without a calibrator, several models are averaged; with one, or cv=None, there is one"
+            " model"
+        ),
         "base_estimator": "use estimator",
     }
 
@@ -78,14 +91,18 @@ class ClassifierParameters(CheckedParameters):
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
         if isinstance(self.cv, str) and self.cv != "auto":
-            advice = "use FrozenEstimator(model), from sklearn.frozen" if self.cv == "prefit" else None
+            advice = (
+                "use FrozenEstimator(model), from sklearn.frozen" if self.cv == "prefit" else None
+            )
             raise InvalidValueError("cv", f"be {_CV.words}", got=shown(self.cv), advice=advice)
         given = None if isinstance(self.cv, str) else self.cv
         divides = given is not None and not self._bags()
         if self.holdout == "last" and (self._is_frozen() or divides):
             rule = "be 'random' where no rows are held out"
             got = "a frozen estimator" if self._is_frozen() else f"cv={shown(self.cv)}"
-            raise InvalidValueError("holdout", rule, got=got, advice="pass the rows to calibrate on yourself")
+            raise InvalidValueError(
+                "holdout", rule, got=got, advice="pass the rows to calibrate on yourself"
+            )
         if self._is_frozen() and given is not None:
             rule = "be None for a frozen estimator, which is not fitted again"
             raise InvalidValueError("cv", rule, got=shown(self.cv))
@@ -116,8 +133,12 @@ class ClassifierParameters(CheckedParameters):
         return set(inspect.signature(self._calibrator().fit).parameters)
 
     def _merges_folds(self) -> bool:
-        """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
-        return self.cv not in (None, "auto") and bool(getattr(self.calibrator, "merges_folds", False))
+        """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross
+        Venn-Abers.
+        """
+        return self.cv not in (None, "auto") and bool(
+            getattr(self.calibrator, "merges_folds", False)
+        )
 
 
 def _n_splits(count: Callable[..., int]) -> int | None:

@@ -12,7 +12,10 @@ RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
 
 
 def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
-    """The model's score for the positive class, the second of `classes`; of a tuple of models, one column each."""
+    """The model's score for the positive class, the second of `classes`.
+
+    Of a tuple of models, one column each.
+    """
     if isinstance(model, tuple):
         return np.column_stack([response_of(part, X, classes, response_method) for part in model])
     if not hasattr(model, "fit"):
@@ -31,7 +34,9 @@ def responses_of(model: Any, X: Any, classes: NDArray[Any], response_method: str
     response = np.asarray(getattr(model, _method_of(model, response_method))(X))
     known = np.asarray(model.classes_)
     _one_column_each(response, known)
-    columns = np.full((len(response), classes.size), response.min(initial=0.0))  # a class that it never saw
+    columns = np.full(
+        (len(response), classes.size), response.min(initial=0.0)
+    )  # a class that it never saw
     place = np.searchsorted(classes, known)
     columns[:, place] = response
     return columns

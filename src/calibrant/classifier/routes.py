@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, get_routing_for_object
+from sklearn.utils.metadata_routing import (
+    MetadataRequest,
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+)
 
 _WEIGHT = "sample_weight"  # trains the model; `calibration_weight` calibrates it
 
@@ -10,8 +15,8 @@ _WEIGHT = "sample_weight"  # trains the model; `calibration_weight` calibrates i
 def router_of(owner: Any, estimator: Any, calibrator: Any) -> MetadataRouter:
     """The routes where scikit-learn's metadata routing is switched on.
 
-    Requests decide. What neither was asked for nor refused goes where it goes without metadata routing, so that no
-    inner request is needed.
+    Requests decide. What neither was asked for nor refused goes where it goes without metadata
+    routing, so that no inner request is needed.
     """
     to_fit = MethodMapping().add(caller="fit", callee="fit")
     router = MetadataRouter(owner=owner).add_self_request(owner)
@@ -20,7 +25,10 @@ def router_of(owner: Any, estimator: Any, calibrator: Any) -> MetadataRouter:
 
 
 def _decided(consumer: Any, exceptions: dict[str, bool]) -> Any:
-    """The requests of an estimator, of which none is left open; those of a meta-estimator as they are."""
+    """The requests of an estimator, of which none is left open.
+
+    Those of a meta-estimator as they are.
+    """
     requests = get_routing_for_object(consumer)
     if not isinstance(requests, MetadataRequest):
         return requests
@@ -30,7 +38,9 @@ def _decided(consumer: Any, exceptions: dict[str, bool]) -> Any:
     return requests
 
 
-def by_name(params: dict[str, Any], calibrator_takes: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def by_name(
+    params: dict[str, Any], calibrator_takes: set[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments for the model's `fit`, and for the calibrator's, which gets what it names."""
     names = calibrator_takes - {_WEIGHT}
     to_model = {name: value for name, value in params.items() if name not in names}

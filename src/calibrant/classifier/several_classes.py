@@ -1,8 +1,9 @@
-"""More than two classes: models, one curve for each class, and a proof of each class against the rest.
+"""More than two classes: models, one curve for each class, and a proof of each class against the
+rest.
 
-The probability of a class is the mean of the models' calibrated probabilities of it, on the logit scale. Those of a row
-are divided by their sum. All this is fixed before a row that proves is seen, so each column is a probability that was
-fixed beforehand (`ClassWiseHoldOut`).
+The probability of a class is the mean of the models' calibrated probabilities of it, on the logit
+scale. Those of a row are divided by their sum. All this is fixed before a row that proves is seen,
+so each column is a probability that was fixed beforehand (`ClassWiseHoldOut`).
 """
 
 from dataclasses import replace
@@ -35,7 +36,9 @@ class ClassFit(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """Models, rows that they were not trained on with the models' scores, and rows that are left for the proof."""
+    """Models, rows that they were not trained on with the models' scores, and rows that are left
+    for the proof.
+    """
 
     members: tuple[Any, ...]
     rows: IndexArray
@@ -44,12 +47,21 @@ class _Scored(NamedTuple):
 
 
 def fit_classes(
-    fitting: Fitting, cv: Any, calibration_size: float | str, confidence_level: float, n_jobs: int | None
+    fitting: Fitting,
+    cv: Any,
+    calibration_size: float | str,
+    confidence_level: float,
+    n_jobs: int | None,
 ) -> ClassFit:
-    """Fit models, curves and the proof; `cv` is None for one model, and "frozen" for one that is fitted already."""
+    """Fit models, curves and the proof.
+
+    `cv` is None for one model, and "frozen" for one that is fitted already.
+    """
     task = fitting.task
     if others := [name for name in task.to_calibrator if name != "groups"]:
-        raise InvalidTypeError(others[0], "be None for more than two classes", got=f"{task.classes.size} classes")
+        raise InvalidTypeError(
+            others[0], "be None for more than two classes", got=f"{task.classes.size} classes"
+        )
     if isinstance(cv, str):
         found = _of_fitted(fitting, calibration_size)
     elif cv is None:
@@ -68,7 +80,9 @@ def fit_classes(
         p,
         task.labels[found.proof],
         task.classes,
-        PilotRows(pilot, task.labels[found.rows], None if groups is None else taken(groups, found.rows)),
+        PilotRows(
+            pilot, task.labels[found.rows], None if groups is None else taken(groups, found.rows)
+        ),
         confidence_level=confidence_level,
         order=task.source.for_purpose("order of bets").order(n_units),
         groups=None if groups is None else taken(groups, found.proof),
@@ -77,11 +91,14 @@ def fit_classes(
     return ClassFit(found.members, curves, proof)
 
 
-def _of_folds(fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: int | None) -> _Scored:
+def _of_folds(
+    fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: int | None
+) -> _Scored:
     """A model for each fold of the training rows, which scores the rows of its fold."""
     task = fitting.task
     if calibration_size == 0:
-        training, proof = task.everything, np.empty(0, dtype=np.intp)
+        training = task.everything
+        proof = np.empty(0, dtype=np.intp)
     else:
         training, proof = held_out(task, calibration_size)
     fitting = replace(fitting, folds=folds_within(task, training, cv))
@@ -103,7 +120,9 @@ def _of_one_model(fitting: Fitting, calibration_size: float | str) -> _Scored:
 
 def _of_fitted(fitting: Fitting, calibration_size: float | str) -> _Scored:
     """A model that is fitted already: some rows fit its curves, and the others prove."""
-    rows, proof = held_out(fitting.task, _HALF if isinstance(calibration_size, str) else calibration_size)
+    rows, proof = held_out(
+        fitting.task, _HALF if isinstance(calibration_size, str) else calibration_size
+    )
     return _Scored((fitting.estimator,), rows, _scores(fitting, fitting.estimator, rows), proof)
 
 
@@ -114,33 +133,46 @@ def _scores(fitting: Fitting, model: Any, rows: IndexArray) -> FloatArray:
     return np.column_stack([as_scores(np.ascontiguousarray(column)) for column in columns.T])
 
 
-def _curves(scores: FloatArray, labels: NDArray[Any], classes: NDArray[Any]) -> tuple[MemberCurve, ...]:
+def _curves(
+    scores: FloatArray, labels: NDArray[Any], classes: NDArray[Any]
+) -> tuple[MemberCurve, ...]:
     """The curve of each class, fitted to its scores and to whether rows are of that class."""
     curves = []
     for column, label in enumerate(classes.tolist()):
         codes = (labels == label).astype(np.uint8)
         if not codes.any() or codes.all():
             rule = "have rows of each class among those that fit the curves"
-            raise InvalidValueError("y", rule, got=f"none of class {label!r}", advice="add rows of that class")
+            raise InvalidValueError(
+                "y", rule, got=f"none of class {label!r}", advice="add rows of that class"
+            )
         curves.append(MemberCurve.fitted(np.ascontiguousarray(scores[:, column]), codes))
     return tuple(curves)
 
 
 def class_probabilities(
-    members: tuple[Any, ...], curves: tuple[MemberCurve, ...], X: Any, classes: NDArray[Any], response_method: str
+    members: tuple[Any, ...],
+    curves: tuple[MemberCurve, ...],
+    X: Any,
+    classes: NDArray[Any],
+    response_method: str,
 ) -> FloatArray:
     """The probabilities of all classes, shape (n, L), which add up to 1."""
-    return shares_of([_probabilities(curves, responses_of(one, X, classes, response_method)) for one in members])
+    return shares_of(
+        [_probabilities(curves, responses_of(one, X, classes, response_method)) for one in members]
+    )
 
 
 def _probabilities(curves: tuple[MemberCurve, ...], scores: FloatArray) -> FloatArray:
     """The probability of each class by its curve."""
-    columns = [curve(np.asarray(scores[:, place], dtype=np.float64)) for place, curve in enumerate(curves)]
+    columns = [
+        curve(np.asarray(scores[:, place], dtype=np.float64)) for place, curve in enumerate(curves)
+    ]
     return np.column_stack(columns)
 
 
 def shares_of(members: list[FloatArray]) -> FloatArray:
-    """The mean of several models' probabilities on the logit scale, divided by the sum over classes.
+    """The mean of several models' probabilities on the logit scale, divided by the sum over
+    classes.
 
     >>> shares_of([np.array([[0.2, 0.2, 0.4]])]).round(3)
     array([[0.25, 0.25, 0.5 ]])

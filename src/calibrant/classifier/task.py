@@ -53,8 +53,13 @@ class Task:
 
 
 def features_fingerprint(X: Any, codes: NDArray[Any]) -> int:
-    """A number that stands for rows of features and labels, whatever their order; see `calibrant.params.random`."""
-    labels = codes.astype(np.uint8)  # of more than 256 classes some share a number, which does no harm
+    """A number that stands for rows of features and labels, whatever their order.
+
+    See `calibrant.params.random`.
+    """
+    labels = codes.astype(
+        np.uint8
+    )  # of more than 256 classes some share a number, which does no harm
     if hasattr(X, "tocsr"):  # sparse: the entries stand for the rows
         entries = X.tocsr()
         owner = np.repeat(labels, np.diff(entries.indptr))
@@ -104,7 +109,10 @@ def class_labels(given: Any, *, several: bool) -> NDArray[Any]:
     kind = type_of_target(given, input_name="y", raise_unknown=True)
     if kind != "binary" and not (several and kind == "multiclass"):
         reason = f"Only binary classification is supported. The type of the target is {kind}"
-        advice = "leave out the calibrator for more than two classes, or calibrate one class against the rest"
+        advice = (
+            "leave out the calibrator for more than two classes, or calibrate one class against the"
+            " rest"
+        )
         raise InvalidValueError(None, reason, advice=advice)
     return np.asarray(column_or_1d(given, warn=True))
 
@@ -132,7 +140,9 @@ def taken(values: Any, rows: IndexArray) -> Any:
 
 
 def some(params: Mapping[str, Any], n_rows: int, rows: IndexArray) -> dict[str, Any]:
-    """Arguments of `fit` for some of the rows: what has one entry per row is split, the rest is passed on."""
+    """Arguments of `fit` for some of the rows: what has one entry per row is split, the rest is
+    passed on.
+    """
 
     def has_rows(value: Any) -> bool:
         if isinstance(value, str | bytes | Mapping):
@@ -141,4 +151,6 @@ def some(params: Mapping[str, Any], n_rows: int, rows: IndexArray) -> dict[str, 
             return len(value.shape) > 0 and bool(value.shape[0] == n_rows)
         return hasattr(value, "__len__") and len(value) == n_rows
 
-    return {name: taken(value, rows) if has_rows(value) else value for name, value in params.items()}
+    return {
+        name: taken(value, rows) if has_rows(value) else value for name, value in params.items()
+    }

@@ -13,13 +13,15 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and leave with its exit code.
 
-    0: done. 1: done, and the answer is no (--check, --require-epsilon, verify). 2: wrong usage or bad input. 3:
-    verify could not check everything. 130: stopped by Ctrl-C.
+    0: done. 1: done, and the answer is no (--check, --require-epsilon, verify). 2: wrong usage or
+    bad input. 3: verify could not check everything. 130: stopped by Ctrl-C.
     """
     try:
         import click  # noqa: F401 - to say how to install it, before anything else fails
     except ImportError:
-        sys.stderr.write(f"error: the command line needs click, which is not installed: {install('cli')}\n")
+        sys.stderr.write(
+            f"error: the command line needs click, which is not installed: {install('cli')}\n"
+        )
         sys.exit(2)
     from calibrant.cli._app import app
 

@@ -44,7 +44,7 @@ calibrant turns the scores of any binary classifier into probabilities with a gu
   calibrant fit scores.csv --score p --label y -o model.json      calibrate, with a guarantee
 
 Then: apply the model to new rows, export it as SQL, verify it against the data.
-More: calibrant --help, calibrant fit --help."""
+More: calibrant --help, calibrant fit --help."""  # noqa: E501
 
 
 class LazyGroup(click.Group):
@@ -96,7 +96,11 @@ class LazyGroup(click.Group):
         except (BrokenPipeError, ReaderGone):
             code = 0
         except BaseException as error:
-            if debug and isinstance(error, Exception) and not isinstance(error, click.ClickException | click.Abort):
+            if (
+                debug
+                and isinstance(error, Exception)
+                and not isinstance(error, click.ClickException | click.Abort)
+            ):
                 raise
             message, code = told(error)
             if message:
@@ -107,14 +111,17 @@ class LazyGroup(click.Group):
         try:
             if sys.stdout is not None:
                 sys.stdout.flush()
-        except OSError:  # the reader is gone, or the disk full: keep Python from complaining about it again at exit
+        except OSError:  # the reader is gone, or the disk full: keep Python from complaining about it again at exit  # noqa: E501
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(code)
 
 
 @contextmanager
 def _own_warnings() -> Iterator[None]:
-    """Say calibrant's own warnings in the words of the command line; others are shown as Python shows them."""
+    """Say calibrant's own warnings in the words of the command line.
+
+    Others are shown as Python shows them.
+    """
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
@@ -137,17 +144,19 @@ def _stop(number: int, frame: Any) -> None:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, rate --at-least, verify); 2 wrong "
-    "usage or bad input; 3 verify could not check everything, or rate could not decide; 130 stopped. "
-    "CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error.",
+    epilog=(
+        "Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, rate --at-least,"
+        " verify); 2 wrong usage or bad input; 3 verify could not check everything, or rate could"
+        " not decide; 130 stopped. CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error."
+    ),
 )
 @click.version_option(__version__, prog_name="calibrant")
 @click.pass_context
 def app(ctx: click.Context) -> None:
     """Turn scores of any binary classifier into probabilities with a guarantee.
 
-    Reads CSV, Parquet, JSON lines and Arrow files, compressed or not, folders and globs of them, and - for standard
-    input. Every command has --json for scripts.
+    Reads CSV, Parquet, JSON lines and Arrow files, compressed or not, folders and globs of them,
+    and - for standard input. Every command has --json for scripts.
     """
     if ctx.invoked_subcommand is None:
         say(_OVERVIEW)

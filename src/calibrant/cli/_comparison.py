@@ -1,4 +1,6 @@
-"""What `verify` compares: values that must be equal, and numbers that another machine may round otherwise."""
+"""What `verify` compares: values that must be equal, and numbers that another machine may round
+otherwise.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +12,30 @@ from calibrant.text.sentences import shown
 if TYPE_CHECKING:
     from calibrant.params.rules import Rule
 
-_RELATIVE = 1e-9  # far more than the last bits in which kernels of linear algebra and libraries of functions differ
-_ABSOLUTE = 1e-12  # of probabilities: a difference of two that are nearly equal keeps their rounding
-_ON_SCORES = ("knots", "edges", "low", "high", "cuts", "thresholds", "lower_knots", "upper_knots", "threshold",
-              "score_range_seen", "window", "bound", "smallest", "largest")  # fmt: skip
-"""Entries that are scores or weights of rows, or lie between two of them: no library rounds them, at any scale."""
+# far more than the last bits in which kernels of linear algebra and libraries of functions differ
+_RELATIVE = 1e-9
+_ABSOLUTE = (
+    1e-12  # of probabilities: a difference of two that are nearly equal keeps their rounding
+)
+_ON_SCORES = (
+    "knots",
+    "edges",
+    "low",
+    "high",
+    "cuts",
+    "thresholds",
+    "lower_knots",
+    "upper_knots",
+    "threshold",
+    "score_range_seen",
+    "window",
+    "bound",
+    "smallest",
+    "largest",
+)
+"""Entries that are scores or weights of rows, or lie between two of them: no library rounds them,
+at any scale.
+"""
 _OF_ANY_SCALE = ("slope", "temperature", "false_alarms")
 """Entries that have no natural scale, so that only their ratio counts."""
 
@@ -31,10 +52,12 @@ class Check:
 def close(one: Any, other: Any, name: str = "") -> bool:
     """Whether two plain values are the same, up to the rounding of numbers.
 
-    Of probabilities, limits and what else was computed, the last bits may differ between machines; 1e-9 of the number
-    itself and 1e-12 are allowed. What is a score must be equal: scores may be of any scale, and are only copied.
+    Of probabilities, limits and what else was computed, the last bits may differ between machines;
+    1e-9 of the number itself and 1e-12 are allowed. What is a score must be equal: scores may be of
+    any scale, and are only copied.
 
-    >>> close({"left": 0.3}, {"left": 0.3 + 1e-13}), close({"knots": [1e-11]}, {"knots": [1e-11 + 1e-20]})
+    >>> close({"left": 0.3}, {"left": 0.3 + 1e-13}), close({"knots": [1e-11]},
+    ...     {"knots": [1e-11 + 1e-20]})
     (True, False)
     """
     return difference(one, other, name) is None
@@ -43,7 +66,8 @@ def close(one: Any, other: Any, name: str = "") -> bool:
 def difference(one: Any, other: Any, name: str = "") -> str | None:
     """The name of the first entry in which two plain values differ; None if they are the same.
 
-    >>> difference({"curve": {"name": "beta", "left": [0.1]}}, {"curve": {"name": "beta", "left": [0.2]}})
+    >>> difference({"curve": {"name": "beta", "left": [0.1]}}, {"curve": {"name": "beta",
+    ...     "left": [0.2]}})
     'left'
     """
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -88,7 +112,8 @@ def _near(one: float, other: float, name: str) -> bool:
 class SameData:
     """Whether the rows are those of the file.
 
-    `differs` is "rows" for other rows, "order" for the same rows in another order, and None where neither is known.
+    `differs` is "rows" for other rows, "order" for the same rows in another order, and None where
+    neither is known.
     """
 
     checks: tuple[Check, ...]
@@ -106,16 +131,27 @@ def same_data(model: Any, data: Any) -> SameData:
     """Compare the rows, and their order, with what the file says of them."""
     from calibrant.sample.fingerprint import fingerprint
 
-    seen, saved = fingerprint(data, ordered=True), model.provenance
-    checks = [same_number("rows", seen.rows, saved["rows"], *data.facts(drawn=False).notes)] if "rows" in saved else []
+    seen = fingerprint(data, ordered=True)
+    saved = model.provenance
+    checks = (
+        [same_number("rows", seen.rows, saved["rows"], *data.facts(drawn=False).notes)]
+        if "rows" in saved
+        else []
+    )
     if "groups" in saved:
         grouped = data.columns.group is not None
         missing = Check("groups", None, "not checked: that takes the column of groups, --group")
-        checks.append(same_number("groups", data.n_groups(), saved["groups"]) if grouped else missing)
+        checks.append(
+            same_number("groups", data.n_groups(), saved["groups"]) if grouped else missing
+        )
     checks += _types(model, data)
-    known, order = saved.get("fingerprint"), saved.get("order")
+    known = saved.get("fingerprint")
+    order = saved.get("order")
     if known is None:
-        return SameData((*checks, Check("fingerprint", None, f"{seen}; the file has none to compare with")), None)
+        return SameData(
+            (*checks, Check("fingerprint", None, f"{seen}; the file has none to compare with")),
+            None,
+        )
     if str(seen) != known:
         other = f"{seen}; the certificate is of {shown(known)}: these are other rows"
         return SameData((*checks, Check("fingerprint", False, other)), "rows")
@@ -123,10 +159,16 @@ def same_data(model: Any, data: Any) -> SameData:
     if order is None:
         return SameData(tuple(checks), None)
     if seen.in_order is None:
-        checks.append(Check("order", None, "not checked: these rows are drawn by the entries of a column"))
+        checks.append(
+            Check("order", None, "not checked: these rows are drawn by the entries of a column")
+        )
         return SameData(tuple(checks), None)
     same = seen.in_order == order
-    text = "the rows are in the order of fit" if same else "these are the same rows in another order than in fit"
+    text = (
+        "the rows are in the order of fit"
+        if same
+        else "these are the same rows in another order than in fit"
+    )
     return SameData((*checks, Check("order", same or None, text)), None if same else "order")
 
 
@@ -134,20 +176,27 @@ def _types(model: Any, data: Any) -> list[Check]:
     """Columns of ids or groups of another type, whose rows may be drawn otherwise."""
     checks = []
     for part in ("id", "group"):
-        known, name = model.provenance.get(f"{part}_type"), getattr(data.columns, part)
+        known = model.provenance.get(f"{part}_type")
+        name = getattr(data.columns, part)
         here = None if name is None else str(data.schema.field(name).type)
         if f"{part}_type" in model.provenance and known != here:
-            checks.append(Check(f"{part}_type", None, f"{part}s were {shown(known)} in fit and are {here} here"))
+            checks.append(
+                Check(
+                    f"{part}_type", None, f"{part}s were {shown(known)} in fit and are {here} here"
+                )
+            )
     return checks
 
 
 def in_other_order(checks: Iterable[Check]) -> list[Check]:
     """The same checks, where what differs may differ because of the order of the rows."""
     why = (
-        "not checked: rows are drawn by position, and these are in another order; give them in the order of fit, or "
-        "fit with --id"
+        "not checked: rows are drawn by position, and these are in another order; give them in the"
+        " order of fit, or fit with --id"
     )
-    return [check if check.stands is not False else Check(check.name, None, why) for check in checks]
+    return [
+        check if check.stands is not False else Check(check.name, None, why) for check in checks
+    ]
 
 
 def fault_of(settings: Mapping[str, Any], rules: Mapping[str, "Rule[Any]"]) -> str | None:
@@ -176,14 +225,23 @@ def undecided(settings: Mapping[str, Any], data: Any, of_draw: Iterable[str]) ->
 
 
 def on_provenance(model: Any, given: Mapping[str, Any]) -> list[Check]:
-    """What the file says of its origin, which no rows can confirm; and columns that were named anew."""
+    """What the file says of its origin, which no rows can confirm.
+
+    And columns that were named anew.
+    """
     known = {"rows", "groups", "fingerprint", "order", "settings", "id_type", "group_type"}
     told = [*sorted(set(model.provenance) - known), "created_by"]
     checks = [Check("provenance", None, f"not checked: {', '.join(told)}")]
-    anew = [f"{part} {given[part]!r} for {shown(name)}" for part, name in model.columns.items()
-            if given.get(part) not in (None, name)]  # fmt: skip
+    anew = [
+        f"{part} {given[part]!r} for {shown(name)}"
+        for part, name in model.columns.items()
+        if given.get(part) not in (None, name)
+    ]
     unused = [part for part in model.columns if part not in given]
     if anew or unused:
-        told = [*(f"read {text}" for text in anew), *(f"not used: {shown(part)}" for part in unused)]
+        told = [
+            *(f"read {text}" for text in anew),
+            *(f"not used: {shown(part)}" for part in unused),
+        ]
         checks.append(Check("columns", None, f"not checked: {'; '.join(told)}"))
     return checks

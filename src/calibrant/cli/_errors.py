@@ -6,7 +6,8 @@ from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantError
 from calibrant.text.sentences import Setting, did_you_mean
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT = 2
+INTERRUPTED = 130
 _STOPPED = "stopped; no partial file was left"
 _REASONS = {
     FileNotFoundError: "there is no such file or folder",
@@ -74,7 +75,8 @@ def _reason(error: BaseException) -> str:
             return str(error)
         case MemoryError():
             return "there is not enough memory for this"
-    name, text = type(error).__name__, str(error)
+    name = type(error).__name__
+    text = str(error)
     if type(error).__module__.partition(".")[0] == "pyarrow":
         return f"the data cannot be read: {text[:300]}"
     return f"unexpected error ({name}: {text[:200]}); please report it with the output of --debug"
@@ -85,14 +87,20 @@ def _see(error: click.UsageError) -> str:
 
 
 def _no_such_option(error: click.NoSuchOption) -> str:
-    """The options that begin with the same word, all of them: the nearest may be the opposite of what was meant."""
+    """The options that begin with the same word, all of them: the nearest may be the opposite of
+    what was meant.
+    """
     params = [] if error.ctx is None else error.ctx.command.params
     every = [name for param in params for name in param.opts]
     known = [name for name in every if name.startswith("--")]
     asked = error.option_name.lstrip("-")
-    alike = [name for name in known if name.lstrip("-").partition("-")[0] == asked.partition("-")[0]]
+    alike = [
+        name for name in known if name.lstrip("-").partition("-")[0] == asked.partition("-")[0]
+    ]
     near = f"there are {' and '.join(alike)}" if alike else did_you_mean(error.option_name, known)
-    meant = _MEANT.get(asked, in_options(Setting(asked.replace("-", "_"))))  # the parameter's name in Python
+    meant = _MEANT.get(
+        asked, in_options(Setting(asked.replace("-", "_")))
+    )  # the parameter's name in Python
     if meant.split()[0].rstrip(",") in every:
         saves_model = error.ctx is not None and error.ctx.info_name == "fit"
         near = f"use {'calibrant audit ' if saves_model and meant.startswith('-o') else ''}{meant}"
@@ -102,7 +110,10 @@ def _no_such_option(error: click.NoSuchOption) -> str:
 
 
 def _of_system(error: OSError) -> str:
-    reason = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), error.strerror or str(error))
+    reason = next(
+        (text for kind, text in _REASONS.items() if isinstance(error, kind)),
+        error.strerror or str(error),
+    )
     return reason if error.filename is None else f"{str(error.filename)!r}: {reason}"
 
 

@@ -57,7 +57,11 @@ class EventFile:
             return ""
         with Path(self.path).open("rb") as file:
             first = file.readline(_HEAD)
-        return hashlib.sha256(first).hexdigest() if first.endswith(b"\n") or len(first) == _HEAD else ""
+        return (
+            hashlib.sha256(first).hexdigest()
+            if first.endswith(b"\n") or len(first) == _HEAD
+            else ""
+        )
 
     def resume(self, place: Mapping[str, Any] | None) -> int:
         """Go to where an earlier run stopped, if this is the same file; return the offset."""
@@ -70,7 +74,10 @@ class EventFile:
         return self._offset
 
     def batches(self, *, follow: bool) -> Iterator[ReadLines]:
-        """Some lines at a time; with `follow`, wait for more at the end of a file. Half a line is left for later."""
+        """Some lines at a time; with `follow`, wait for more at the end of a file.
+
+        Half a line is left for later.
+        """
         while True:
             records: list[Mapping[str, Any]] = []
             while len(records) < _BATCH:
@@ -97,7 +104,9 @@ class EventFile:
         except ValueError:
             found = None
         if not isinstance(found, Mapping):
-            raise RefusedError(f"line {self._number:,} of {self.path!r}", "be a JSON object", got=repr(line[:40]))
+            raise RefusedError(
+                f"line {self._number:,} of {self.path!r}", "be a JSON object", got=repr(line[:40])
+            )
         return found
 
     def close(self) -> None:
@@ -109,7 +118,8 @@ class EventFile:
 def hand_in(monitor: Any, records: list[Mapping[str, Any]], fields: Fields) -> None:
     """Hand lines to a monitor in their order: runs of predictions, and runs of labels.
 
-    A line with a score is a prediction, one with a label is a label, one with both is first the one and then the other.
+    A line with a score is a prediction, one with a label is a label, one with both is first the one
+    and then the other.
     """
     predictions: list[Mapping[str, Any]] = []
     labels: list[Mapping[str, Any]] = []
@@ -134,11 +144,16 @@ def hand_in(monitor: Any, records: list[Mapping[str, Any]], fields: Fields) -> N
 
 def _times(records: list[Mapping[str, Any]], *names: str) -> list[Any] | None:
     """The first of these fields that a line has; None if no line has a time."""
-    found = [next((record[name] for name in names if record.get(name) is not None), None) for record in records]
+    found = [
+        next((record[name] for name in names if record.get(name) is not None), None)
+        for record in records
+    ]
     if all(at is None for at in found):
         return None
     if any(at is None for at in found):
-        raise RefusedError("each line", f"have the field {names[-1]!r}, or none", got="lines without a time")
+        raise RefusedError(
+            "each line", f"have the field {names[-1]!r}, or none", got="lines without a time"
+        )
     return found
 
 

@@ -19,10 +19,20 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 _USUAL_NAMES = {
     "score": (
-        "score", "p", "prob", "proba", "probability", "pred", "prediction", "y_prob", "y_pred", "y_score", "p_hat",
+        "score",
+        "p",
+        "prob",
+        "proba",
+        "probability",
+        "pred",
+        "prediction",
+        "y_prob",
+        "y_pred",
+        "y_score",
+        "p_hat",
     ),
     "label": ("label", "y", "target", "outcome", "class", "y_true", "actual", "truth"),
-}  # fmt: skip
+}
 _MOST_COLUMNS = 15  # that an error lists
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv", "json": ".jsonl", "ipc": ".arrow"}
 
@@ -58,14 +68,19 @@ class Files:
         skip_missing: bool = False,
         as_text: bool = False,
     ) -> "ArrowData":
-        """Scored data, with columns in their roles; without a row they are refused, unless `with_rows` is False."""
+        """Scored data, with columns in their roles.
+
+        Without a row they are refused, unless `with_rows` is False.
+        """
         from calibrant.params.rules import thread_count
         from calibrant.sample.sources.files import from_files
 
         needed("pyarrow", "cli", "files are read")
         columns = _columns({**roles, "pending": roles["label"]} if skip_missing else roles)
         if columns.label == columns.score:
-            raise RefusedError("--score and --label", "be different columns", got=f"{columns.score!r} for both")
+            raise RefusedError(
+                "--score and --label", "be different columns", got=f"{columns.score!r} for both"
+            )
         data = from_files(
             self.paths,
             columns,
@@ -99,7 +114,8 @@ def _is_empty(data: "ArrowData") -> bool:
 @contextmanager
 def files(options: Mapping[str, Any]) -> Iterator[Files]:
     """The files that were named. Standard input is kept in a temporary file."""
-    paths, file_format = list(options["data"]), options["file_format"]
+    paths = list(options["data"])
+    file_format = options["file_format"]
     how = {"threads": options["threads"], "quiet": options["quiet"]}
     if STANDARD_INPUT not in paths:
         yield Files(paths, file_format, **how)
@@ -114,8 +130,12 @@ def files(options: Mapping[str, Any]) -> Iterator[Files]:
 
 
 @contextmanager
-def labelled(options: Mapping[str, Any], *more: str) -> Iterator[tuple[Files, "ArrowData", dict[str, Any]]]:
-    """The files, their rows with scores, labels and more columns, and the parameters `pos_label` and `classes`."""
+def labelled(
+    options: Mapping[str, Any], *more: str
+) -> Iterator[tuple[Files, "ArrowData", dict[str, Any]]]:
+    """The files, their rows with scores, labels and more columns, and the parameters `pos_label`
+    and `classes`.
+    """
     parts = ("score", "label", *more)
     with files(options) as source:
         named = with_defaults(source, {part: options[part] for part in parts})
@@ -137,7 +157,12 @@ def _spool(folder: "Path", file_format: str | None) -> "Path":
     from calibrant.sample.sources.file_kind import sniff
 
     if sys.stdin is None or sys.stdin.isatty():
-        raise RefusedError("standard input", "be a pipe or a file", got="a terminal", advice="name a file instead of -")
+        raise RefusedError(
+            "standard input",
+            "be a pipe or a file",
+            got="a terminal",
+            advice="name a file instead of -",
+        )
     raw = folder / "input"
     with raw.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
@@ -149,7 +174,9 @@ def _spool(folder: "Path", file_format: str | None) -> "Path":
         raise RefusedError("standard input", "hold rows of data", got="an empty input")
     kind = file_format or sniff(raw)
     if kind is None:
-        raise RefusedError("standard input", "be CSV, Parquet, JSON lines or Arrow IPC", got="another format")
+        raise RefusedError(
+            "standard input", "be CSV, Parquet, JSON lines or Arrow IPC", got="another format"
+        )
     return raw.rename(folder / f"standard-input{_SUFFIXES[kind]}{'.gz' if packed else ''}")
 
 
@@ -168,7 +195,9 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
     missing = [part for part in asked if given[part] is None]
     if not missing:
         return given
-    found = [f"{name!r} ({_kind(schema.field(place).type)})" for place, name in enumerate(schema.names)]
+    found = [
+        f"{name!r} ({_kind(schema.field(place).type)})" for place, name in enumerate(schema.names)
+    ]
     more = f" and {len(found) - _MOST_COLUMNS} more" if len(found) > _MOST_COLUMNS else ""
     guesses = {part: given[part] or _guess(schema.names, part) for part in asked}
     hint = " ".join(f"--{part} {name}" for part, name in guesses.items() if name is not None)
@@ -209,7 +238,9 @@ def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
         return float(text) if pa.types.is_floating(kind) else text
     except (KeyError, ValueError):
         what = "segments" if option == "--keep-segment" else "labels"
-        raise RefusedError(option, f"be one of the {what}, which are {_kind(kind)}", got=repr(text)) from None
+        raise RefusedError(
+            option, f"be one of the {what}, which are {_kind(kind)}", got=repr(text)
+        ) from None
 
 
 def typed_segments(data: "ArrowData", names: Sequence[str]) -> tuple[Any, ...]:
@@ -218,13 +249,19 @@ def typed_segments(data: "ArrowData", names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(_label_of(name, kind, "--keep-segment") for name in names)
 
 
-def _class_parameters(data: "ArrowData", pos_label: str | None, classes: str | None) -> dict[str, Any]:
+def _class_parameters(
+    data: "ArrowData", pos_label: str | None, classes: str | None
+) -> dict[str, Any]:
     """Labels that were typed, as the parameters `pos_label` and `classes`."""
     kind = data.schema.field(data.columns.label).type
     parts = None if classes is None else [part.strip() for part in classes.split(",")]
     if parts is not None and len(parts) != 2:
-        raise RefusedError("--classes", "be two labels with a comma between them", got=repr(classes))
+        raise RefusedError(
+            "--classes", "be two labels with a comma between them", got=repr(classes)
+        )
     return {
         "pos_label": None if pos_label is None else _label_of(pos_label, kind, "--pos-label"),
-        "classes": None if parts is None else tuple(_label_of(part, kind, "--classes") for part in parts),
+        "classes": (
+            None if parts is None else tuple(_label_of(part, kind, "--classes") for part in parts)
+        ),
     }

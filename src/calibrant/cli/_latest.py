@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from calibrant.sample.sources.arrow import ArrowData
 
 DEFAULT_SIZE = 0.25  # of the rows, as in CalibratedClassifier
-_LARGE_GROUPS = "; groups with many rows are more often among the most recent, and the promise is about such groups"
+_LARGE_GROUPS = (
+    "; groups with many rows are more often among the most recent, and the promise is about such"
+    " groups"
+)
 
 
 def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["ArrowData", str]:
     """Return the most recent rows, in memory, and a sentence that says which they are.
 
-    Rows of one moment stay together. A group comes as late as its last row, and stays whole. So groups with many rows
-    are more often among the most recent. Without a column of times, the last rows of the data are the most recent.
+    Rows of one moment stay together. A group comes as late as its last row, and stays whole. So
+    groups with many rows are more often among the most recent. Without a column of times, the last
+    rows of the data are the most recent.
     """
     import numpy as np
 
@@ -32,30 +36,45 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     from calibrant.sample.time_order import read_times
 
     whole = data.with_columns(replace(data.columns, pending=None))
-    table = pa.table({name: column_of(whole, name, part) for part, name in whole.columns.named.items()})
-    n_rows, columns = table.num_rows, data.columns
-    times: Any = np.arange(n_rows) if time is None else read_times(column_of(whole, time, "time"), n_rows)
+    table = pa.table(
+        {name: column_of(whole, name, part) for part, name in whole.columns.named.items()}
+    )
+    n_rows = table.num_rows
+    columns = data.columns
+    times: Any = (
+        np.arange(n_rows) if time is None else read_times(column_of(whole, time, "time"), n_rows)
+    )
     labelled = np.ones(n_rows, dtype=bool)
-    if columns.pending is not None and (absent := absent_rows(_one_chunk(table, columns.pending))) is not None:
+    if (
+        columns.pending is not None
+        and (absent := absent_rows(_one_chunk(table, columns.pending))) is not None
+    ):
         labelled = ~absent
     keys = None
     if columns.group is not None:
         groups = _one_chunk(table, columns.group)
         if groups.null_count:
-            raise InvalidValueError("group", "have no missing values", f"{groups.null_count:,}", column=columns.group)
+            raise InvalidValueError(
+                "group", "have no missing values", f"{groups.null_count:,}", column=columns.group
+            )
         keys = id_keys(groups, columns.group, "group")[labelled]
     n_units = int(labelled.sum()) if keys is None else np.unique(keys).size
     wanted = FRACTION_OR_COUNT.check("calibration_size", DEFAULT_SIZE if size is None else size)
     count = max(1, round(wanted * n_units)) if isinstance(wanted, float) else int(wanted)
     if count > n_units:
         unit = "rows" if keys is None else "groups"
-        raise RefusedError("--calibration-size", f"be at most {n_units:,}, the number of {unit}", got=f"{count:,}")
+        raise RefusedError(
+            "--calibration-size", f"be at most {n_units:,}, the number of {unit}", got=f"{count:,}"
+        )
     moments = np.unique(times, return_inverse=True)[1]
     late = np.zeros(n_rows, dtype=bool)
     late[labelled] = of_latest(moments[labelled], keys, count)
     late |= ~labelled & (moments >= moments[late].min())
     since = "" if time is None else f", of {time} {times[late].min()} to {times[late].max()}"
-    said = f"calibrated on the most recent {rows(int(late.sum()))} of {n_rows:,}{since}; the others were not used"
+    said = (
+        f"calibrated on the most recent {rows(int(late.sum()))} of {n_rows:,}{since}; the others"
+        " were not used"
+    )
     said += "" if keys is None else _LARGE_GROUPS
     return from_arrow(table.filter(pa.array(late)), columns, threads=1, progress=False), said
 

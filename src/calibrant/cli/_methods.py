@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class _Method(NamedTuple):
     """A calibrator by name, parameters that are fixed, and what of it the method does not offer.
 
-    The settings that a method takes are the parameters of its calibrator; whether it takes segments, groups and
-    weights is in the signature of `fit`. Both are read there, and written nowhere else.
+    The settings that a method takes are the parameters of its calibrator; whether it takes
+    segments, groups and weights is in the signature of `fit`. Both are read there, and written
+    nowhere else.
     """
 
     calibrator: str
@@ -28,7 +29,17 @@ class _Method(NamedTuple):
 _OF_GROUPS = ("max_group_size", "group_target")
 _STATED = (*_OF_GROUPS, "score_range", "weight_bound")  # of the data, so that fit is told
 _OF_SEGMENTS = ("min_rows", "keep_segments")
-_SETTINGS = ("bins", "interval", "confidence", "seed", "pilot", "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS)
+_SETTINGS = (
+    "bins",
+    "interval",
+    "confidence",
+    "seed",
+    "pilot",
+    "value",
+    "score_range",
+    *_OF_SEGMENTS,
+    *_OF_GROUPS,
+)
 _METHODS = {
     "anchored": _Method("AnchoredCalibrator", {}, ("score_range",)),
     "binning": _Method("BinningCalibrator", {"partition": "quantile"}, ("score_range",)),
@@ -38,7 +49,9 @@ _METHODS = {
     "temperature": _Method("TemperatureCalibrator"),
     "beta": _Method("BetaCalibrator"),
     "isotonic": _Method("IsotonicCalibrator"),
-    "venn-abers": _Method("VennAbersCalibrator", {}, ("importance_weight",)),  # weighted rows are not exchangeable
+    "venn-abers": _Method(
+        "VennAbersCalibrator", {}, ("importance_weight",)
+    ),  # weighted rows are not exchangeable
 }
 METHODS = tuple(_METHODS)
 _BY_LABEL = ("binning", "uniform")
@@ -64,11 +77,15 @@ def settings_taken(method: str) -> tuple[str, ...]:
     kind = _kind(method)
     known = {field.name for field in fields(kind)} | set(signature(kind.fit).parameters)
     without = _METHODS[method].without
-    return tuple(name for name in _SETTINGS if PARAMETERS.get(name, name) in known and name not in without)
+    return tuple(
+        name for name in _SETTINGS if PARAMETERS.get(name, name) in known and name not in without
+    )
 
 
 def methods_with(column: str) -> tuple[str, ...]:
-    """The methods whose calibrator can be fitted with such a column: "segments", "groups" or "importance_weight"."""
+    """The methods whose calibrator can be fitted with such a column: "segments", "groups" or
+    "importance_weight".
+    """
     found = []
     for method, (_, _, without) in _METHODS.items():
         if column in signature(_kind(method).fit).parameters and column not in without:
@@ -117,10 +134,15 @@ class Settings:
     def _check_options(self) -> None:
         """Refuse settings of other methods."""
         default = Settings()
-        taken = (*settings_taken(self.method), "seed")  # a seed decides nothing where nothing is drawn
+        taken = (
+            *settings_taken(self.method),
+            "seed",
+        )  # a seed decides nothing where nothing is drawn
         for name in sorted(set(_SETTINGS).difference(taken)):
             if getattr(self, name) != getattr(default, name):
-                option = in_options(Setting(name if name in _OF_SEGMENTS else PARAMETERS.get(name, name)))
+                option = in_options(
+                    Setting(name if name in _OF_SEGMENTS else PARAMETERS.get(name, name))
+                )
                 rule = f"be left out with --method {self.method}, which has no such option"
                 raise RefusedError(option, rule)
 
@@ -195,7 +217,11 @@ class Settings:
         if self.weighted and takes:  # a curve without a guarantee needs no bound
             takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
-            takes = (*(part for part in takes if part not in _OF_GROUPS), "target_prior", "sampling_rates")
+            takes = (
+                *(part for part in takes if part not in _OF_GROUPS),
+                "target_prior",
+                "sampling_rates",
+            )
         return takes
 
     def calibrator(self, pos_label: Any = None) -> Any:
@@ -203,8 +229,16 @@ class Settings:
         import calibrant
 
         fixed = _METHODS[self.method].fixed
-        given = [(PARAMETERS.get(part, part), getattr(self, part)) for part in self._takes() if part not in _STATED]
-        chosen = {parameter: None if value == "none" else value for parameter, value in given if value is not None}
+        given = [
+            (PARAMETERS.get(part, part), getattr(self, part))
+            for part in self._takes()
+            if part not in _STATED
+        ]
+        chosen = {
+            parameter: None if value == "none" else value
+            for parameter, value in given
+            if value is not None
+        }
         kind = calibrant.LabelShiftCalibrator if self.by_label else _kind(self.method)
         return kind(**{**fixed, **chosen, "pos_label": pos_label})
 
@@ -215,4 +249,6 @@ class Settings:
 
     def fit(self, data: "Sample", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""
-        return self.calibrator(labels.get("pos_label")).fit(data, classes=labels.get("classes"), **self.stated())
+        return self.calibrator(labels.get("pos_label")).fit(
+            data, classes=labels.get("classes"), **self.stated()
+        )

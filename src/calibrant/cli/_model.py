@@ -40,9 +40,13 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
         return model
     raise RefusedError(
         "the model",
-        "be a calibrator, from calibrant fit" + (", or thresholds, from calibrant threshold" if threshold else ""),
+        "be a calibrator, from calibrant fit"
+        + (", or thresholds, from calibrant threshold" if threshold else ""),
         got=f"a {type(model.calibrator).__name__}",
-        advice=f"calibrant export {path} --to sql --dialect duckdb, or --to python, makes code that applies it",
+        advice=(
+            f"calibrant export {path} --to sql --dialect duckdb, or --to python, makes code that"
+            " applies it"
+        ),
     )
 
 
@@ -50,7 +54,11 @@ def read_threshold(path: str) -> Any:
     """Read a file of `calibrant threshold`."""
     found = read_model(path, exported=True).calibrator
     if not hasattr(found, "refer"):
-        raise RefusedError(repr(path), "hold thresholds, from calibrant threshold -o", got=f"a {type(found).__name__}")
+        raise RefusedError(
+            repr(path),
+            "hold thresholds, from calibrant threshold -o",
+            got=f"a {type(found).__name__}",
+        )
     return found
 
 
@@ -69,7 +77,8 @@ def settings_of(model: "Model") -> Mapping[str, Any]:
 def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:
     """Refuse a model of other columns than those that are read."""
     for part in ("score", "label", "segment"):
-        known, given = model.columns.get(part), columns.get(part)
+        known = model.columns.get(part)
+        given = columns.get(part)
         if known not in (None, given):
             rule = f"be fitted on the same columns: it was fitted with --{part} {known!r}"
             raise RefusedError("--model", rule, got="none" if given is None else repr(given))
@@ -78,13 +87,18 @@ def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:
 def check_classes(model: "Model", classes: "Classes") -> None:
     """Refuse a model of other classes, or one whose positive class is the other."""
     calibrator = model.calibrator
-    known, given = calibrator.classes_.tolist(), classes.labels.tolist()
+    known = calibrator.classes_.tolist()
+    given = classes.labels.tolist()
     if list(map(_name, known)) != list(map(_name, given)):
-        raise RefusedError("--model", f"have the same classes: it was fitted on {known}", got=str(given))
+        raise RefusedError(
+            "--model", f"have the same classes: it was fitted on {known}", got=str(given)
+        )
     positive = known[calibrator.positive_index_]
     if _name(positive) != _name(classes.positive):
         rule = f"have the same positive class: it gives the probability of {positive!r}"
-        raise RefusedError("--model", rule, got=repr(classes.positive), advice="choose with --pos-label")
+        raise RefusedError(
+            "--model", rule, got=repr(classes.positive), advice="choose with --pos-label"
+        )
 
 
 def check_scale(calibrator: Any, data: Any) -> None:
@@ -95,7 +109,8 @@ def check_scale(calibrator: Any, data: Any) -> None:
         low, high = (nearest(limit) for limit in familiar_limits(calibrator.score_range_seen_))
         raise RefusedError(
             "the scores",
-            f"lie between {low} and {high}, as the model was fitted on scores {Reach(*calibrator.score_range_seen_)}",
+            f"lie between {low} and {high}, as the model was fitted on scores"
+            f" {Reach(*calibrator.score_range_seen_)}",
             got=f"{rows(beyond)} beyond",
             advice="give scores of the same model and scale, or --allow-out-of-range",
         )
@@ -116,19 +131,29 @@ def role_of(model: "Model", part: str, given: str | None) -> str | None:
     name = given or model.columns.get(part)
     if part == "segment":
         if segmented and name is None:
-            raise RefusedError("--segment", "name the column of segments, as the model was fitted with segments")
+            raise RefusedError(
+                "--segment", "name the column of segments, as the model was fitted with segments"
+            )
         if not segmented and given is not None:
-            raise RefusedError("--segment", "be left out, as the model was fitted without segments", got=repr(given))
+            raise RefusedError(
+                "--segment",
+                "be left out, as the model was fitted without segments",
+                got=repr(given),
+            )
         return name if segmented else None
     return name
 
 
-def columns_for(model: "Model", source: "Files", options: Mapping[str, Any], *parts: str) -> dict[str, str | None]:
+def columns_for(
+    model: "Model", source: "Files", options: Mapping[str, Any], *parts: str
+) -> dict[str, str | None]:
     """Columns by role: as given, as in the model file, or by their names."""
     return with_defaults(source, {part: role_of(model, part, options[part]) for part in parts})
 
 
-def rows_for(model: "Model", source: "Files", options: Mapping[str, Any], **how: Any) -> "ArrowData":
+def rows_for(
+    model: "Model", source: "Files", options: Mapping[str, Any], **how: Any
+) -> "ArrowData":
     """The rows that a model is applied to: columns in their roles, and scores of the model's scale."""
     columns = columns_for(model, source, options, "score", "segment")
     data = source.scored(columns, types=text_types(model, segment=columns["segment"]), **how)
@@ -147,7 +172,9 @@ def _labels_and_segments(fitted: Any) -> dict[str, Any]:
 
 
 def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:
-    """Arrow types of label and segment columns that are read from text: those of the model's labels and segments."""
+    """Arrow types of label and segment columns that are read from text: those of the model's labels
+    and segments.
+    """
     kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
     known = _labels_and_segments(model.calibrator)
     types = {}

@@ -21,7 +21,7 @@ _NO_HELP = """Run without PYTHONOPTIMIZE=2 to read what this command does: that 
 Examples
 --------
 PYTHONOPTIMIZE=0 calibrant --help
-"""
+"""  # noqa: E501
 
 
 def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -41,7 +41,9 @@ class Documented(click.Command):
     def __init__(self, name: str | None, **settings: Any) -> None:
         documented = cleandoc(settings.pop("help") or _NO_HELP)
         text, _, shown = documented.partition("\n\nExamples\n--------\n")
-        super().__init__(name, help=text, epilog=f"\b\nExamples:\n{indent(shown, '  ')}", **settings)
+        super().__init__(
+            name, help=text, epilog=f"\b\nExamples:\n{indent(shown, '  ')}", **settings
+        )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, unless it would write over what it reads."""
@@ -54,7 +56,9 @@ def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
     return click.command(cls=Documented, short_help=short_help)
 
 
-def number_or(*words: str, rule: str, fractions: bool = False) -> Callable[[str], int | float | str]:
+def number_or(
+    *words: str, rule: str, fractions: bool = False
+) -> Callable[[str], int | float | str]:
     """A whole number, perhaps a fraction, or one of these words."""
 
     def parse(text: str) -> int | float | str:
@@ -70,7 +74,9 @@ def number_or(*words: str, rule: str, fractions: bool = False) -> Callable[[str]
 
 number_of_bins = number_or("auto", rule="a whole number, or auto")
 number_of_rows = number_or("auto", "none", rule="a whole number, auto or none")
-share = number_or("auto", "none", rule="auto, none, a fraction such as 0.2, or a number of rows", fractions=True)
+share = number_or(
+    "auto", "none", rule="auto, none, a fraction such as 0.2, or a number of rows", fractions=True
+)
 
 
 def column(name: str, text: str) -> Callable[[Command], Command]:
@@ -84,78 +90,183 @@ def group_size(text: str) -> Callable[[Command], Command]:
     return click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help=said)
 
 
-data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=InputPath(allow_dash=True))
+data = click.argument(
+    "data", nargs=-1, required=True, metavar="DATA...", type=InputPath(allow_dash=True)
+)
 model = click.argument("model", metavar="MODEL", type=InputPath(allow_dash=True))
 score = column("score", "Column of scores. Default: the column score.")
 label = column("label", "Column of outcomes. Default: the column label.")
-segment = column("segment", "Column of segments. Each is treated on its own, and all statements hold at once.")
+segment = column(
+    "segment", "Column of segments. Each is treated on its own, and all statements hold at once."
+)
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
 weights = together(
-    weight, click.option("--weight-bound", type=float, metavar="BOUND", help="Upper bound of the weights.")
+    weight,
+    click.option("--weight-bound", type=float, metavar="BOUND", help="Upper bound of the weights."),
 )
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
-group = column("group", "Column of groups: rows that belong together, such as those of one customer.")
+group = column(
+    "group", "Column of groups: rows that belong together, such as those of one customer."
+)
 max_group_size = group_size(" in a bin. Default: the most among groups set aside.")
-group_target = click.option("--group-target", type=click.Choice(("rows", "groups")),
-                            help="What counts the same: every row (the default) or every group.")  # fmt: skip
+group_target = click.option(
+    "--group-target",
+    type=click.Choice(("rows", "groups")),
+    help="What counts the same: every row (the default) or every group.",
+)
 group_options = together(group, max_group_size, group_target)
 attributes = together(
-    click.option("--attribute", multiple=True, metavar="COLUMN", help="Column of an attribute, such as sex or age: the "
-                 "subgroups that attributes make are audited too. Give it once for each."),
-    click.option("--order", type=click.IntRange(1, 3), default=2, show_default=True, metavar="N",
-                 help="With --attribute: subgroups of up to N attributes."),
-    click.option("--min-share", type=float, default=0.05, show_default=True, metavar="SHARE",
-                 help="With --attribute: subgroups with at least this share of the rows."),
-    click.option("--target", type=click.Choice(("rows", "population")), default="rows", show_default=True,
-                 help="With --attribute: errors of subgroups among the rows at hand, or in the population."),
-)  # fmt: skip
+    click.option(
+        "--attribute",
+        multiple=True,
+        metavar="COLUMN",
+        help=(
+            "Column of an attribute, such as sex or age: the "
+            "subgroups that attributes make are audited too. Give it once for each."
+        ),
+    ),
+    click.option(
+        "--order",
+        type=click.IntRange(1, 3),
+        default=2,
+        show_default=True,
+        metavar="N",
+        help="With --attribute: subgroups of up to N attributes.",
+    ),
+    click.option(
+        "--min-share",
+        type=float,
+        default=0.05,
+        show_default=True,
+        metavar="SHARE",
+        help="With --attribute: subgroups with at least this share of the rows.",
+    ),
+    click.option(
+        "--target",
+        type=click.Choice(("rows", "population")),
+        default="rows",
+        show_default=True,
+        help="With --attribute: errors of subgroups among the rows at hand, or in the population.",
+    ),
+)
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
-coverage = click.option("--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets.")
-seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random draws.")
-most_rows = click.option("--most-rows", type=click.IntRange(min=100), default=1_000_000, show_default=True, metavar="N",
-                         help="Take a random sample where there are more rows.")  # fmt: skip
-pilot = click.option("--pilot", type=share, metavar="SHARE", help="Fraction or number of rows that only cut bins; "
-                     "none: every row cuts and counts. Default: auto, by a look for tied scores.")  # fmt: skip
-min_rows = click.option("--min-rows", type=number_of_rows, metavar="N", help="With --segment: segments with fewer rows "
-                        "share the bins of one, \"other\"; none: every segment has its own. Default: auto, about "
-                        "300 or more; with --group every segment has its own.")  # fmt: skip
-allow_out_of_range = click.option(
-    "--allow-out-of-range", is_flag=True, help="Accept scores far outside the range that the model was fitted on."
+coverage = click.option(
+    "--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets."
 )
-keep_segment = click.option("--keep-segment", multiple=True, metavar="NAME", help="With --segment: a segment with bins "
-                            "of its own, in place of --min-rows; give it once for each. Others share those of "
-                            "\"other\".")  # fmt: skip
-scale = click.option("--scale", type=click.Choice(("linear", "logit")), default="linear", show_default=True,
-                     help="Axes of the report's reliability diagrams; logit is for rare events.")  # fmt: skip
-escape_formulas = click.option("--escape-formulas", is_flag=True,
-                               help="Put ' before text that a spreadsheet would run as a formula.")  # fmt: skip
+seed = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random draws."
+)
+most_rows = click.option(
+    "--most-rows",
+    type=click.IntRange(min=100),
+    default=1_000_000,
+    show_default=True,
+    metavar="N",
+    help="Take a random sample where there are more rows.",
+)
+pilot = click.option(
+    "--pilot",
+    type=share,
+    metavar="SHARE",
+    help=(
+        "Fraction or number of rows that only cut bins; "
+        "none: every row cuts and counts. Default: auto, by a look for tied scores."
+    ),
+)
+min_rows = click.option(
+    "--min-rows",
+    type=number_of_rows,
+    metavar="N",
+    help=(
+        "With --segment: segments with fewer rows "
+        'share the bins of one, "other"; none: every segment has its own. Default: auto, about '
+        "300 or more; with --group every segment has its own."
+    ),
+)
+allow_out_of_range = click.option(
+    "--allow-out-of-range",
+    is_flag=True,
+    help="Accept scores far outside the range that the model was fitted on.",
+)
+keep_segment = click.option(
+    "--keep-segment",
+    multiple=True,
+    metavar="NAME",
+    help=(
+        "With --segment: a segment with bins "
+        "of its own, in place of --min-rows; give it once for each. Others share those of "
+        '"other".'
+    ),
+)
+scale = click.option(
+    "--scale",
+    type=click.Choice(("linear", "logit")),
+    default="linear",
+    show_default=True,
+    help="Axes of the report's reliability diagrams; logit is for rare events.",
+)
+escape_formulas = click.option(
+    "--escape-formulas",
+    is_flag=True,
+    help="Put ' before text that a spreadsheet would run as a formula.",
+)
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),
-    click.option("--classes", metavar="A,B", help="Both classes, where the data may hold only one."),
+    click.option(
+        "--classes", metavar="A,B", help="Both classes, where the data may hold only one."
+    ),
 )
 holdout = together(
-    click.option("--holdout", type=click.Choice(("last",)), help="Calibrate on the most recent rows only."),
+    click.option(
+        "--holdout", type=click.Choice(("last",)), help="Calibrate on the most recent rows only."
+    ),
     column("time", "With --holdout: column of times. Default: the rows are in order of time."),
-    click.option("--calibration-size", type=number_or(rule="a fraction such as 0.2, or a number of rows",
-                 fractions=True), metavar="SHARE", help="With --holdout: fraction or number of the rows to calibrate "
-                 "on, or of the groups. Default: 0.25."),
-)  # fmt: skip
-skip_missing = click.option("--skip-missing", is_flag=True, help="Skip rows whose label is missing, such as outcomes "
-                            "that are still pending, and say how many.")  # fmt: skip
+    click.option(
+        "--calibration-size",
+        type=number_or(rule="a fraction such as 0.2, or a number of rows", fractions=True),
+        metavar="SHARE",
+        help=(
+            "With --holdout: fraction or number of the rows to calibrate "
+            "on, or of the groups. Default: 0.25."
+        ),
+    ),
+)
+skip_missing = click.option(
+    "--skip-missing",
+    is_flag=True,
+    help=(
+        "Skip rows whose label is missing, such as outcomes "
+        "that are still pending, and say how many."
+    ),
+)
 reading = together(
     click.option(
-        "--format", "file_format", type=click.Choice(FORMATS), help="File format, if the file names do not show it."
+        "--format",
+        "file_format",
+        type=click.Choice(FORMATS),
+        help="File format, if the file names do not show it.",
     ),
-    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Reader threads; results are the same."),
+    click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Reader threads; results are the same.",
+    ),
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
+)
 common = together(
     as_json,
-    click.option("-q", "--quiet", is_flag=True, help="Print only the answer: no progress, hints or warnings."),
-    click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."),
+    click.option(
+        "-q", "--quiet", is_flag=True, help="Print only the answer: no progress, hints or warnings."
+    ),
+    click.option(
+        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+    ),
 )
 
 
@@ -163,20 +274,33 @@ def check_bounds(options: Mapping[str, Any]) -> None:
     """Refuse a bound without the column that it is about."""
     for name, column in (("max_group_size", "group"), ("weight_bound", "weight")):
         if options[name] is not None and options[column] is None:
-            raise RefusedError(f"--{name.replace('_', '-')}", f"go with --{column}, the column of {column}s")
+            raise RefusedError(
+                f"--{name.replace('_', '-')}", f"go with --{column}, the column of {column}s"
+            )
 
 
 def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Command], Command]:
     """Where to write."""
-    return click.option("-o", "--output", metavar=metavar, type=OutputPath(allow_dash=True), help=text, **settings)
+    return click.option(
+        "-o", "--output", metavar=metavar, type=OutputPath(allow_dash=True), help=text, **settings
+    )
 
 
 def confidence(default: float) -> Callable[[Command], Command]:
     """The confidence level."""
     text = "Confidence that all statements hold at once."
-    return click.option("--confidence", type=float, default=default, show_default=True, metavar="LEVEL", help=text)
+    return click.option(
+        "--confidence", type=float, default=default, show_default=True, metavar="LEVEL", help=text
+    )
 
 
 def bins(text: str) -> Callable[[Command], Command]:
     """How many bins."""
-    return click.option("--bins", type=number_of_bins, default="auto", show_default=True, metavar="N|auto", help=text)
+    return click.option(
+        "--bins",
+        type=number_of_bins,
+        default="auto",
+        show_default=True,
+        metavar="N|auto",
+        help=text,
+    )

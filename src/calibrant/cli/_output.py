@@ -1,7 +1,8 @@
 """What is printed: text for people, one JSON object for scripts; remarks go to standard error.
 
-Names of columns, segments and files are other people's text. Characters in them that steer a terminal are printed as
-escapes by the functions of this module, which print everything that the command line prints.
+Names of columns, segments and files are other people's text. Characters in them that steer a
+terminal are printed as escapes by the functions of this module, which print everything that the
+command line prints.
 """
 
 import re
@@ -15,8 +16,11 @@ import click
 from calibrant.text.numbers import plain
 
 _WIDEST = 100
-# control characters but tab and newline; marks that change the direction of text; surrogates, which have no encoding
-_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# control characters but tab and newline; marks that change the direction of text; surrogates, which
+# have no encoding
+_STEERING = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def harmless(text: str) -> str:
@@ -55,8 +59,11 @@ def width() -> int:
 
 def paragraph(text: str, *, bold: bool = False, err: bool = False) -> None:
     """Text, wrapped to the terminal. Spaces at its start begin all of its lines."""
-    indent, text = text[: len(text) - len(text.lstrip())], text.strip()
-    lines = textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    indent = text[: len(text) - len(text.lstrip())]
+    text = text.strip()
+    lines = textwrap.fill(
+        text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
     say(lines, bold=bold, err=err)
 
 
@@ -72,7 +79,10 @@ def note(text: str) -> None:
 
 
 def saved(path: object, what: str = "", *, err: bool = False) -> None:
-    """The last line of a command that has written a file; to standard error where the answer itself is the file."""
+    """The last line of a command that has written a file.
+
+    To standard error where the answer itself is the file.
+    """
     if not (err and is_quiet()):
         say(f"Saved {path}{what and f': {what}'}.", err=err)
 

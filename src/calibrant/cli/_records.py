@@ -1,8 +1,9 @@
-"""Columns of files whose rows may be nested: CSV, Parquet, Arrow, JSON lines, Inspect logs and promptfoo results.
+"""Columns of files whose rows may be nested: CSV, Parquet, Arrow, JSON lines, Inspect logs and
+promptfoo results.
 
-Inspect writes a log as JSON with a list of samples, or as a zip archive (.eval) with a JSON file for each sample.
-promptfoo writes JSON with a list of results. Both are read by their format alone. A field inside another is named with
-dots, such as scores.judge.value.
+Inspect writes a log as JSON with a list of samples, or as a zip archive (.eval) with a JSON file
+for each sample. promptfoo writes JSON with a list of results. Both are read by their format alone.
+A field inside another is named with dots, such as scores.judge.value.
 """
 
 import json
@@ -25,7 +26,10 @@ Record = Mapping[str, Any]
 
 
 def read_columns(source: Files, wanted: Mapping[str, str | None]) -> dict[str, list[Any]]:
-    """Columns by role, all of one length, in the order of the files; None where a row has no such field."""
+    """Columns by role, all of one length, in the order of the files.
+
+    None where a row has no such field.
+    """
     from calibrant.sample.sources.files import find_files
 
     named = {role: name for role, name in wanted.items() if name is not None}
@@ -54,7 +58,10 @@ def _columns_of(path: Path, source: Files, named: Mapping[str, str]) -> dict[str
 
 
 def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Columns of CSV, Parquet and Arrow files; those may hold records, whose fields are named with dots."""
+    """Columns of CSV, Parquet and Arrow files.
+
+    Those may hold records, whose fields are named with dots.
+    """
     from calibrant.sample.batch import Columns
     from calibrant.sample.sources.file_kind import check_kind
     from calibrant.sample.sources.files import File, stamp_of
@@ -74,13 +81,19 @@ def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str,
     if kind == "csv":
         read = {whole: _from_text(values) for whole, values in read.items()}
     return {
-        role: read[whole] if whole == named[role] else [value_of({whole: entry}, named[role]) for entry in read[whole]]
+        role: (
+            read[whole]
+            if whole == named[role]
+            else [value_of({whole: entry}, named[role]) for entry in read[whole]]
+        )
         for role, whole in wholes.items()
     }
 
 
 def _from_text(texts: Sequence[str]) -> list[Any]:
-    """A column of text as truth values or numbers, if all of its entries are; an empty entry is None.
+    """A column of text as truth values or numbers, if all of its entries are.
+
+    An empty entry is None.
 
     >>> _from_text(["1", "", "0.5"]), _from_text(["true", "False", ""]), _from_text(["pass", "1"])
     ([1.0, None, 0.5], [True, False, None], ['pass', '1'])
@@ -106,7 +119,12 @@ def value_of(record: Any, name: str) -> Any:
     head, _, rest = name.partition(".")
     if isinstance(record, Mapping) and head in record:
         inner = record[head]
-    elif isinstance(record, Sequence) and not isinstance(record, str) and head.isdigit() and int(head) < len(record):
+    elif (
+        isinstance(record, Sequence)
+        and not isinstance(record, str)
+        and head.isdigit()
+        and int(head) < len(record)
+    ):
         inner = record[int(head)]
     else:
         return None
@@ -114,14 +132,20 @@ def value_of(record: Any, name: str) -> Any:
 
 
 def _records_of(path: Path) -> list[Record]:
-    """The rows of a JSON file: one object a line, a list of objects, an Inspect log or promptfoo results."""
+    """The rows of a JSON file: one object a line, a list of objects, an Inspect log or promptfoo
+    results.
+    """
     from calibrant._optional import pa
 
     with pa.input_stream(str(path), compression="detect") as stream:
         text = stream.read().decode("utf-8-sig")
     first, _, others = text.lstrip().partition("\n")
     if others.strip() and _parsed(first) is not None:
-        return [_line(path, number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        return [
+            _line(path, number, line)
+            for number, line in enumerate(text.splitlines(), start=1)
+            if line.strip()
+        ]
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -140,17 +164,20 @@ def _rows_in(document: Any, path: Path) -> list[Record]:
         rows = results.get("results") if isinstance(results, Mapping) else results
         if isinstance(rows, list) and rows:
             return [_promptfoo_row(row) for row in rows]
-        raise RefusedError(f"the results of promptfoo in {path.name!r}", "hold a list of results", got="none")
+        raise RefusedError(
+            f"the results of promptfoo in {path.name!r}", "hold a list of results", got="none"
+        )
     if isinstance(document, list) and all(isinstance(row, Mapping) for row in document):
         return document
     return [document] if isinstance(document, Mapping) else [_line(path, 1, "")]
 
 
 def _promptfoo_row(row: Record) -> Record:
-    """A result with two more fields: `human`, the manual rating, and `judge`, the verdict without it.
+    """A result with two more fields: `human`, the manual rating, and `judge`, the verdict without
+    it.
 
-    A manual rating is one of the component results, with an assertion of the type "human". It overrides `success`, so
-    that `success` of rated results is no verdict of the judge.
+    A manual rating is one of the component results, with an assertion of the type "human". It
+    overrides `success`, so that `success` of rated results is no verdict of the judge.
     """
     graded = row.get("gradingResult") or {}
     parts = [part for part in graded.get("componentResults") or [] if isinstance(part, Mapping)]
@@ -166,15 +193,21 @@ def _inspect_archive(path: Path) -> Iterator[Record]:
     try:
         with zipfile.ZipFile(path) as archive:
             names = sorted(
-                name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")
+                name
+                for name in archive.namelist()
+                if name.startswith("samples/") and name.endswith(".json")
             )
             if not names:
-                raise RefusedError(f"the archive {path.name!r}", "be an Inspect log with samples", got="none")
+                raise RefusedError(
+                    f"the archive {path.name!r}", "be an Inspect log with samples", got="none"
+                )
             for name in names:
                 yield json.loads(archive.read(name))
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         advice = "write it as JSON with: inspect log convert --to json"
-        raise RefusedError(f"the archive {path.name!r}", "be an Inspect log", got=str(error), advice=advice) from None
+        raise RefusedError(
+            f"the archive {path.name!r}", "be an Inspect log", got=str(error), advice=advice
+        ) from None
 
 
 def _parsed(line: str) -> Record | None:
@@ -188,7 +221,9 @@ def _parsed(line: str) -> Record | None:
 def _line(path: Path, number: int, line: str) -> Record:
     found = _parsed(line)
     if found is None:
-        raise RefusedError(f"line {number:,} of {path.name!r}", "be a JSON object", got=repr(line[:40]))
+        raise RefusedError(
+            f"line {number:,} of {path.name!r}", "be a JSON object", got=repr(line[:40])
+        )
     return found
 
 

@@ -19,7 +19,8 @@ _YEAR = 2013
 def split_days(flights: Any) -> tuple[Any, Any]:
     """Flights of a random half of the days, and those of the other days.
 
-    Flights of one day share the weather, so days are what is independent. Calibration has its own days.
+    Flights of one day share the weather, so days are what is independent. Calibration has its own
+    days.
     """
     days = flights["month"] * 100 + flights["day"]
     names = np.unique(days)
@@ -28,13 +29,17 @@ def split_days(flights: Any) -> tuple[Any, Any]:
     return flights[own], flights[~own]
 
 
-def replay(store: Path, calibrator: Any, months: dict[str, Any], n_reference: int) -> "dict[str, MonitorSnapshot]":
+def replay(
+    store: Path, calibrator: Any, months: dict[str, Any], n_reference: int
+) -> "dict[str, MonitorSnapshot]":
     """Hand in flights day by day, and each label a week later; a snapshot after each month."""
     from calibrant.monitor import Monitor
 
     store.unlink(missing_ok=True)
     found = {}
-    with Monitor(store, calibrator, maturity=MATURITY, unit="day", reference=n_reference, random_state=0) as monitor:
+    with Monitor(
+        store, calibrator, maturity=MATURITY, unit="day", reference=n_reference, random_state=0
+    ) as monitor:
         for name, flights in months.items():
             _one_month(monitor, flights)
             found[name] = monitor.snapshot()

@@ -22,11 +22,14 @@ def show(
     always: bool = False,
     bold: bool = True,
 ) -> None:
-    """The sentence, its explanation, the tables, the assumptions and the notes; `notes` are further ones.
+    """The sentence, its explanation, the tables, the assumptions and the notes.
 
-    `sentence` stands in place of the result's own, such as the answer to a question that was asked of the result.
-    `brief` leaves tables and assumptions out, for a result that is not the answer itself. With --quiet the result's own
-    notes are left out, unless they belong to the answer, `always`.
+    `notes` are further ones.
+
+    `sentence` stands in place of the result's own, such as the answer to a question that was asked
+    of the result. `brief` leaves tables and assumptions out, for a result that is not the answer
+    itself. With --quiet the result's own notes are left out, unless they belong to the answer,
+    `always`.
     """
     paragraph(render(result.sentence if sentence is None else sentence, words), bold=bold)
     if result.explanation:
@@ -34,7 +37,9 @@ def show(
     if not brief:
         _show_tables(result)
         if result.assumptions and not is_quiet():
-            paragraph("Assumed: " + "; ".join(render(text, words) for text in result.assumptions) + ".")
+            paragraph(
+                "Assumed: " + "; ".join(render(text, words) for text in result.assumptions) + "."
+            )
     own = result.notes if always or not is_quiet() else ()
     for text in (*own, *notes):
         note(render(text, words))
@@ -71,7 +76,9 @@ def _words_for(calibrator: "ScoreCalibrator") -> PlainText:
     """How settings are written in what is said of a calibrator."""
 
     def for_other_method(setting: Setting) -> str:
-        """Its own pilot rows fit the curve and cut no bin, so that pilot rows are advice for the other method."""
+        """Its own pilot rows fit the curve and cut no bin, so that pilot rows are advice for the
+        other method.
+        """
         return f"{'--method binning ' if setting.parameter == 'pilot' else ''}{in_options(setting)}"
 
     return in_options if getattr(calibrator, "bins_of_score", True) else for_other_method

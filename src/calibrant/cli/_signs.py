@@ -13,7 +13,9 @@ _MOST_ROWS = 20_000
 _TIMES = ("time", "timestamp", "datetime", "date", "day", "week", "month", "quarter", "year")
 
 
-def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def signs_of(
+    data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """What a look at the first rows finds, as plain values; nothing where groups were named."""
     if options.get("group") is not None:
         return []
@@ -53,7 +55,9 @@ def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:
 
 
 def on_time(data: Any, options: Mapping[str, Any]) -> list[str]:
-    """A note where the data have a column of times, as nothing here tests whether rows changed over time."""
+    """A note where the data have a column of times, as nothing here tests whether rows changed over
+    time.
+    """
     time = options.get("time") or _time_column(data)
     if time is None:
         return []
@@ -62,7 +66,10 @@ def on_time(data: Any, options: Mapping[str, Any]) -> list[str]:
 
 
 def _time_column(data: Any) -> str | None:
-    """The first column of dates, or one that is called like a time; None if every such column has another role."""
+    """The first column of dates, or one that is called like a time.
+
+    None if every such column has another role.
+    """
     free = [name for name in data.schema.names if name not in data.columns.named.values()]
     dated = [name for name in free if pa.types.is_temporal(data.schema.field(name).type)]
     called = [name for name in free if name.lower().split("_")[-1] in _TIMES]
@@ -75,7 +82,8 @@ def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:
 
     from calibrant.assess.metrics.auc import delong
 
-    n, n1 = codes.size, int(codes.sum())
+    n = codes.size
+    n1 = int(codes.sum())
     if not 1 < n1 < n - 1:
         return []
     area = float(delong(codes, [scores])[0][0])
@@ -83,6 +91,6 @@ def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:
         return []
     other = next(label for label in known.labels.tolist() if label != known.positive)
     return [
-        f"high scores go with {other!r}, not with {known.positive!r} (AUC {nearest(area, 2)}): if they are scores of "
-        f"{other!r}, give --pos-label {other}"
+        f"high scores go with {other!r}, not with {known.positive!r} (AUC {nearest(area, 2)}): if"
+        f" they are scores of {other!r}, give --pos-label {other}"
     ]

@@ -24,9 +24,11 @@ class OutputPath(click.Path):
 
 
 def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]) -> None:
-    """Refuse an output that is one of the inputs, by whatever name: a link or another way to it is the same file.
+    """Refuse an output that is one of the inputs, by whatever name: a link or another way to it is
+    the same file.
 
-    Every command is checked here before it runs, by the types of its parameters, so that none can forget one.
+    Every command is checked here before it runs, by the types of its parameters, so that none can
+    forget one.
     """
     paths: dict[type, list[tuple[str, str]]] = {InputPath: [], OutputPath: []}
     for parameter in parameters:
@@ -37,7 +39,9 @@ def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]
             paths[type(parameter.type)].extend((option, entry) for entry in entries)
     for option, output in paths[OutputPath]:
         for _, entry in paths[InputPath]:
-            if output != STANDARD_INPUT and any(_same_file(path, output) for path in _files_of(entry)):
+            if output != STANDARD_INPUT and any(
+                _same_file(path, output) for path in _files_of(entry)
+            ):
                 raise RefusedError(option, "not name a file that is read", got=repr(output))
 
 
@@ -48,7 +52,12 @@ def _files_of(entry: str) -> list[Any]:
 
     try:
         return [sys.stdin.fileno()] if entry == STANDARD_INPUT else find_files(entry)
-    except (CalibrantError, OSError, ValueError, AttributeError):  # standard input need not be a file
+    except (
+        CalibrantError,
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # standard input need not be a file
         return []
 
 
@@ -75,15 +84,24 @@ def kind_of(output: str) -> tuple[str, str | None]:
     if output == "-":
         return "csv", None
     path = Path(output)
-    kind, compression = format_of(path), COMPRESSIONS.get(path.suffix.lower())
+    kind = format_of(path)
+    compression = COMPRESSIONS.get(path.suffix.lower())
     if kind is None or (compression is not None and kind not in ("csv", "json")):
-        rule = "end in .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow, or be - for CSV on standard output"
+        rule = (
+            "end in .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow, or be - for CSV on standard"
+            " output"
+        )
         raise RefusedError("-o", rule, got=repr(output))
     return kind, compression
 
 
 def check_escaping(options: Mapping[str, Any], kind: str | None) -> None:
-    """Refuse --escape-formulas for an output that no spreadsheet reads as text; `kind` is its format, if it has one."""
+    """Refuse --escape-formulas for an output that no spreadsheet reads as text.
+
+    `kind` is its format, if it has one.
+    """
     if options["escape_formulas"] and kind != "csv":
         got = "no file" if options["output"] is None else repr(options["output"])
-        raise RefusedError("--escape-formulas", "go with CSV or TSV, which spreadsheets open", got=got)
+        raise RefusedError(
+            "--escape-formulas", "go with CSV or TSV, which spreadsheets open", got=got
+        )

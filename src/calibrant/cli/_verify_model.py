@@ -1,4 +1,6 @@
-"""`calibrant verify` for calibrators: fit again from the rows, and compare all that was learned and said."""
+"""`calibrant verify` for calibrators: fit again from the rows, and compare all that was learned and
+said.
+"""
 
 from dataclasses import asdict, fields, replace
 from typing import Any
@@ -11,11 +13,22 @@ from calibrant.cli._show import guarantee_json
 from calibrant.text.numbers import counted, upper
 from calibrant.text.sentences import shown
 
-PROOF = ("regions", "counts", "positives", "epsilon", "limits", "score range", "sentence", "settings")
+PROOF = (
+    "regions",
+    "counts",
+    "positives",
+    "epsilon",
+    "limits",
+    "score range",
+    "sentence",
+    "settings",
+)
 """What a certificate consists of."""
 _SAID = ("notes", "is_proved", "confidence_level", "method", "theorem", "assumptions")
 _OF_ROWS = ("method", "seed", "skip_missing", "holdout", "time", "calibration_size", "weighted")
-"""Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify` does."""
+"""Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify`
+does.
+"""
 
 
 def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
@@ -26,11 +39,15 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
     from calibrant.errors import InvalidTypeError, InvalidValueError
     from calibrant.params.labels import UnexpectedLabelsError
 
-    calibrator, settings = model.calibrator, settings_of(model)
+    calibrator = model.calibrator
+    settings = settings_of(model)
     if not hasattr(calibrator, "partition_"):
         return _without_regions(model, data)
     by_command = bool(settings)
-    labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
+    labels = {
+        "classes": tuple(calibrator.classes_.tolist()),
+        "pos_label": calibrator.guarantee_.positive_label,
+    }
     if (why := _why_not(model, data)) is not None:
         return None, [*unchecked("regions", why), _same_settings(model, data)]
     try:
@@ -40,14 +57,21 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
         raise RefusedError("the labels", rule, got=error.got) from None
     except (InvalidValueError, InvalidTypeError) as error:
         failed = Check("regions", False, f"the data cannot be cut as saved: {message_of(error)}")
-        checks = [failed, *unchecked("counts")] if by_command else unchecked("regions", message_of(error))
+        checks = (
+            [failed, *unchecked("counts")]
+            if by_command
+            else unchecked("regions", message_of(error))
+        )
         return None, [*checks, _same_settings(model, data)]
     if again.partition_.fingerprint == calibrator.partition_.fingerprint:
         regions = counted(calibrator.partition_.n_regions, "region")
         same = Check("regions", True, f"{regions}, cut from the data as saved")
         if getattr(calibrator, "_limits_rule", None) != getattr(again, "_limits_rule", None):
             counts = _same_counts(calibrator, again.tally_)
-            earlier = unchecked("epsilon", "the limits were found by an earlier rule; fit again for those of this one")
+            earlier = unchecked(
+                "epsilon",
+                "the limits were found by an earlier rule; fit again for those of this one",
+            )
             return again, [same, *counts, *earlier, _same_settings(model, data)]
         learned = [*_same_counts(calibrator, again.tally_), *_same_guarantee(model, again)]
         return again, [
@@ -65,25 +89,40 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
     from calibrant.errors import InvalidTypeError, InvalidValueError
 
     calibrator = model.calibrator
-    labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
+    labels = {
+        "classes": tuple(calibrator.classes_.tolist()),
+        "pos_label": calibrator.guarantee_.positive_label,
+    }
     try:
         again = _fitted_again(calibrator, data, labels, settings_of(model).get("seed"))
     except (InvalidValueError, InvalidTypeError) as error:
         return None, [*unchecked("regions", message_of(error)), _same_settings(model, data)]
-    said, found = guarantee_json(calibrator), guarantee_json(again)
+    said = guarantee_json(calibrator)
+    found = guarantee_json(again)
     names = [region["region"] for region in said["regions"]]
     same = names == [region["region"] for region in found["regions"]]
     of_all = counted(len(names), "subgroup")
-    regions = Check("regions", same, f"{of_all}, as saved" if same else "the data make other subgroups")
+    regions = Check(
+        "regions", same, f"{of_all}, as saved" if same else "the data make other subgroups"
+    )
     if not same:
         return None, [regions, *unchecked("counts"), _same_settings(model, data)]
     counts = [
-        Check(name, said_rows == found_rows, f"the same in all {of_all}" if said_rows == found_rows else "others")
+        Check(
+            name,
+            said_rows == found_rows,
+            f"the same in all {of_all}" if said_rows == found_rows else "others",
+        )
         for name, said_rows, found_rows in (
-            (name, _column(said, key), _column(found, key)) for name, key in (("counts",) * 2, ("positives",) * 2)
+            (name, _column(said, key), _column(found, key))
+            for name, key in (("counts",) * 2, ("positives",) * 2)
         )
     ]
-    learned = [*_same_guarantee(model, again), _same_range(calibrator, again), _same_sentence(model, again)]
+    learned = [
+        *_same_guarantee(model, again),
+        _same_range(calibrator, again),
+        _same_sentence(model, again),
+    ]
     return again, [regions, *counts, *learned, _same_settings(model, data)]
 
 
@@ -96,7 +135,8 @@ def _why_not(model: Any, data: Any) -> str | None:
     """Why a model cannot be fitted again from these rows; None where it can be."""
     from calibrant.sample.draw import DRAW_RULE
 
-    calibrator, settings = model.calibrator, settings_of(model)
+    calibrator = model.calibrator
+    settings = settings_of(model)
     if hasattr(calibrator, "partial_fit"):
         return "a stream depends on when its rows came, which the data do not say"
     if calibrator.tally_.weights is not None and data.columns.weight is None:
@@ -110,17 +150,24 @@ def _why_not(model: Any, data: Any) -> str | None:
 
 def _other_regions(model: Any, data: Any, again: Any, labels: dict[str, Any]) -> list[Check]:
     """What can be said where the data cut other regions than those of the file."""
-    calibrator, by_command = model.calibrator, bool(settings_of(model))
+    calibrator = model.calibrator
+    by_command = bool(settings_of(model))
     if calibrator.guarantee_.draws_rows:
         if not by_command:
             return unchecked("regions", "the model file does not say which rows cut them")
-        return [Check("regions", False, f"the data cut other regions{_by_position(data)}"), *unchecked("counts")]
+        return [
+            Check("regions", False, f"the data cut other regions{_by_position(data)}"),
+            *unchecked("counts"),
+        ]
     tally, _ = data.with_classes(**labels).tally(calibrator.partition_)
     counts = _same_counts(calibrator, tally)
     if by_command:
         others = Check("regions", False, "the data cut other regions")
         return [others, *counts, *_same_guarantee(model, again)[:1], *unchecked("limits")]
-    given = "not checked: they are not cut as the parameters say; chosen by a look at labels, they would prove nothing"
+    given = (
+        "not checked: they are not cut as the parameters say; chosen by a look at labels, they"
+        " would prove nothing"
+    )
     return [Check("regions", None, given), *counts, *unchecked("epsilon")]
 
 
@@ -130,7 +177,9 @@ def _by_position(data: Any) -> str:
     return "; rows were drawn by position: give them in the order of fit, or fit with --id"
 
 
-def unchecked(first: str, why: str = "that takes the same regions, cut by the same rows") -> list[Check]:
+def unchecked(
+    first: str, why: str = "that takes the same regions, cut by the same rows"
+) -> list[Check]:
     """All parts of the certificate from this one on, but for the settings."""
     return [Check(name, None, f"not checked: {why}") for name in PROOF[PROOF.index(first) : -1]]
 
@@ -149,8 +198,10 @@ def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
 
     checks = []
     for name in ("counts", "positives"):
-        new, old = getattr(tally, name), getattr(calibrator.tally_, name)
-        off, total = int(np.count_nonzero(new != old)), int(new.sum())
+        new = getattr(tally, name)
+        old = getattr(calibrator.tally_, name)
+        off = int(np.count_nonzero(new != old))
+        total = int(new.sum())
         of_all = counted(old.size, "region")
         text = f"{total:,}; the certificate says {int(old.sum()):,}, and {off} of {of_all} differ"
         checks.append(Check(name, not off, text if off else f"{total:,}, the same in all {of_all}"))
@@ -160,10 +211,12 @@ def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
 def _same_guarantee(model: Any, again: Any) -> list[Check]:
     """Epsilon, and the limits with all else that was learned."""
     calibrator = model.calibrator
-    said, found = guarantee_json(calibrator), guarantee_json(again)
+    said = guarantee_json(calibrator)
+    found = guarantee_json(again)
     same = close(said["epsilon"], found["epsilon"])
     other = f"{found['epsilon']!r}; the certificate says {said['epsilon']!r}"
-    written, first = model.written.get("epsilon"), model.written.get("format") == "calibrant.model/1"
+    written = model.written.get("epsilon")
+    first = model.written.get("format") == "calibrant.model/1"
     earlier = f"; the file has {written}, by the rule of its format for the same counts"
     text = upper(said["epsilon"]) + (earlier if first and written != repr(said["epsilon"]) else "")
     checks = [Check("epsilon", same, text if same else other)]
@@ -173,34 +226,55 @@ def _same_guarantee(model: Any, again: Any) -> list[Check]:
         return [*checks, Check("limits", False, f"other limits in {off} of {of_all}")]
     learned = difference(calibrator.to_dict()["state"], again.to_dict()["state"])
     follow = f"those of all {of_all} follow from the rows"
-    text = follow if learned is None else f"{follow}, but what was learned beyond them differs in {learned}"
+    text = (
+        follow
+        if learned is None
+        else f"{follow}, but what was learned beyond them differs in {learned}"
+    )
     return [*checks, Check("limits", learned is None, text)]
 
 
 def _same_range(calibrator: Any, again: Any) -> Check:
     """The smallest and the largest score of the fit, beyond which scores are refused."""
-    said, found = calibrator.score_range_seen_, again.score_range_seen_
+    said = calibrator.score_range_seen_
+    found = again.score_range_seen_
     if said is None:
         return Check("score range", True, "the file has none, as older ones")
     same = found is not None and tuple(said) == tuple(found)
     text = f"{found[0]!r} to {found[1]!r}" if found is not None else "none"
-    return Check("score range", same, text if same else f"{text}; the certificate says {said[0]!r} to {said[1]!r}")
+    return Check(
+        "score range",
+        same,
+        text if same else f"{text}; the certificate says {said[0]!r} to {said[1]!r}",
+    )
 
 
 def _same_sentence(model: Any, again: Any) -> Check:
-    """Whether the words follow from the rows: those derived from the model, and those that the file holds."""
+    """Whether the words follow from the rows: those derived from the model, and those that the file
+    holds.
+    """
     from calibrant._version import __version__
 
     unmarked = replace(model.calibrator.guarantee_, read=())
-    said, found = guarantee_json(model.calibrator), guarantee_json(again)
+    said = guarantee_json(model.calibrator)
+    found = guarantee_json(again)
     guarantee = again.guarantee_
-    if not all(close(said[name], found[name]) for name in _SAID[1:]) or unmarked.details != guarantee.details:
+    if (
+        not all(close(said[name], found[name]) for name in _SAID[1:])
+        or unmarked.details != guarantee.details
+    ):
         return Check("sentence", False, f"from the rows follows: {found['sentence']}")
     written = model.written
-    if written.get("sentence") in (None, guarantee.sentence) and written.get("details") in (None, guarantee.details):
+    if written.get("sentence") in (None, guarantee.sentence) and written.get("details") in (
+        None,
+        guarantee.details,
+    ):
         return Check("sentence", True, "follows from the rows")
     if "details" not in written or written.get("created_by") != f"calibrant {__version__}":
-        other = "not checked: the file has it in the words of another release; rely on what is printed here"
+        other = (
+            "not checked: the file has it in the words of another release; rely on what is printed"
+            " here"
+        )
         return Check("sentence", None, other)
     return Check("sentence", False, "the one in the file does not follow from its own counts")
 
@@ -217,13 +291,19 @@ def _same_settings(model: Any, data: Any) -> Check:
     known = {entry.name for entry in fields(Settings)}
     if strange := sorted(set(told) - known - {"draw"}):
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
-    given: dict[str, Any] = {name: _as_given(value) for name, value in told.items() if name in known}
+    given: dict[str, Any] = {
+        name: _as_given(value) for name, value in told.items() if name in known
+    }
     try:
         chosen = Settings(**given)
         made = _made(chosen, model)
         stated = chosen.stated()
     except (CalibrantError, TypeError, ValueError, AttributeError, KeyError) as error:
-        said = message_of(error) if isinstance(error, CalibrantError) else "they are no settings of calibrant fit"
+        said = (
+            message_of(error)
+            if isinstance(error, CalibrantError)
+            else "they are no settings of calibrant fit"
+        )
         return Check("settings", False, said)
     return _as_made(told, made, stated, model, data)
 
@@ -235,7 +315,11 @@ def _as_given(value: Any) -> Any:
 def _made(settings: Settings, model: Any) -> Any:
     settings.check(model.columns.get("segment"), model.columns.get("group"))
     if settings.weighted != (model.calibrator.tally_.weights is not None):
-        raise RefusedError("weighted of the settings", "say whether rows have weights", got=shown(settings.weighted))
+        raise RefusedError(
+            "weighted of the settings",
+            "say whether rows have weights",
+            got=shown(settings.weighted),
+        )
     return settings.calibrator()
 
 
@@ -246,17 +330,24 @@ def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any)
     calibrator = model.calibrator
     if type(made) is not type(calibrator):
         here = type(calibrator).__name__
-        return Check("settings", False, f"they make a {type(made).__name__}; the certificate is of a {here}")
+        return Check(
+            "settings", False, f"they make a {type(made).__name__}; the certificate is of a {here}"
+        )
     stated = {PARAMETERS.get(name, name) for name in told} - set(_OF_ROWS)
     parameters = {**asdict(Stated(**facts)), **made.get_params(deep=False)}
     saved = {**asdict(calibrator.stated_), **calibrator.get_params(deep=False)}
     fixed = {"partition"} if told.get("method") in ("binning", "uniform") else set()
     for name in sorted((stated | fixed) & set(parameters) - {"random_state", "pos_label"}):
         if not close(_plain(parameters[name]), _plain(saved[name])):
-            text = f"{name} is {shown(parameters[name])} by them; the certificate is of {shown(saved[name])}"
+            text = (
+                f"{name} is {shown(parameters[name])} by them; the certificate is of"
+                f" {shown(saved[name])}"
+            )
             return Check("settings", False, text)
     of_draw = () if calibrator.guarantee_.draws_rows else ("seed",)
-    return Check("settings", True, f"those that the model was made with{undecided(told, data, of_draw)}")
+    return Check(
+        "settings", True, f"those that the model was made with{undecided(told, data, of_draw)}"
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -268,7 +359,16 @@ def _plain(value: Any) -> Any:
 
 def _rules() -> dict[str, Any]:
     """The rule of each setting."""
-    from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, TEXT, Choice, Flag, Integer, Only, Optional
+    from calibrant.params.rules import (
+        FRACTION_OR_COUNT,
+        OPEN_UNIT,
+        TEXT,
+        Choice,
+        Flag,
+        Integer,
+        Only,
+        Optional,
+    )
 
     return {
         "method": Choice(METHODS),

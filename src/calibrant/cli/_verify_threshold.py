@@ -24,7 +24,8 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
     from calibrant import threshold
     from calibrant.errors import CalibrantError
 
-    saved, settings = model.calibrator, settings_of(model)
+    saved = model.calibrator
+    settings = settings_of(model)
     if (why := _why_not(saved, settings, data)) is not None:
         return None, _unchecked(why)
     try:
@@ -36,7 +37,9 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
         return None, [failed, *_unchecked("nothing was found to compare with")[1:]]
     checks = _compared(saved, again)
     if not settings and any(check.stands is False for check in checks):
-        return None, _unchecked("the file does not say with which settings they were found, and others find other ones")
+        return None, _unchecked(
+            "the file does not say with which settings they were found, and others find other ones"
+        )
     return again, [*checks, _same_sentence(model, again), _same_settings(model, data, again)]
 
 
@@ -73,12 +76,20 @@ def _unchecked(why: str) -> list[Check]:
 
 def _compared(saved: Any, again: Any) -> list[Check]:
     """Thresholds, counts and limits, of all targets and segments."""
-    said, found = asdict(saved), asdict(again)
+    said = asdict(saved)
+    found = asdict(again)
     thresholds = [_picked(part["cuts"], _CHOSEN) for part in (said, found)]
     limits = [_picked(part["cuts"], _SHARES) for part in (said, found)]
-    counts = [[{name: part[name] for name in _OF_ALL}, *_picked(part["cuts"], ("counted",))] for part in (said, found)]
+    counts = [
+        [{name: part[name] for name in _OF_ALL}, *_picked(part["cuts"], ("counted",))]
+        for part in (said, found)
+    ]
     return [
-        _check("thresholds", thresholds, f"{counted(len(saved.cuts), 'threshold')}, found again in the rows"),
+        _check(
+            "thresholds",
+            thresholds,
+            f"{counted(len(saved.cuts), 'threshold')}, found again in the rows",
+        ),
         _check("counts", counts, f"{saved.n_rows:,} rows, {saved.n_drawn:,} of them drawn"),
         _check("limits", limits, "follow from the rows"),
     ]
@@ -98,7 +109,9 @@ def _number(value: Any) -> Any:
 def _check(name: str, said_and_found: list[Any], text: str) -> Check:
     said, found = said_and_found
     other = difference(said, found)
-    return Check(name, other is None, text if other is None else f"from the rows follows another {other}")
+    return Check(
+        name, other is None, text if other is None else f"from the rows follows another {other}"
+    )
 
 
 def _same_sentence(model: Any, again: Any) -> Check:
@@ -106,13 +119,19 @@ def _same_sentence(model: Any, again: Any) -> Check:
     from calibrant._version import __version__
 
     said = replace(model.calibrator, read=())
-    if said.sentence != again.sentence or said.assumptions != again.assumptions or said.method != again.method:
+    if (
+        said.sentence != again.sentence
+        or said.assumptions != again.assumptions
+        or said.method != again.method
+    ):
         return Check("sentence", False, f"from the rows follows: {again.sentence}")
     written = {model.written.get("sentence"), model.written.get("inner_sentence")} - {None}
     if written <= {again.sentence}:
         return Check("sentence", True, "follows from the rows")
     if model.written.get("created_by") != f"calibrant {__version__}":
-        return Check("sentence", None, "not checked: the file has it in the words of another release")
+        return Check(
+            "sentence", None, "not checked: the file has it in the words of another release"
+        )
     return Check("sentence", False, "the one in the file does not follow from its own counts")
 
 
@@ -124,18 +143,32 @@ def _same_settings(model: Any, data: Any, again: Any) -> Check:
     rules = _rules()
     if (fault := fault_of(settings, rules)) is not None:
         return Check("settings", False, fault)
-    for name, column in (("max_group_size", data.columns.group), ("weight_bound", data.columns.weight)):
+    for name, column in (
+        ("max_group_size", data.columns.group),
+        ("weight_bound", data.columns.weight),
+    ):
         if settings.get(name) is not None and column is None:
             return Check("settings", False, f"there is no column that {name} is about")
     if strange := sorted(set(settings) - set(rules)):
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
     of_draw = () if again.n_drawn > 0 or data.columns.weight is not None else ("pilot",)
-    return Check("settings", True, f"they find the same thresholds{undecided(settings, data, of_draw)}")
+    return Check(
+        "settings", True, f"they find the same thresholds{undecided(settings, data, of_draw)}"
+    )
 
 
 def _rules() -> dict[str, Any]:
     """The rule of each setting."""
-    from calibrant.params.rules import FRACTION_OR_COUNT, Choice, Flag, Integer, Names, Number, Only, Optional
+    from calibrant.params.rules import (
+        FRACTION_OR_COUNT,
+        Choice,
+        Flag,
+        Integer,
+        Names,
+        Number,
+        Only,
+        Optional,
+    )
 
     return {
         "method": Choice(("auto", "ranks", "look")),

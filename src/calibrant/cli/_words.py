@@ -1,18 +1,58 @@
 """How the library's parameters are called on the command line.
 
-Errors and guarantees carry the names of parameters as data (`calibrant.text.sentences.Setting`). Here each name is an
-option, or a plain noun where no option stands behind it. Nothing else of a message is touched.
+Errors and guarantees carry the names of parameters as data (`calibrant.text.sentences.Setting`).
+Here each name is an option, or a plain noun where no option stands behind it. Nothing else of a
+message is touched.
 """
 
 from calibrant.text.sentences import Setting
 
 _OPTIONS = {  # of the same name
-    "at_least", "base_rate", "classes", "clip", "cost_false_alarm", "cost_miss", "coverage", "dialect", "epsilon",
-    "format", "group", "group_size", "group_target", "holdout", "icc", "id", "interval", "label", "max_group_size",
-    "method", "min_rows", "npv", "outputs", "overwrite", "pos_label", "precision", "prefix", "probability", "recall",
-    "sampling_rates", "score", "segment", "simultaneous", "skip_missing", "pilot", "specificity", "start", "table",
-    "target", "time", "tolerance", "value", "weight", "weight_bound",
-}  # fmt: skip
+    "at_least",
+    "base_rate",
+    "classes",
+    "clip",
+    "cost_false_alarm",
+    "cost_miss",
+    "coverage",
+    "dialect",
+    "epsilon",
+    "format",
+    "group",
+    "group_size",
+    "group_target",
+    "holdout",
+    "icc",
+    "id",
+    "interval",
+    "label",
+    "max_group_size",
+    "method",
+    "min_rows",
+    "npv",
+    "outputs",
+    "overwrite",
+    "pos_label",
+    "precision",
+    "prefix",
+    "probability",
+    "recall",
+    "sampling_rates",
+    "score",
+    "segment",
+    "simultaneous",
+    "skip_missing",
+    "pilot",
+    "specificity",
+    "start",
+    "table",
+    "target",
+    "time",
+    "tolerance",
+    "value",
+    "weight",
+    "weight_bound",
+}
 _OTHERS = {
     "calibrator": "the model",
     "confidence_level": "--confidence",
@@ -39,12 +79,14 @@ _OTHERS = {
 def in_options(setting: Setting) -> str:
     """A setting as it is written on the command line.
 
-    >>> [in_options(Setting(*pair)) for pair in (("n_bins", 10), ("classes", (0, 1)), ("overwrite", True))]
+    >>> [in_options(Setting(*pair)) for pair in (("n_bins", 10), ("classes", (0, 1)),
+    ...     ("overwrite", True))]
     ['--bins 10', '--classes 0,1', '--overwrite']
     >>> in_options(Setting("method", "platt", python="PlattCalibrator()")), in_options(Setting("y"))
     ('--method platt', 'the labels')
     """
-    name, value = _OTHERS.get(setting.parameter, setting.parameter), setting.value
+    name = _OTHERS.get(setting.parameter, setting.parameter)
+    value = setting.value
     if name == "row" and isinstance(value, int):
         return f"row {value + 1:,}"  # people open files in editors, which count from 1
     if name in _OPTIONS:

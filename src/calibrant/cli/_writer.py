@@ -1,7 +1,8 @@
 """Writes record batches to Parquet, Arrow, CSV with no more quotes than it needs, and JSON lines.
 
-Arrow's own CSV writer puts quotes around all text, and it has none for JSON. So cells are made column by column and
-joined row by row; the bytes of the joined texts, one behind the other, are the file.
+Arrow's own CSV writer puts quotes around all text, and it has none for JSON. So cells are made
+column by column and joined row by row; the bytes of the joined texts, one behind the other, are the
+file.
 """
 
 import json
@@ -20,7 +21,9 @@ from calibrant.cli._target import kind_of
 from calibrant.sample.sources.file_kind import SAVE_AS_UTF8
 from calibrant.text.numbers import plain
 
-_FORMULA = r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"  # what spreadsheets take for the start of a formula
+_FORMULA = (  # what spreadsheets take for the start of a formula
+    r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"
+)
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
@@ -28,27 +31,39 @@ _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 def opened(
     output: str, schema: Any, data: Any, *, overwrite: bool, escape: bool = False
 ) -> Iterator[Callable[[Any], object]]:
-    """Yield a function that writes a record batch to a file, complete or absent; - is standard output.
+    """Yield a function that writes a record batch to a file, complete or absent.
 
-    CSV has the delimiter of the `data` that were read. With `escape`, text in CSV that a spreadsheet would run as a
-    formula gets a ' in front.
+    - is standard output.
+
+    CSV has the delimiter of the `data` that were read. With `escape`, text in CSV that a
+    spreadsheet would run as a formula gets a ' in front.
     """
     kind, packing = kind_of(output)
     mark = "\t" if ".tsv" in Path(output).name else getattr(data, "delimiter", ",")
     with ExitStack() as stack:
-        place = None if output == "-" else stack.enter_context(draft_of(output, overwrite=overwrite))
+        place = (
+            None if output == "-" else stack.enter_context(draft_of(output, overwrite=overwrite))
+        )
         file: Any = sys.stdout.buffer if place is None else stack.enter_context(open(place, "wb"))
         if kind == "parquet":
-            yield stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd")).write_batch
+            yield stack.enter_context(
+                pq.ParquetWriter(file, schema, compression="zstd")
+            ).write_batch
             return
         if kind == "ipc":
             yield stack.enter_context(pa.ipc.new_file(file, schema)).write_batch
             return
-        stream = file if packing is None else stack.enter_context(pa.output_stream(file, compression=packing))
+        stream = (
+            file
+            if packing is None
+            else stack.enter_context(pa.output_stream(file, compression=packing))
+        )
         write = _write_harmless if place is None and sys.stdout.isatty() else stream.write
         if kind == "csv":
             write(csv_header(schema.names, mark, escape=escape))
-        yield lambda batch: write(csv_bytes(batch, mark, escape=escape) if kind == "csv" else json_bytes(batch))
+        yield lambda batch: write(
+            csv_bytes(batch, mark, escape=escape) if kind == "csv" else json_bytes(batch)
+        )
         stream.flush()
 
 
@@ -61,7 +76,10 @@ def csv_header(names: list[str], mark: str, *, escape: bool = False) -> bytes:
     """The first line."""
     special = ('"', mark, "\n", "\r")
     names = [f"'{name}" if escape and re.search(_FORMULA, name) else name for name in names]
-    cells = ('"' + name.replace('"', '""') + '"' if any(sign in name for sign in special) else name for name in names)
+    cells = (
+        '"' + name.replace('"', '""') + '"' if any(sign in name for sign in special) else name
+        for name in names
+    )
     return (mark.join(cells) + "\n").encode()
 
 
@@ -92,7 +110,8 @@ def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
     lines = pc.binary_join_element_wise(*cells, _text(mark))
     whole = pc.binary_join_element_wise(_text(start), lines, _text(end), _text(""))
     ends = memoryview(whole.buffers()[1]).cast("q")
-    first, last = ends[whole.offset], ends[whole.offset + len(whole)]
+    first = ends[whole.offset]
+    last = ends[whole.offset + len(whole)]
     return whole.buffers()[2].slice(first, last - first)
 
 
@@ -111,7 +130,9 @@ def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
     if not _is_text(kind):
         return texts
     if escape:
-        runs = pc.and_not(pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER))
+        runs = pc.and_not(
+            pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER)
+        )
         texts = pc.if_else(runs, pc.binary_join_element_wise(_text("'"), texts, _text("")), texts)
     special = pc.match_substring_regex(texts, f'["\\r\\n{mark}]')
     if not pc.any(special).as_py():
@@ -133,12 +154,15 @@ def _json_cells(column: Any) -> Any:
     if pa.types.is_floating(kind):
         wide = column.cast(pa.float64())
         known = pc.if_else(pc.is_finite(wide), wide, pa.scalar(None, pa.float64()))
-        # a whole number keeps its point, so that a reader does not take the column for one of whole numbers
+        # a whole number keeps its point, so that a reader does not take the column for one of whole
+        # numbers
         texts = pc.replace_substring_regex(known.cast(pa.large_string()), r"^(-?[0-9]+)$", r"\1.0")
         return texts.fill_null("null")
     if _is_text(kind) or pa.types.is_dictionary(kind):
         encoded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
-        kinds = pa.array([_encoded(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
+        kinds = pa.array(
+            [_encoded(value) for value in encoded.dictionary.to_pylist()], pa.large_string()
+        )
         return kinds.take(encoded.indices).fill_null("null")
     return pa.array([_encoded(value) for value in column.to_pylist()], pa.large_string())
 

@@ -21,27 +21,31 @@ _OF_THRESHOLDS = ("selected", "referred")
 @option.model
 @option.data
 @option.output(
-    "Output file: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; - is CSV on standard output.", required=True
+    "Output file: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; - is CSV on standard output.",
+    required=True,
 )
 @option.model_score
 @option.model_segment
 @option.coverage
 @option.allow_out_of_range
 @option.escape_formulas
-@click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the new columns.")
+@click.option(
+    "--prefix", default="", metavar="TEXT", help="Prefix of the names of the new columns."
+)
 @option.overwrite
 @option.reading
 @option.common
 def command(**options: Any) -> None:
     """Add the columns calibrated, lower, upper and set to DATA; of thresholds, selected.
 
-    MODEL is a file of calibrant fit or calibrant threshold. Thresholds with both a precision and an npv add referred,
-    too: true for rows between them, which are for a person. A row of a segment that has no threshold is not selected.
+    MODEL is a file of calibrant fit or calibrant threshold. Thresholds with both a precision and an
+    npv add referred, too: true for rows between them, which are for a person. A row of a segment
+    that has no threshold is not selected.
 
-    Rows keep their order, and memory use stays the same for any number of rows. A row gets empty fields where its score
-    is missing, not finite or out of range, or its segment is unknown to the model; such rows are counted. Scores of
-    another scale, beyond those of fit by more than half of their range, are refused. The output file is complete or
-    absent.
+    Rows keep their order, and memory use stays the same for any number of rows. A row gets empty
+    fields where its score is missing, not finite or out of range, or its segment is unknown to the
+    model; such rows are counted. Scores of another scale, beyond those of fit by more than half of
+    their range, are refused. The output file is complete or absent.
 
     Examples
     --------
@@ -52,9 +56,13 @@ def command(**options: Any) -> None:
     """
     from calibrant.cli._writer import opened
 
-    output, data, prefix = options["output"], options["data"], options["prefix"]
+    output = options["output"]
+    data = options["data"]
+    prefix = options["prefix"]
     if options["as_json"] and output == "-":
-        raise click.UsageError("--json and -o - both print to standard output: write to a file, or leave out --json")
+        raise click.UsageError(
+            "--json and -o - both print to standard output: write to a file, or leave out --json"
+        )
     if options["model"] == STANDARD_INPUT and STANDARD_INPUT in data:
         raise click.UsageError("- (standard input) can be the model or the data, not both")
     kind, _ = kind_of(output)
@@ -64,13 +72,13 @@ def command(**options: Any) -> None:
     model = read_model(options["model"], threshold=True)
     selects = not hasattr(model.calibrator, "guarantee_")
     with files(options) as source:
-        scored = rows_for(model, source, options, with_rows=False, as_text=source.format() == "csv" == kind)
+        scored = rows_for(
+            model, source, options, with_rows=False, as_text=source.format() == "csv" == kind
+        )
         coverage = {} if selects else {"coverage": options["coverage"]}
         reader = model.calibrator.apply(scored, prefix=prefix, **coverage)
-        seen, how = (
-            _Seen(prefix, _OF_THRESHOLDS[0] if selects else _COLUMNS[0]),
-            {"overwrite": options["overwrite"], "escape": options["escape_formulas"]},
-        )
+        seen = _Seen(prefix, _OF_THRESHOLDS[0] if selects else _COLUMNS[0])
+        how = {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
         with opened(output, reader.schema, scored, **how) as write:
             seen.copy(reader, write)
     named = _OF_THRESHOLDS if selects else _COLUMNS
@@ -93,7 +101,8 @@ class _Seen:
     """What was written: all rows, those left empty, and those whose interval is 0 to 1."""
 
     def __init__(self, prefix: str, first: str) -> None:
-        self.prefix, self.first = prefix, f"{prefix}{first}"
+        self.prefix = prefix
+        self.first = f"{prefix}{first}"
         self.rows = self.refused = self.unknown = 0
 
     def copy(self, reader: Any, write: Callable[[Any], object]) -> None:
@@ -104,7 +113,9 @@ class _Seen:
             self.rows += batch.num_rows
             self.refused += batch.column(self.first).null_count
             if self.first == f"{self.prefix}calibrated" and lower in batch.schema.names:
-                nothing = pc.and_(pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0))
+                nothing = pc.and_(
+                    pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0)
+                )
                 self.unknown += int(pc.sum(nothing).as_py() or 0)
 
 

@@ -24,30 +24,68 @@ _MOST_ROWS = 1_000_000
 @option.data
 @option.columns
 @option.group
-@option.group_size(" in a bin. Default: the most among groups set aside. Required with --full and --group.")
+@option.group_size(
+    " in a bin. Default: the most among groups set aside. Required with --full and --group."
+)
 @option.weights
-@option.column("time", "Column of times: each month is audited on its own too, within the same confidence.")
+@option.column(
+    "time", "Column of times: each month is audited on its own too, within the same confidence."
+)
 @option.attributes
 @option.skip_missing
 @option.confidence(0.95)
 @option.bins("Number of bins at the finest resolution.")
 @option.output("Write a report: one HTML file that needs nothing else.")
-@click.option("--model", metavar="MODEL", type=InputPath(allow_dash=True),
-              help="Show the guarantee of this model in the report too. The model must have the same columns and "
-              "classes.")  # fmt: skip
+@click.option(
+    "--model",
+    metavar="MODEL",
+    type=InputPath(allow_dash=True),
+    help=(
+        "Show the guarantee of this model in the report too. The model must have the same columns"
+        " and classes."
+    ),
+)
 @click.option("--title", metavar="TEXT", help="Title of the report.")
-@click.option("--mark", metavar="FILE", type=InputPath(allow_dash=True),
-              help="Mark the thresholds of this file, from calibrant threshold -o, in the report.")  # fmt: skip
+@click.option(
+    "--mark",
+    metavar="FILE",
+    type=InputPath(allow_dash=True),
+    help="Mark the thresholds of this file, from calibrant threshold -o, in the report.",
+)
 @option.scale
-@click.option("--tolerance", type=float, default=0.0, show_default=True, metavar="SIZE", help="Size of error that does "
-              "not matter: call scores miscalibrated only if they are proved off by more.")  # fmt: skip
-@click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated, over "
-              "all rows, within a segment or in a subgroup.")  # fmt: skip
-@click.option("--full", is_flag=True, help="Add the table of validators: slope, intercept, expected / observed, "
-              "an exact test, the parts of the Brier score, AUC; and what is known about single scores if the rate "
-              "does not fall as the score rises.")  # fmt: skip
-@click.option("--grade", metavar="COLUMN", help="Column of rating grades, for --full: each grade's mean score against "
-              "its rate.")  # fmt: skip
+@click.option(
+    "--tolerance",
+    type=float,
+    default=0.0,
+    show_default=True,
+    metavar="SIZE",
+    help=(
+        "Size of error that does "
+        "not matter: call scores miscalibrated only if they are proved off by more."
+    ),
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help=(
+        "Exit with 1 if the scores are proved miscalibrated, over "
+        "all rows, within a segment or in a subgroup."
+    ),
+)
+@click.option(
+    "--full",
+    is_flag=True,
+    help=(
+        "Add the table of validators: slope, intercept, expected / observed, an exact test, the"
+        " parts of the Brier score, AUC; and what is known about single scores if the rate does not"
+        " fall as the score rises."
+    ),
+)
+@click.option(
+    "--grade",
+    metavar="COLUMN",
+    help="Column of rating grades, for --full: each grade's mean score against its rate.",
+)
 @option.classes
 @option.overwrite
 @option.reading
@@ -55,8 +93,8 @@ _MOST_ROWS = 1_000_000
 def command(**options: Any) -> int:
     """Say what is proved about the calibration of the scores, for every distribution of the data.
 
-    DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows that the model was
-    not trained on. Scores must be probabilities, between 0 and 1.
+    DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows
+    that the model was not trained on. Scores must be probabilities, between 0 and 1.
 
     Examples
     --------
@@ -65,12 +103,13 @@ def command(**options: Any) -> int:
     calibrant audit scores.parquet --score p --label y --segment region
     calibrant audit visits.csv --score p --label y --group patient    # several rows of one patient
     calibrant audit survey.csv --score p --label y --weight w --weight-bound 8
-    calibrant audit scores.csv --score p --label y --attribute sex --attribute age -o audit.html    # every subgroup
-    calibrant audit scores.csv --score p --label y --full    # with slope, expected / observed, an exact test
-    calibrant audit scores.csv --score p --label y --time day -o audit.html    # month by month
-    calibrant audit rare.csv --score p --label y --scale logit --mark threshold.json -o audit.html
-    calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
-    calibrant audit scores.csv --score p --label y --check --tolerance 0.01    # only if off by more than 0.01
+    calibrant audit scores.csv --score p --label y --attribute sex --attribute age -o audit.html
+    # every subgroup calibrant audit scores.csv --score p --label y --full    # with slope, expected
+    / observed, an exact test calibrant audit scores.csv --score p --label y --time day -o
+    audit.html    # month by month calibrant audit rare.csv --score p --label y --scale logit --mark
+    threshold.json -o audit.html calibrant audit scores.csv --score p --label y --check --json    #
+    exit 1 if proved miscalibrated calibrant audit scores.csv --score p --label y --check
+    --tolerance 0.01    # only if off by more than 0.01
     """
     check_report(options)
     _check_options(options)
@@ -129,7 +168,9 @@ def _find(model: Any, options: dict[str, Any]) -> _Found:
     return found
 
 
-def _audit_over_time(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> tuple[Any, str | None]:
+def _audit_over_time(
+    data: Any, labels: dict[str, Any], options: dict[str, Any]
+) -> tuple[Any, str | None]:
     """The audit, of each period too where there is a column of times; and what a period is."""
     if options["time"] is None:
         return _audit(data, data, labels, options), None
@@ -174,10 +215,18 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
 
     try:
         settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
-        alone = options["group"] is None and options["weight"] is None  # the band takes rows for independent
+        alone = (
+            options["group"] is None and options["weight"] is None
+        )  # the band takes rows for independent
         settings |= _bounds(options)
         settings |= _subgroups(data, options, in_place=rows is data)
-        return audit(rows, tolerance=options["tolerance"], monotone=options["full"] and alone, **settings, **labels)
+        return audit(
+            rows,
+            tolerance=options["tolerance"],
+            monotone=options["full"] and alone,
+            **settings,
+            **labels,
+        )
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
             error.advice = reach.percentage_advice
@@ -185,7 +234,10 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
 
 
 def _subgroups(data: Any, options: dict[str, Any], *, in_place: bool) -> dict[str, Any]:
-    """What is asked of subgroups, if anything is; columns by name where the data themselves are audited."""
+    """What is asked of subgroups, if anything is.
+
+    Columns by name where the data themselves are audited.
+    """
     if not options["attribute"]:
         return {}
     from calibrant.sample.columns import column_of
@@ -204,7 +256,10 @@ def _bounds(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str | None]:
-    """The rows in memory, with their months as segments, or their segments by month; and what a period is."""
+    """The rows in memory, with their months as segments, or their segments by month.
+
+    And what a period is.
+    """
     import numpy as np
 
     from calibrant.cells.segmented_partition import segment_kinds
@@ -215,7 +270,10 @@ def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str |
     names, period = periods(read_times(column_of(data, time, "time"), len(read)))
     if read.segment is None:
         return read.in_segments(*segment_kinds(names)), period
-    both = [f"{read.segment_names[place]}, {month}" for place, month in zip(read.segment, names, strict=True)]
+    both = [
+        f"{read.segment_names[place]}, {month}"
+        for place, month in zip(read.segment, names, strict=True)
+    ]
     return read.in_segments(*segment_kinds(np.array(both))), None
 
 

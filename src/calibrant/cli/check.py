@@ -18,29 +18,36 @@ from calibrant.text.sentences import PlainText, Setting
 @option.data
 @option.score
 @option.label
-@option.column("time", "Column of times: numbers, dates, or ISO 8601 text. Default: the rows are in order.")
+@option.column(
+    "time", "Column of times: numbers, dates, or ISO 8601 text. Default: the rows are in order."
+)
 @option.column("group", "Column of groups, such as customers: one row of each group is tested.")
 @option.skip_missing
 @option.confidence(0.95)
-@click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be drawn alike.")
+@click.option(
+    "--check", is_flag=True, help="Exit with 1 if the rows are proved not to be drawn alike."
+)
 @option.most_rows
 @option.seed
 @option.classes
 @option.reading
 @option.common
 def command(**options: Any) -> int:
-    """Test whether rows are drawn alike, as every guarantee assumes, and look for rows that belong together.
+    """Test whether rows are drawn alike, as every guarantee assumes, and look for rows that belong
+    together.
 
-    DATA are files, folders or globs, or - for standard input. The test is valid for every distribution of the data. It
-    says whether scores or rates changed, and when. The look names a column that seems to be an id. Rows are tested in
-    memory, so of more than --most-rows a random sample is.
+    DATA are files, folders or globs, or - for standard input. The test is valid for every
+    distribution of the data. It says whether scores or rates changed, and when. The look names a
+    column that seems to be an id. Rows are tested in memory, so of more than --most-rows a random
+    sample is.
 
     Examples
     --------
     calibrant check scores.csv --score p --label y --time day
     calibrant check scores.csv --score p --label y                  # in the order of the file
     calibrant check visits.parquet --score p --label y --time day --group patient
-    calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if they are not
+    calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if they are
+    not
     """
     from calibrant import check
 
@@ -72,6 +79,8 @@ def _words_for(time: str | None) -> PlainText:
     def said(setting: Setting) -> str:
         if setting.parameter != "holdout":
             return in_options(setting)
-        return f"calibrant fit ... {in_options(setting)}" + ("" if time is None else f" --time {shlex.quote(time)}")
+        return f"calibrant fit ... {in_options(setting)}" + (
+            "" if time is None else f" --time {shlex.quote(time)}"
+        )
 
     return said

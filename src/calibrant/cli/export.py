@@ -14,18 +14,35 @@ from calibrant.sample.sql.dialects import DIALECTS
 
 @option.command("The model as SQL, ONNX or Python.")
 @option.model
-@click.option("--to", "target", type=click.Choice(("sql", "python", "onnx")), required=True, help="What to write.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(("sql", "python", "onnx")),
+    required=True,
+    help="What to write.",
+)
 @click.option("--dialect", type=click.Choice(list(DIALECTS)), help="SQL: the dialect.")
-@click.option("--table", metavar="NAME", help="SQL: write a whole SELECT from this table. Default: expressions only.")
+@click.option(
+    "--table",
+    metavar="NAME",
+    help="SQL: write a whole SELECT from this table. Default: expressions only.",
+)
 @click.option(
     "--search",
     type=click.Choice(("case", "join")),
     default="case",
-    help="SQL: nested comparisons, or a join with a table of pieces, which is shorter; needs --table.",
+    help=(
+        "SQL: nested comparisons, or a join with a table of pieces, which is shorter; needs"
+        " --table."
+    ),
 )
 @option.model_score
 @option.model_segment
-@click.option("--outputs", metavar="A,B", help="Of calibrated, lower, upper, set, region. Default: all but region.")
+@click.option(
+    "--outputs",
+    metavar="A,B",
+    help="Of calibrated, lower, upper, set, region. Default: all but region.",
+)
 @option.coverage
 @option.output("Output file. Default: standard output. ONNX needs a file.")
 @option.overwrite
@@ -39,10 +56,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Examples
     --------
     calibrant export model.json --to sql --dialect postgres --table scores
-    calibrant export model.json --to sql --dialect postgres --table scores --search join    # shorter, for a review
-    calibrant export model.json --to python -o calibrate.py
-    calibrant export model.json --to onnx -o model.onnx
-    calibrant export threshold.json --to sql --dialect duckdb --table scores    # from calibrant threshold -o
+    calibrant export model.json --to sql --dialect postgres --table scores --search join    #
+    shorter, for a review calibrant export model.json --to python -o calibrate.py calibrant export
+    model.json --to onnx -o model.onnx calibrant export threshold.json --to sql --dialect duckdb
+    --table scores    # from calibrant threshold -o
     """
     output = None if options["output"] in (None, "-") else options["output"]
     _check_options(ctx, options, output)
@@ -108,13 +125,21 @@ def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
     from calibrant.answers.python import to_python
     from calibrant.answers.sql import to_sql
 
-    outputs = None if options["outputs"] is None else [name.strip() for name in options["outputs"].split(",")]
+    outputs = (
+        None
+        if options["outputs"] is None
+        else [name.strip() for name in options["outputs"].split(",")]
+    )
     chosen: dict[str, Any] = {"outputs": outputs, "coverage": options["coverage"]}
     if options["target"] == "python":
         return to_python(model.calibrator, **chosen)
     if options["target"] == "onnx":
         return bytes(to_onnx(model.calibrator, **chosen).SerializeToString())
-    columns: dict[str, Any] = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
+    columns: dict[str, Any] = {
+        part: role_of(model, part, options[part]) for part in ("score", "segment")
+    }
     columns["score"] = columns["score"] or "score"
     columns["table"] = options["table"]
-    return to_sql(model.calibrator, dialect=options["dialect"], search=options["search"], **columns, **chosen)
+    return to_sql(
+        model.calibrator, dialect=options["dialect"], search=options["search"], **columns, **chosen
+    )

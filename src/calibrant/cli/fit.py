@@ -34,25 +34,53 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.holdout
 @option.confidence(0.9)
 @option.output("Save the model to this JSON file.")
-@click.option("--method", type=click.Choice(METHODS),
-              help="Default: anchored; with --prior or a --value, binning. anchored, binning and uniform "
-              "have a guarantee and read files of any size. scaling-binning has one too; it and the others need the "
-              "rows in memory.")  # fmt: skip
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help=(
+        "Default: anchored; with --prior or a --value, binning. anchored, binning and uniform have"
+        " a guarantee and read files of any size. scaling-binning has one too; it and the others"
+        " need the rows in memory."
+    ),
+)
 @option.bins("Number of bins; with --segment, in each segment.")
-@click.option("--interval", type=click.Choice(option.INTERVALS), help="Confidence interval. Default: clopper-pearson.")
-@click.option("--value", type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
-              help="What is predicted in a bin. Default: jeffreys.")  # fmt: skip
+@click.option(
+    "--interval",
+    type=click.Choice(option.INTERVALS),
+    help="Confidence interval. Default: clopper-pearson.",
+)
+@click.option(
+    "--value",
+    type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
+    help="What is predicted in a bin. Default: jeffreys.",
+)
 @option.pilot
 @option.min_rows
 @option.keep_segment
-@click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
-              help="Range of uniform bins. Default: 0 1.")  # fmt: skip
-@click.option("--prior", "target_prior", type=float, metavar="SHARE",
-              help="Share of the positive class in the population, if rows were sampled by label.")  # fmt: skip
-@click.option("--sampling-rates", type=(float, float), metavar="NEGATIVE POSITIVE",
-              help="Instead of --prior: the share of rows that was kept from each class, such as 0.1 1.")  # fmt: skip
+@click.option(
+    "--range",
+    "score_range",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Range of uniform bins. Default: 0 1.",
+)
+@click.option(
+    "--prior",
+    "target_prior",
+    type=float,
+    metavar="SHARE",
+    help="Share of the positive class in the population, if rows were sampled by label.",
+)
+@click.option(
+    "--sampling-rates",
+    type=(float, float),
+    metavar="NEGATIVE POSITIVE",
+    help="Instead of --prior: the share of rows that was kept from each class, such as 0.1 1.",
+)
 @option.seed
-@click.option("--require-epsilon", type=float, metavar="E", help="Exit with 1 if epsilon is larger than this.")
+@click.option(
+    "--require-epsilon", type=float, metavar="E", help="Exit with 1 if epsilon is larger than this."
+)
 @option.classes
 @option.overwrite
 @option.reading
@@ -60,8 +88,9 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 def command(**options: Any) -> int:
     """Calibrate scores, say what is guaranteed, and save the model.
 
-    DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows that the model was
-    not trained on. With the default method the guarantee holds for every distribution of the data.
+    DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows
+    that the model was not trained on. With the default method the guarantee holds for every
+    distribution of the data.
 
     Examples
     --------
@@ -261,18 +290,28 @@ def _show_rest(guarantee: Any, n_rows: int) -> None:
         return
     rest = n_rows - guarantee.n_rows - said.looked - said.cutting
     if rest > 0:
-        paragraph(f"{rows(rest)} of {n_rows:,} {'is an edge' if rest == 1 else 'are edges'} of bins, not counted.")
+        paragraph(
+            f"{rows(rest)} of {n_rows:,} {'is an edge' if rest == 1 else 'are edges'} of bins, not"
+            " counted."
+        )
 
 
 def _rows_needed(calibrator: Any, wanted: float) -> str:
-    """With how many rows, and which method, the required epsilon is sure to be reached; empty if that is not known."""
+    """With how many rows, and which method, the required epsilon is sure to be reached.
+
+    Empty if that is not known.
+    """
     from calibrant import plan
     from calibrant.errors import CalibrantError
     from calibrant.guarantee.statement import Population
 
     guarantee = calibrator.guarantee_
     statement = guarantee.statement
-    if statement.groups is not None or statement.n_segments or statement.population is not Population.SAME:
+    if (
+        statement.groups is not None
+        or statement.n_segments
+        or statement.population is not Population.SAME
+    ):
         return ""
     n_bins = len(guarantee.regions)
     try:
@@ -291,7 +330,9 @@ def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:
     lines = [shlex.join(["calibrant", "apply", model, "new.csv", "-o", "out.csv"])]
     try:
         export_table(calibrator)
-        lines.append(shlex.join(["calibrant", "export", model, "--to", "sql", "--dialect", "duckdb"]))
+        lines.append(
+            shlex.join(["calibrant", "export", model, "--to", "sql", "--dialect", "duckdb"])
+        )
     except CalibrantError:
         pass
     if calibrator.guarantee_.is_proved and STANDARD_INPUT not in options["data"]:
@@ -305,7 +346,11 @@ def _on_pilot(settings: Settings, calibrator: Any) -> list[str]:
     pilot = settings.pilot
     if not isinstance(pilot, int) or pilot >= _FEW_ROWS * calibrator.partition_.n_regions:
         return []
-    purpose, usual = ("to fit the curve", 0.5) if settings.method == "scaling-binning" else ("to cut the bins", 0.2)
+    purpose, usual = (
+        ("to fit the curve", 0.5)
+        if settings.method == "scaling-binning"
+        else ("to cut the bins", 0.2)
+    )
     return [f"{rows(pilot)} drawn {purpose}; a fraction such as {usual} is usual"]
 
 
@@ -314,10 +359,15 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
     if reach.is_probability or settings.method == "uniform":
         return []
     alike = ", as percentages do" if reach.is_percentage else ""
-    return [f"scores range {reach}{alike}: {settings.method} takes any scores, and new ones must have the same scale"]
+    return [
+        f"scores range {reach}{alike}: {settings.method} takes any scores, and new ones must have"
+        " the same scale"
+    ]
 
 
-def provenance_of(source: Any, data: Any, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def provenance_of(
+    source: Any, data: Any, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], Any]:
     """Where the model comes from, without a word about the machine; and the range of the scores."""
     from calibrant._version import __version__
     from calibrant.sample.fingerprint import fingerprint
@@ -332,6 +382,10 @@ def provenance_of(source: Any, data: Any, settings: Mapping[str, Any]) -> tuple[
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "calibrant": __version__,
         "settings": dict(settings),
-        **{part: str(data.schema.field(name).type) for part, name in columns.items() if name is not None},
+        **{
+            part: str(data.schema.field(name).type)
+            for part, name in columns.items()
+            if name is not None
+        },
     }
     return facts, seen.reach

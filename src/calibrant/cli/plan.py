@@ -11,25 +11,47 @@ from calibrant.cli._show import result_json, show
 
 @option.command("How many labels does a guarantee need?")
 @click.option("--epsilon", type=float, metavar="E", help="Epsilon to reach: give this or --rows.")
-@click.option("--rows", "n", type=int, metavar="N", help="Number of labels: give this or --epsilon.")
-@click.option("--bins", "n_bins", type=int, default=10, show_default=True, metavar="N", help="Number of bins.")
-@option.confidence(0.9)
-@click.option("--base-rate", type=float, metavar="RATE", help="Share of positives, if known. Default: the worst case.")
-@click.option("--probability", type=float, default=0.9, show_default=True, metavar="P",
-              help="How likely the plan must be to succeed, with --base-rate or --pilot.")  # fmt: skip
 @click.option(
-    "--interval", type=click.Choice(option.PLAN_INTERVALS), default=option.PLAN_INTERVALS[0], show_default=True
+    "--rows", "n", type=int, metavar="N", help="Number of labels: give this or --epsilon."
+)
+@click.option(
+    "--bins", "n_bins", type=int, default=10, show_default=True, metavar="N", help="Number of bins."
+)
+@option.confidence(0.9)
+@click.option(
+    "--base-rate",
+    type=float,
+    metavar="RATE",
+    help="Share of positives, if known. Default: the worst case.",
+)
+@click.option(
+    "--probability",
+    type=float,
+    default=0.9,
+    show_default=True,
+    metavar="P",
+    help="How likely the plan must be to succeed, with --base-rate or --pilot.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(option.PLAN_INTERVALS),
+    default=option.PLAN_INTERVALS[0],
+    show_default=True,
 )
 @option.pilot
-@click.option("--group-size", type=int, metavar="N", help="Rows of each group, where rows belong together.")
-@click.option("--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1.")
+@click.option(
+    "--group-size", type=int, metavar="N", help="Rows of each group, where rows belong together."
+)
+@click.option(
+    "--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1."
+)
 @option.common
 @click.pass_context
 def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: Any) -> None:
     """Say how many labels a guarantee needs, or what a number of labels guarantees.
 
-    The answer uses the exact intervals of fit, not a formula. It is for fit --method binning. The default method,
-    anchored, is not covered; its epsilon is usually larger.
+    The answer uses the exact intervals of fit, not a formula. It is for fit --method binning. The
+    default method, anchored, is not covered; its epsilon is usually larger.
 
     Examples
     --------
@@ -48,4 +70,7 @@ def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: 
     if as_json:
         print_json({"command": "plan", **result_json(found), "method": "binning"})
     else:
-        show(found, notes=["the default method, anchored, is not covered; its epsilon is usually larger"])
+        show(
+            found,
+            notes=["the default method, anchored, is not covered; its epsilon is usually larger"],
+        )

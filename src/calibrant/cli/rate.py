@@ -22,37 +22,68 @@ _ROLES = ("score", "label", "group", "segment", "order")
 
 @option.command("Which share of many scored items is good, by labels on a few?")
 @option.data
-@option.column("score", "Field of scores: a verdict, a probability or any number. Fields inside others: a.b.c.")
+@option.column(
+    "score", "Field of scores: a verdict, a probability or any number. Fields inside others: a.b.c."
+)
 @option.column("label", "Field of labels, missing or empty where nobody looked.")
-@option.column("group", "Field of groups that were drawn whole, such as several answers to one question.")
+@option.column(
+    "group", "Field of groups that were drawn whole, such as several answers to one question."
+)
 @option.column("segment", "Field of segments. Each gets limits of its own, and all hold at once.")
-@option.column("order", "Field with the time or number of each label: limits then hold at every look.")
-@click.option("--at-least", type=float, metavar="RATE", help="Exit with 0 if the rate is shown to be at least this, "
-              "with 1 if that is refuted, with 3 if it is not decided.")  # fmt: skip
+@option.column(
+    "order", "Field with the time or number of each label: limits then hold at every look."
+)
+@click.option(
+    "--at-least",
+    type=float,
+    metavar="RATE",
+    help=(
+        "Exit with 0 if the rate is shown to be at least this, "
+        "with 1 if that is refuted, with 3 if it is not decided."
+    ),
+)
 @option.confidence(0.95)
-@click.option("--target", type=click.Choice(("items", "population")), default="items", show_default=True,
-              help="Whose rate: that of these items, or of the population they were drawn from.")  # fmt: skip
-@click.option("--method", type=click.Choice(("auto", "exact", "labels", "bets")), default="auto", show_default=True)
-@click.option("--pos-label", metavar="LABEL", help="The positive label, where labels are not 0 and 1, true and false.")
+@click.option(
+    "--target",
+    type=click.Choice(("items", "population")),
+    default="items",
+    show_default=True,
+    help="Whose rate: that of these items, or of the population they were drawn from.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(("auto", "exact", "labels", "bets")),
+    default="auto",
+    show_default=True,
+)
+@click.option(
+    "--pos-label",
+    metavar="LABEL",
+    help="The positive label, where labels are not 0 and 1, true and false.",
+)
 @option.seed
-@option.output("Write a report, if FILE ends in .html, or the result as JSON, if in .json. Give it once for each.",
-               multiple=True)  # fmt: skip
+@option.output(
+    "Write a report, if FILE ends in .html, or the result as JSON, if in .json. Give it once for"
+    " each.",
+    multiple=True,
+)
 @option.overwrite
 @option.reading
 @option.common
 def command(**options: Any) -> int:
     """Say which share of the items is positive, with limits that are valid for every judge.
 
-    Some items have a label, and all have a score, such as the verdict of a language model's judge. The labelled items
-    must have been drawn at random. Reads CSV, Parquet, Arrow and JSON lines, Inspect logs (.eval, .json) and promptfoo
-    results (.json). In promptfoo results, the field human is the manual rating, and judge the verdict without it.
+    Some items have a label, and all have a score, such as the verdict of a language model's judge.
+    The labelled items must have been drawn at random. Reads CSV, Parquet, Arrow and JSON lines,
+    Inspect logs (.eval, .json) and promptfoo results (.json). In promptfoo results, the field human
+    is the manual rating, and judge the verdict without it.
 
     Examples
     --------
     calibrant rate eval.jsonl --score judge --label human --group question --at-least 0.95
-    calibrant rate eval.jsonl --score output.judge.pass --label review.ok --at-least 0.9 -o rate.html
-    calibrant rate logs/run.eval --score scores.model_graded_qa.value --label metadata.human
-    calibrant rate results.json --score judge --label human --json
+    calibrant rate eval.jsonl --score output.judge.pass --label review.ok --at-least 0.9 -o
+    rate.html calibrant rate logs/run.eval --score scores.model_graded_qa.value --label
+    metadata.human calibrant rate results.json --score judge --label human --json
     """
     from calibrant import rate
 
@@ -103,7 +134,8 @@ def command(**options: Any) -> int:
 
 
 def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | None]:
-    """The verdict of the gate, the answer in one sentence, and about how many more labels would decide.
+    """The verdict of the gate, the answer in one sentence, and about how many more labels would
+    decide.
 
     A draw that was not at random proves nothing: the gate is then not decided.
     """
@@ -118,7 +150,11 @@ def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | N
     if verdict != "undecided":
         return verdict, f"{answer}.", None
     more = max(1, found.labels_needed(at_least) - found.n_labels)
-    return verdict, f"{answer}; about {counted(more, 'more label')} would decide it if the estimate is right.", more
+    return (
+        verdict,
+        f"{answer}; about {counted(more, 'more label')} would decide it if the estimate is right.",
+        more,
+    )
 
 
 def _typed(text: str | None, labels: list[Any]) -> Any:
@@ -132,12 +168,20 @@ def _typed(text: str | None, labels: list[Any]) -> Any:
         if isinstance(example, int | float):
             return float(text)
     except (KeyError, ValueError):
-        raise RefusedError("--pos-label", f"be one of the labels, such as {example!r}", got=repr(text)) from None
+        raise RefusedError(
+            "--pos-label", f"be one of the labels, such as {example!r}", got=repr(text)
+        ) from None
     return text
 
 
 def _write(
-    path: str, found: Any, answer: str, verdict: str | None, state: dict[str, Any], names: list[str], options: Any
+    path: str,
+    found: Any,
+    answer: str,
+    verdict: str | None,
+    state: dict[str, Any],
+    names: list[str],
+    options: Any,
 ) -> None:
     from calibrant._file import write_file
 
@@ -145,7 +189,9 @@ def _write(
         from calibrant.draw.report.pages import result_page
 
         facts = facts_of(_Named(names), score=options["score"], label=options["label"])
-        content = result_page(found, "Rate", facts, verdict=answer, not_proved=_TAGS.get(verdict or "", ""))
+        content = result_page(
+            found, "Rate", facts, verdict=answer, not_proved=_TAGS.get(verdict or "", "")
+        )
     else:
         content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_file(content.encode(), path, overwrite=options["overwrite"])

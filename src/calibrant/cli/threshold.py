@@ -24,7 +24,10 @@ _TARGETS = {
     "specificity": "Share of negatives that are not selected.",
 }
 _targets = option.together(
-    *(click.option(f"--{name}", type=float, metavar="SHARE", help=text) for name, text in _TARGETS.items())
+    *(
+        click.option(f"--{name}", type=float, metavar="SHARE", help=text)
+        for name, text in _TARGETS.items()
+    )
 )
 
 
@@ -34,21 +37,51 @@ _targets = option.together(
 @_targets
 @option.skip_missing
 @option.confidence(0.9)
-@click.option("--method", type=click.Choice(("auto", "ranks", "look")), default="auto",
-              show_default=True, help="ranks draws no rows; look draws rows that only choose where to look; auto takes "
-              "ranks, and look with --group or above a million rows.")  # fmt: skip
-@click.option("--start", type=float, metavar="SCORE", help="For --precision or --npv: a threshold fixed before the "
-              "rows were looked at; no rows are drawn.")  # fmt: skip
-@click.option("--pilot", type=option.share, default="auto", show_default=True, metavar="SHARE",
-              help="For a look: fraction or number of rows to draw.")  # fmt: skip
-@click.option("--unlabelled", metavar="FILE", type=InputPath(), help="File with the same column of scores, of further "
-              "rows without labels: the share that is selected is counted there.")  # fmt: skip
+@click.option(
+    "--method",
+    type=click.Choice(("auto", "ranks", "look")),
+    default="auto",
+    show_default=True,
+    help=(
+        "ranks draws no rows; look draws rows that only choose where to look; auto takes "
+        "ranks, and look with --group or above a million rows."
+    ),
+)
+@click.option(
+    "--start",
+    type=float,
+    metavar="SCORE",
+    help=(
+        "For --precision or --npv: a threshold fixed before the "
+        "rows were looked at; no rows are drawn."
+    ),
+)
+@click.option(
+    "--pilot",
+    type=option.share,
+    default="auto",
+    show_default=True,
+    metavar="SHARE",
+    help="For a look: fraction or number of rows to draw.",
+)
+@click.option(
+    "--unlabelled",
+    metavar="FILE",
+    type=InputPath(),
+    help=(
+        "File with the same column of scores, of further "
+        "rows without labels: the share that is selected is counted there."
+    ),
+)
 @option.row_id
 @option.group
 @option.group_size(". Default: the size of the largest group that was drawn.")
 @option.weights
 @option.seed
-@option.output("Write a model file, which export and load_model read, if FILE ends in .json; a report, if in .html.")
+@option.output(
+    "Write a model file, which export and load_model read, if FILE ends in .json; a report, if in"
+    " .html."
+)
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
 @option.classes
 @option.overwrite
@@ -57,15 +90,16 @@ _targets = option.together(
 def command(**options: Any) -> int:
     """Find the threshold at which a target is proved: rows with score >= threshold are selected.
 
-    For precision and specificity it is the lowest threshold, for recall and npv the highest. Give one target, or
-    --precision and --npv, which leave a middle to refer to a person.
+    For precision and specificity it is the lowest threshold, for recall and npv the highest. Give
+    one target, or --precision and --npv, which leave a middle to refer to a person.
 
     Examples
     --------
     calibrant threshold scores.csv --score p --label y --precision 0.9
     calibrant threshold scores.parquet --score p --label y --recall 0.95 --segment region
     calibrant threshold scores.csv --score p --label y --precision 0.9 --npv 0.99 -o thresholds.json
-    calibrant threshold scores.csv --score p --label y --precision 0.9 -o thresholds.html    # a report
+    calibrant threshold scores.csv --score p --label y --precision 0.9 -o thresholds.html    # a
+    report
     """
     _check_output(options)
     found = _find(options)
@@ -140,7 +174,9 @@ def _threshold(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
     )
 
 
-def _provenance(source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+def _provenance(
+    source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
     """Where the thresholds come from: what `calibrant verify` needs to find them again."""
     from calibrant.cli._verify_threshold import SETTINGS
     from calibrant.cli.fit import provenance_of
@@ -148,7 +184,10 @@ def _provenance(source: Any, data: Any, labels: dict[str, Any], options: dict[st
 
     classes = labels["classes"]
     settings = {name: options[name] for name in SETTINGS}
-    settings |= {"classes": None if classes is None else list(classes), "skip_missing": options["skip_missing"]}
+    settings |= {
+        "classes": None if classes is None else list(classes),
+        "skip_missing": options["skip_missing"],
+    }
     facts, _ = provenance_of(source, data, {**settings, "draw": DRAW_RULE})
     if options["group"] is not None:
         facts["groups"] = data.n_groups()
@@ -197,7 +236,11 @@ def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]
         here = sample.segment == sample.segment_names.index(segment)
         return scores[here], sample.codes[here]
 
-    drawn = {} if draw is None else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
+    drawn = (
+        {}
+        if draw is None
+        else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
+    )
     event = f"{options['label']} = {found.threshold.positive_label}"
     about = facts_of(source, event=event, **drawn)
     page = threshold_page(found.threshold, rows_of, about, found.warnings)

@@ -18,7 +18,10 @@ from calibrant.cli._words import in_options
 from calibrant.text.sentences import render
 
 _ROLES = ("score", "label", "segment", "weight", "id", "group")
-_ASSUMED = "assumed, as no data can show it: method, bins and seed were not chosen by a look at these labels"
+_ASSUMED = (
+    "assumed, as no data can show it: method, bins and seed were not chosen by a look at these"
+    " labels"
+)
 _NOT_CHECKED = 3  # exit code
 _COLOURS = {True: "green", False: "red", None: "yellow"}
 
@@ -36,11 +39,12 @@ _COLOURS = {True: "green", False: "red", None: "yellow"}
 def command(**options: Any) -> int:
     """Fit the model again from DATA, and say whether its certificate stands.
 
-    MODEL is a file of calibrant fit or calibrant threshold. DATA are the rows it was made from, in any format. Give
-    them in the same order, unless it was made with --id or --group. Columns are those of the file, and rows are
-    skipped as before. Exit code 0: everything was recomputed, and it stands; 1: it does not stand, or nothing is
-    guaranteed; 3: a part could not be recomputed from these rows, such as bins that were given by hand, or rows in
-    another order. The checks say what was compared, and what was not.
+    MODEL is a file of calibrant fit or calibrant threshold. DATA are the rows it was made from, in
+    any format. Give them in the same order, unless it was made with --id or --group. Columns are
+    those of the file, and rows are skipped as before. Exit code 0: everything was recomputed, and
+    it stands; 1: it does not stand, or nothing is guaranteed; 3: a part could not be recomputed
+    from these rows, such as bins that were given by hand, or rows in another order. The checks say
+    what was compared, and what was not.
 
     Examples
     --------
@@ -61,9 +65,17 @@ def command(**options: Any) -> int:
         data = _rows(model, source, columns, options)
         checks = [Check("model file", True, f"complete, checksum begins {model.fingerprint}")]
         if guarantee is not None and not guarantee.is_proved:
-            checks.append(Check("promise", False, f"nothing is proved: {render(guarantee.caveat or '', in_options)}"))
+            checks.append(
+                Check(
+                    "promise",
+                    False,
+                    f"nothing is proved: {render(guarantee.caveat or '', in_options)}",
+                )
+            )
         rows = same_data(model, data)
-        again, found = recomputed(model, data) if guarantee is not None else found_again(model, data)
+        again, found = (
+            recomputed(model, data) if guarantee is not None else found_again(model, data)
+        )
         checks += [*rows.checks, *(in_other_order(found) if rows.differs == "order" else found)]
         checks += on_provenance(model, columns)
     return _print(checks, options["as_json"], model, again, rows.differs)
@@ -80,8 +92,17 @@ def _rows(model: Any, source: Any, columns: dict[str, Any], options: dict[str, A
     return data
 
 
-def _print(checks: list[Check], as_json: bool, model: Any = None, again: Any = None, differs: str | None = None) -> int:
-    """The verdict and the checks. It stands only where every part of the certificate was recomputed."""
+def _print(
+    checks: list[Check],
+    as_json: bool,
+    model: Any = None,
+    again: Any = None,
+    differs: str | None = None,
+) -> int:
+    """The verdict and the checks.
+
+    It stands only where every part of the certificate was recomputed.
+    """
     proof = PROOF if hasattr(getattr(model, "calibrator", None), "guarantee_") else THRESHOLD_PROOF
     found = {check.name: check.stands for check in checks}
     missing = [name for name in proof if found.get(name) is None]
@@ -110,11 +131,17 @@ def _print(checks: list[Check], as_json: bool, model: Any = None, again: Any = N
     size = max(len(check.name) for check in checks)
     for check in checks:
         head = f"  {marks[check.stands]}  {check.name:<{size}}  "
-        say(textwrap.fill(check.text, width(), initial_indent=head, subsequent_indent=" " * len(head)))
+        say(
+            textwrap.fill(
+                check.text, width(), initial_indent=head, subsequent_indent=" " * len(head)
+            )
+        )
     return code
 
 
-def _verdict(checks: list[Check], stands: bool | None, missing: list[str], model: Any, differs: str | None) -> str:
+def _verdict(
+    checks: list[Check], stands: bool | None, missing: list[str], model: Any, differs: str | None
+) -> str:
     if model is None:
         return "The certificate does not stand: the model file is not as it was written."
     if checks[0].name == "promise":
@@ -125,7 +152,10 @@ def _verdict(checks: list[Check], stands: bool | None, missing: list[str], model
         return "The certificate is not checked: these are its rows, but in another order."
     if stands is None:
         return f"The certificate is not fully checked: {', '.join(missing)}."
-    return f"The certificate does not stand{': these are other rows' if differs == 'rows' else ' for these data'}."
+    return (
+        "The certificate does not"
+        f" stand{': these are other rows' if differs == 'rows' else ' for these data'}."
+    )
 
 
 def _said(again: Any) -> dict[str, Any]:

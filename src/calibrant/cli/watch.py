@@ -1,4 +1,6 @@
-"""`calibrant watch`: predictions and labels as they come, and an alarm when the guarantee is in danger."""
+"""`calibrant watch`: predictions and labels as they come, and an alarm when the guarantee is in
+danger.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,31 +21,76 @@ if TYPE_CHECKING:
 
 @option.command("Watch a model in production.")
 @click.argument("lines", metavar="LINES", type=InputPath(allow_dash=True))
-@click.option("--model", required=True, metavar="MODEL", type=InputPath(exists=True), help="From calibrant fit.")
-@click.option("--store", required=True, metavar="FILE", type=OutputPath(),
-              help="Where counts are kept: a file, or the URL of a database.")  # fmt: skip
-@click.option("--maturity", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="DAYS",
-              help="Age at which a prediction counts, with the label known by then.")  # fmt: skip
-@click.option("--remember", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
-              help="Days for which ids are kept. Default: twice the maturity, at least 2.")  # fmt: skip
-@click.option("--unit", type=click.Choice(("row", "day")), default="row", show_default=True,
-              help="What is independent: rows, or days.")  # fmt: skip
-@click.option("--once", is_flag=True, help="Read what is there and stop, for cron: exit with 1 after an alarm.")
-@click.option("--id", "row_id", default="id", show_default=True, metavar="FIELD", help="Field of ids.")
+@click.option(
+    "--model",
+    required=True,
+    metavar="MODEL",
+    type=InputPath(exists=True),
+    help="From calibrant fit.",
+)
+@click.option(
+    "--store",
+    required=True,
+    metavar="FILE",
+    type=OutputPath(),
+    help="Where counts are kept: a file, or the URL of a database.",
+)
+@click.option(
+    "--maturity",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    metavar="DAYS",
+    help="Age at which a prediction counts, with the label known by then.",
+)
+@click.option(
+    "--remember",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="DAYS",
+    help="Days for which ids are kept. Default: twice the maturity, at least 2.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(("row", "day")),
+    default="row",
+    show_default=True,
+    help="What is independent: rows, or days.",
+)
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Read what is there and stop, for cron: exit with 1 after an alarm.",
+)
+@click.option(
+    "--id", "row_id", default="id", show_default=True, metavar="FIELD", help="Field of ids."
+)
 @click.option("--score", metavar="FIELD", help="Field of scores. Default: as in fit, else score.")
 @click.option("--label", metavar="FIELD", help="Field of labels. Default: as in fit, else label.")
-@click.option("--time", default="at", show_default=True, metavar="FIELD", help="Field of times; without it, now.")
-@click.option("--label-time", default="labelled_at", show_default=True, metavar="FIELD", help="Field of label times.")
+@click.option(
+    "--time",
+    default="at",
+    show_default=True,
+    metavar="FIELD",
+    help="Field of times; without it, now.",
+)
+@click.option(
+    "--label-time",
+    default="labelled_at",
+    show_default=True,
+    metavar="FIELD",
+    help="Field of label times.",
+)
 @click.option("--segment", metavar="FIELD", help="Field of segments. Default: as in fit.")
 @option.output("Report of drift: an HTML page with epsilon over time.")
 @option.confidence(0.95)
 @option.common
 def command(lines: str, output: str | None, once: bool, as_json: bool, **options: Any) -> int:
-    """Count predictions and labels as they come, each once, and watch whether the guarantee still holds.
+    """Count predictions and labels as they come, each once, and watch whether the guarantee still
+    holds.
 
-    LINES is a file of JSON lines that may grow, or - for a pipe. A line has an id and a score, or an id and a label, or
-    all three. All is kept in the store: stop at any time, and start again; what comes twice counts once. Without --once
-    a file is followed until you press Ctrl-C.
+    LINES is a file of JSON lines that may grow, or - for a pipe. A line has an id and a score, or
+    an id and a label, or all three. All is kept in the store: stop at any time, and start again;
+    what comes twice counts once. Without --once a file is followed until you press Ctrl-C.
 
     Exit codes of --once: 0 without an alarm, 1 with one, 2 if something is wrong.
 
@@ -97,7 +144,9 @@ def _fields(columns: Any, options: dict[str, Any]) -> Fields:
     )
 
 
-def _follow(monitor: "Monitor", events: EventFile, fields: Fields, *, once: bool, quiet: bool) -> "MonitorSnapshot":
+def _follow(
+    monitor: "Monitor", events: EventFile, fields: Fields, *, once: bool, quiet: bool
+) -> "MonitorSnapshot":
     """Hand in what comes, and say when something happens."""
     key = events.path[-30:]
     skipped = events.resume(monitor.read_note(key))

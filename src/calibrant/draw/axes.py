@@ -18,13 +18,19 @@ STRIP = 0.18
 _MARGIN = 0.02
 
 
-def logit_limits(tables: Sequence[ReliabilityTable], promised: Guarantee | None) -> tuple[float, float]:
-    """Return the ends of both axes on the logit scale: a little beyond every score and rate that is not 0 or 1."""
+def logit_limits(
+    tables: Sequence[ReliabilityTable], promised: Guarantee | None
+) -> tuple[float, float]:
+    """Return the ends of both axes on the logit scale: a little beyond every score and rate that is
+    not 0 or 1.
+    """
     seen = [part[table.counts > 0] for table in tables for part in (table.mean_score, table.rate)]
     return logit_ends(np.concatenate(seen if promised is None else [*seen, promised.value]))
 
 
-def score_limits(tables: Sequence[ReliabilityTable], bounds: FloatArray | None) -> tuple[float, float]:
+def score_limits(
+    tables: Sequence[ReliabilityTable], bounds: FloatArray | None
+) -> tuple[float, float]:
     """Return where the axis of scores begins and ends."""
     seen = [table.histogram_edges for table in tables]
     values = np.concatenate(seen if bounds is None else [*seen, bounds[np.isfinite(bounds)]])
@@ -45,7 +51,9 @@ def has_marks_at_upper_left(tables: Sequence[ReliabilityTable], left: float, rig
     return any(bool(((table.upper > 0.75) & (table.mean_score < beside)).any()) for table in tables)
 
 
-def set_limits(ax: "Axes", left: float, right: float, top: float, *, strip: bool, logit: bool) -> None:
+def set_limits(
+    ax: "Axes", left: float, right: float, top: float, *, strip: bool, logit: bool
+) -> None:
     """Let both axes end there, with room below for the histogram where there is a strip."""
     if logit:
         ax.set_xscale("logit")

@@ -66,33 +66,65 @@ def draw_legend(ax: "Axes", *, below: bool) -> None:
 
 
 def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> None:
-    """Lines at thresholds, named in the legend. Of a Threshold also what happens to the rows on both sides."""
+    """Lines at thresholds, named in the legend.
+
+    Of a Threshold also what happens to the rows on both sides.
+    """
     marks = dict(thresholds) if isinstance(thresholds, Mapping) else named_cuts(thresholds.cuts)
     left, right = ax.get_xlim()
     for number, (name, cut) in enumerate(marks.items()):
         dash = style_of(number).dash
-        ax.axvline(cut, color="0.15", linewidth=1.2, linestyle=dash, zorder=2.5, label=f"{name}: {nearest(cut)}")
+        ax.axvline(
+            cut,
+            color="0.15",
+            linewidth=1.2,
+            linestyle=dash,
+            zorder=2.5,
+            label=f"{name}: {nearest(cut)}",
+        )
     if not isinstance(thresholds, Mapping):
         for name, span in decided(thresholds, left, right).items():
             ax.axvspan(*span, **_SPANS[name], linewidth=0, zorder=0, label=name)
     ax.set_xlim(left, right)
 
 
-def draw_model(ax: "Axes", table: ReliabilityTable, name: str, number: int, floor: float | None, shift: float) -> None:
-    """The rates of one of several models: a line of its own, with its own markers, and whiskers beside each other."""
-    style, seen = style_of(number), table.counts > 0
+def draw_model(
+    ax: "Axes", table: ReliabilityTable, name: str, number: int, floor: float | None, shift: float
+) -> None:
+    """The rates of one of several models: a line of its own, with its own markers, and whiskers
+    beside each other.
+    """
+    style = style_of(number)
+    seen = table.counts > 0
     order = np.argsort(table.mean_score[seen])
-    score, rate = table.mean_score[seen][order] + shift, table.rate[seen][order]
+    score = table.mean_score[seen][order] + shift
+    rate = table.rate[seen][order]
     whiskers = _whiskers(table, seen, floor)[:, order]
-    ax.errorbar(score, rate, yerr=whiskers, color=style.color, linestyle=style.dash, linewidth=1.3, marker=style.marker,
-                markersize=4.5, elinewidth=0.9, label=name, zorder=3)  # fmt: skip
+    ax.errorbar(
+        score,
+        rate,
+        yerr=whiskers,
+        color=style.color,
+        linestyle=style.dash,
+        linewidth=1.3,
+        marker=style.marker,
+        markersize=4.5,
+        elinewidth=0.9,
+        label=name,
+        zorder=3,
+    )
 
 
 def _whiskers(table: ReliabilityTable, seen: BoolArray, floor: float | None) -> FloatArray:
-    """From each rate to its lower and to its upper limit; on the logit scale limits of 0 and 1 are cut off."""
-    low, high = table.lower[seen], table.upper[seen]
+    """From each rate to its lower and to its upper limit.
+
+    On the logit scale limits of 0 and 1 are cut off.
+    """
+    low = table.lower[seen]
+    high = table.upper[seen]
     if floor is not None:
-        low, high = np.maximum(low, floor / 10), np.minimum(high, 1.0 - floor / 10)
+        low = np.maximum(low, floor / 10)
+        high = np.minimum(high, 1.0 - floor / 10)
     rate = table.rate[seen]
     return np.maximum(np.stack([rate - low, high - rate]), 0.0)
 
@@ -100,7 +132,11 @@ def _whiskers(table: ReliabilityTable, seen: BoolArray, floor: float | None) -> 
 def draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None:
     """Limits at every score: a knot counts for its own score, so that both sides of it are drawn."""
     knots = np.clip(band.knots_, left, right)
-    scores = np.unique(np.concatenate([[left, right], knots, np.nextafter(knots, left), np.nextafter(knots, right)]))
+    scores = np.unique(
+        np.concatenate(
+            [[left, right], knots, np.nextafter(knots, left), np.nextafter(knots, right)]
+        )
+    )
     lower, upper = band.predict_interval(scores).T
     label = f"if the rate does not fall: limits at every score, {percent(band.confidence_level)}"
     ax.fill_between(scores, lower, upper, color=BAND, alpha=0.18, linewidth=0, label=label)
@@ -112,19 +148,31 @@ def draw_promise(ax: "Axes", promised: Guarantee, bounds: FloatArray) -> None:
     """Steps in bands; a region of a single score value, which has no width, becomes a whisker."""
     low, high = bounds.T
     wide = high > low
-    lower, value, upper = promised.lower, promised.value, promised.upper
+    lower = promised.lower
+    value = promised.value
+    upper = promised.upper
     label = f"guaranteed interval, {percent(promised.confidence_level)}, all bins at once"
-    band: dict[str, Any] = {"align": "edge", "color": PROMISED, "alpha": 0.22, "linewidth": 0, "label": label}
+    band: dict[str, Any] = {
+        "align": "edge",
+        "color": PROMISED,
+        "alpha": 0.22,
+        "linewidth": 0,
+        "label": label,
+    }
     ax.bar(low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], **band)
     steps: dict[str, Any] = {"color": PROMISED, "linewidth": 1.8, "label": "calibrated probability"}
     ax.hlines(value[wide], low[wide], high[wide], **steps)
     single = ~wide
     if single.any():
         ax.vlines(low[single], lower[single], upper[single], color=PROMISED, alpha=0.5, linewidth=2)
-        ax.plot(low[single], value[single], color=PROMISED, linestyle="none", marker="_", markersize=7)
+        ax.plot(
+            low[single], value[single], color=PROMISED, linestyle="none", marker="_", markersize=7
+        )
 
 
-def draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None, floor: float | None) -> None:
+def draw_observed(
+    ax: "Axes", observed: ReliabilityTable, name: str | None, floor: float | None
+) -> None:
     """Points with whiskers, one for each bin that has rows."""
     seen = observed.counts > 0
     rate = observed.rate[seen]
@@ -149,7 +197,9 @@ def draw_strip(ax: "Axes", observed: ReliabilityTable, top: float) -> None:
     """A histogram of the scores, below the line of rate 0 and on its own scale."""
     heights = observed.histogram * (top * (STRIP - 0.06) / observed.histogram.max())
     edges = observed.histogram_edges
-    ax.bar(edges[:-1], heights, np.diff(edges), -top * STRIP, align="edge", color="0.75", linewidth=0)
+    ax.bar(
+        edges[:-1], heights, np.diff(edges), -top * STRIP, align="edge", color="0.75", linewidth=0
+    )
     ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
     note: dict[str, Any] = {"color": QUIET, "fontsize": "x-small", "ha": "right", "va": "top"}
     ax.text(edges[-1], -top * 0.01, f"{rows(int(observed.counts.sum()))} by score", **note)

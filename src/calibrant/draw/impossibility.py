@@ -1,4 +1,6 @@
-"""The impossibility result as a plot: real errors against what a reliability diagram shows and what is guaranteed."""
+"""The impossibility result as a plot: real errors against what a reliability diagram shows and what
+is guaranteed.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def plot_confrontation(result: Confrontation, ax: "Axes | None" = None) -> "Axes":
-    """Draw real errors as solid lines, errors in a reliability diagram as dotted and guarantees as dashed lines.
+    """Draw real errors as solid lines, errors in a reliability diagram as dotted and guarantees as
+    dashed lines.
 
     Parameters
     ----------
@@ -38,11 +41,34 @@ def plot_confrontation(result: Confrontation, ax: "Axes | None" = None) -> "Axes
     """
     ax = new_axes(6.4, 4.8) if ax is None else ax
     for row, method in enumerate(result.methods):
-        colour, sizes = style_of(row).color, result.sample_sizes
-        ax.plot(sizes, result.real[row], "o-", color=colour, linewidth=1.8, markersize=4, label=f"{method}: real error")
-        ax.plot(sizes, result.shown[row], ":", color=colour, linewidth=1.8, label=f"{method}: shown by 10 bins")
+        colour = style_of(row).color
+        sizes = result.sample_sizes
+        ax.plot(
+            sizes,
+            result.real[row],
+            "o-",
+            color=colour,
+            linewidth=1.8,
+            markersize=4,
+            label=f"{method}: real error",
+        )
+        ax.plot(
+            sizes,
+            result.shown[row],
+            ":",
+            color=colour,
+            linewidth=1.8,
+            label=f"{method}: shown by 10 bins",
+        )
         if not np.isnan(result.claimed[row]).all():
-            ax.plot(sizes, result.claimed[row], "--", color=colour, linewidth=1.8, label=f"{method}: guaranteed")
+            ax.plot(
+                sizes,
+                result.claimed[row],
+                "--",
+                color=colour,
+                linewidth=1.8,
+                label=f"{method}: guaranteed",
+            )
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("calibration rows")

@@ -1,4 +1,6 @@
-"""Decision curves of several models in one figure, with bands for all thresholds at once, drawn by matplotlib."""
+"""Decision curves of several models in one figure, with bands for all thresholds at once, drawn by
+matplotlib.
+"""
 
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Self
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class NetBenefitDisplay(Display):
-    """Decision curves: threshold probability on one axis, net benefit on the other, bands that hold all at once.
+    """Decision curves: threshold probability on one axis, net benefit on the other, bands that hold
+    all at once.
 
     Make one with `from_predictions`; the constructor takes the numbers.
 
@@ -71,7 +74,9 @@ class NetBenefitDisplay(Display):
         -------
         NetBenefitDisplay
         """
-        curves = net_benefit(y, scores, thresholds=thresholds, confidence_level=confidence_level, pos_label=pos_label)
+        curves = net_benefit(
+            y, scores, thresholds=thresholds, confidence_level=confidence_level, pos_label=pos_label
+        )
         return cls(curves).plot(ax)
 
     def plot(self, ax: "Axes | None" = None, *, bands: bool = True, legend: bool = True) -> Self:
@@ -89,15 +94,37 @@ class NetBenefitDisplay(Display):
         NetBenefitDisplay
             The display itself.
         """
-        found, ax = self.curves, self._begin(ax, 6.4, 4.6)
+        found = self.curves
+        ax = self._begin(ax, 6.4, 4.6)
         at = found.thresholds
         ax.axhline(0.0, color=QUIET, linewidth=1, label="act on none")
-        ax.plot(at, found.act_on_all, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="act on all")
+        ax.plot(
+            at,
+            found.act_on_all,
+            color=QUIET,
+            linewidth=1,
+            linestyle=(0, (4, 3)),
+            label="act on all",
+        )
         for number, name in enumerate(found.models):
             style = style_of(number)
-            ax.plot(at, found.value[number], linewidth=1.8, label=name, color=style.color, linestyle=style.dash)
+            ax.plot(
+                at,
+                found.value[number],
+                linewidth=1.8,
+                label=name,
+                color=style.color,
+                linestyle=style.dash,
+            )
             if bands:
-                ax.fill_between(at, found.lower[number], found.upper[number], color=style.color, alpha=0.16, lw=0)
+                ax.fill_between(
+                    at,
+                    found.lower[number],
+                    found.upper[number],
+                    color=style.color,
+                    alpha=0.16,
+                    lw=0,
+                )
         top = max(float(found.upper.max()), float(found.act_on_all.max()), 0.0) or 0.1
         ax.set_ylim(-0.25 * top, 1.05 * top)
         ax.set_xlim(min(0.0, float(at[0])), float(at[-1]))

@@ -8,14 +8,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._optional import needed
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray, Predictor
-from calibrant.assess.metrics.reliability import ReliabilityTable, reliability_table, reliability_tables, shared_level
+from calibrant.assess.metrics.reliability import (
+    ReliabilityTable,
+    reliability_table,
+    reliability_tables,
+    shared_level,
+)
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.partition import Partition
 from calibrant.cells.segmented_partition import segment_kinds
-from calibrant.draw.axes import has_marks_at_upper_left, highest_rate, logit_limits, score_limits, set_limits
+from calibrant.draw.axes import (
+    has_marks_at_upper_left,
+    highest_rate,
+    logit_limits,
+    score_limits,
+    set_limits,
+)
 from calibrant.draw.diagram import (
     Display,
     draw_band,
@@ -42,16 +53,18 @@ if TYPE_CHECKING:
 
 
 class ReliabilityDisplay(Display):
-    """A reliability diagram: scores on one axis, rates on the other, and intervals that hold for all bins at once.
+    """A reliability diagram: scores on one axis, rates on the other, and intervals that hold for
+    all bins at once.
 
-    Make one with `from_predictions`, which shows how far scores are from observed rates, or with `from_calibrator`,
-    which shows what a fitted calibrator predicts and guarantees. The constructor takes the numbers.
+    Make one with `from_predictions`, which shows how far scores are from observed rates, or with
+    `from_calibrator`, which shows what a fitted calibrator predicts and guarantees. The constructor
+    takes the numbers.
 
     Parameters
     ----------
     observed : ReliabilityTable or mapping of names to them, default=None
-        Observed rates, drawn as points with their intervals as whiskers, above a histogram of the scores. Of several
-        models the points are joined by lines, and there is no histogram.
+        Observed rates, drawn as points with their intervals as whiskers, above a histogram of the
+        scores. Of several models the points are joined by lines, and there is no histogram.
     promised : Guarantee, default=None
         Predicted values and guaranteed intervals, drawn as steps in bands.
     bounds : float array of shape (n_regions, 2), default=None
@@ -96,9 +109,13 @@ class ReliabilityDisplay(Display):
         confidence_level: float | None = None,
     ) -> None:
         if observed is None and promised is None:
-            raise InvalidTypeError("ReliabilityDisplay", "get observed, promised with bounds, or both", got="neither")
+            raise InvalidTypeError(
+                "ReliabilityDisplay", "get observed, promised with bounds, or both", got="neither"
+            )
         if (promised is None) != (bounds is None):
-            raise InvalidTypeError("promised and bounds", "be given together", got="only one of them")
+            raise InvalidTypeError(
+                "promised and bounds", "be given together", got="only one of them"
+            )
         self.models = dict(observed) if isinstance(observed, Mapping) else {}
         self.observed = None if isinstance(observed, Mapping) else observed
         self.promised = promised
@@ -135,12 +152,14 @@ class ReliabilityDisplay(Display):
         y, n_bins, partition, confidence_level, interval, pos_label
             As in `calibrant.metrics.reliability_table`.
         scores : array-like of shape (n,), or mapping of names to such arrays
-            Scores; of several models for one diagram. Their intervals then hold for all bins of all models at once.
+            Scores; of several models for one diagram. Their intervals then hold for all bins of all
+            models at once.
         importance_weight, weight_bound, groups, max_group_size
             As there, for rows that count differently or belong together; not with `monotone`.
         monotone : bool, default=False
-            Whether to draw the `MonotoneBand` of the same rows too: limits at every score, which assume that the rate
-            does not fall. They hold at `confidence_level` by themselves. A band that the data refute is not drawn.
+            Whether to draw the `MonotoneBand` of the same rows too: limits at every score, which
+            assume that the rate does not fall. They hold at `confidence_level` by themselves. A
+            band that the data refute is not drawn.
         name : str, default=None
             Name of the model, for the legend.
         scale, thresholds
@@ -165,15 +184,23 @@ class ReliabilityDisplay(Display):
         if isinstance(scores, Mapping):
             if monotone or not scores:
                 rule = "be False with several models" if monotone else "name at least one model"
-                raise InvalidTypeError("monotone" if monotone else "scores", rule, got="True" if monotone else "none")
+                raise InvalidTypeError(
+                    "monotone" if monotone else "scores", rule, got="True" if monotone else "none"
+                )
             models = reliability_tables(y, scores, confidence_level, **settings)
-            return cls(models, confidence_level=float(confidence_level)).plot(ax, scale=scale, thresholds=thresholds)
+            return cls(models, confidence_level=float(confidence_level)).plot(
+                ax, scale=scale, thresholds=thresholds
+            )
         table = reliability_table(y, scores, confidence_level=confidence_level, **settings)
         band = None
         if monotone:
             if importance_weight is not None or groups is not None:
-                raise InvalidTypeError("monotone", "be False with importance weights or groups", got="True")
-            band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(scores, y)
+                raise InvalidTypeError(
+                    "monotone", "be False with importance weights or groups", got="True"
+                )
+            band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(
+                scores, y
+            )
         return cls(table, name=name, band=band).plot(ax, scale=scale, thresholds=thresholds)
 
     @classmethod
@@ -212,7 +239,8 @@ class ReliabilityDisplay(Display):
         >>> from sklearn.naive_bayes import GaussianNB
         >>> X, y = make_classification(n_samples=2_000, random_state=0)
         >>> model = GaussianNB().fit(X[:1_000], y[:1_000])
-        >>> display = ReliabilityDisplay.from_estimator(model, X[1_000:], y[1_000:], ax=Figure().add_subplot())
+        >>> display = ReliabilityDisplay.from_estimator(model, X[1_000:], y[1_000:],
+        ...     ax=Figure().add_subplot())
         >>> display.name
         'GaussianNB'
         """
@@ -221,7 +249,9 @@ class ReliabilityDisplay(Display):
         known = np.asarray(model.classes_).tolist()
         positive = known[-1] if pos_label is None else pos_label
         if len(known) != 2 or positive not in known:
-            raise InvalidValueError("pos_label", f"be one of two classes, {known}", got=repr(positive))
+            raise InvalidValueError(
+                "pos_label", f"be one of two classes, {known}", got=repr(positive)
+            )
         scores = np.asarray(model.predict_proba(X))[:, known.index(positive)]
         named = {"name": type(estimator).__name__, **options}
         return cls.from_predictions(y, scores, pos_label=positive, **named)
@@ -239,7 +269,9 @@ class ReliabilityDisplay(Display):
         scale: str = "linear",
         n_columns: int = 3,
     ) -> "list[ReliabilityDisplay]":
-        """Draw a small diagram for each segment, on one scale. All intervals of all segments hold at once.
+        """Draw a small diagram for each segment, on one scale.
+
+        All intervals of all segments hold at once.
 
         Parameters
         ----------
@@ -258,7 +290,8 @@ class ReliabilityDisplay(Display):
             One for each segment, in the order of their names; all have the same `figure_`.
         """
         names, number = segment_kinds(segments)
-        labels, values = np.asarray(y), np.asarray(scores)
+        labels = np.asarray(y)
+        values = np.asarray(scores)
         if not labels.shape[:1] == values.shape[:1] == number.shape:
             rule = f"have one entry per row, {labels.shape[0]}"
             raise InvalidTypeError("segments", rule, got=f"{number.size} entries")
@@ -271,13 +304,16 @@ class ReliabilityDisplay(Display):
         }
         order = sorted(range(len(names)), key=lambda place: str(names[place]))
         shown = [
-            cls(reliability_table(labels[number == place], values[number == place], **settings)) for place in order
+            cls(reliability_table(labels[number == place], values[number == place], **settings))
+            for place in order
         ]
         plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
         columns = min(n_columns, len(shown))
         n_lines = -(-len(shown) // columns)
         size = 3.1 * columns, 3.1 * n_lines + 0.4
-        figure, axes = plt.subplots(n_lines, columns, figsize=size, squeeze=False, layout="constrained")
+        figure, axes = plt.subplots(
+            n_lines, columns, figsize=size, squeeze=False, layout="constrained"
+        )
         tables = [table for one in shown for table in one._observed]
         limits = *score_limits(tables, None), highest_rate(tables)
         for place, ax in enumerate(axes.flat):
@@ -287,12 +323,17 @@ class ReliabilityDisplay(Display):
             one = shown[place]
             one.plot(ax, scale=scale, legend=False, histogram=False, limits=limits)
             ax.set_title(str(names[order[place]]), fontsize="medium", loc="left")
-            ax.set_title(rows(int(tables[place].counts.sum())), fontsize="small", loc="right", color=QUIET)
+            ax.set_title(
+                rows(int(tables[place].counts.sum())), fontsize="small", loc="right", color=QUIET
+            )
             if place % columns:
                 ax.set_ylabel("")
             if place + columns < len(shown):
                 ax.set_xlabel("")
-        said = f"intervals: {percent(confidence_level)}, all bins and segments at once; dashed: rate = score"
+        said = (
+            f"intervals: {percent(confidence_level)}, all bins and segments at once; dashed: rate ="
+            " score"
+        )
         figure.suptitle(said, fontsize="small", color=QUIET)
         return shown
 
@@ -308,15 +349,17 @@ class ReliabilityDisplay(Display):
         name: str | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
-        """Draw what a fitted calibrator predicts and guarantees and, if given, the rates of other rows.
+        """Draw what a fitted calibrator predicts and guarantees and, if given, the rates of other
+        rows.
 
         Parameters
         ----------
         calibrator : calibrator or CalibratedClassifier
             Fitted, on bins of one score.
         y, scores : array-like of shape (n,), default=None
-            Rows that the calibrator was not fitted on, of the same population. Their rates are drawn with exact
-            intervals of their own, at the calibrator's confidence level: held-out rates are noisy too.
+            Rows that the calibrator was not fitted on, of the same population. Their rates are
+            drawn with exact intervals of their own, at the calibrator's confidence level: held-out
+            rates are noisy too.
         groups, max_group_size : array-like of shape (n,), int, default=None
             Which of those rows belong together, as in `calibrant.metrics.reliability_table`.
         name : str, default=None
@@ -332,13 +375,17 @@ class ReliabilityDisplay(Display):
             raise InvalidTypeError("y and scores", "be given together", got="only one of them")
         check_is_fitted(calibrator)
         fitted: Any = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
-        guarantee, partition = fitted.guarantee_, score_bins(fitted)
+        guarantee = fitted.guarantee_
+        partition = score_bins(fitted)
         if partition is None or not is_guarantee(guarantee):
             raise InvalidTypeError(
                 "calibrator",
                 "have bins of the score itself, without segments",
                 got=type(fitted).__name__,
-                advice="draw from_predictions(y, calibrator.predict(scores)), with segments one segment at a time",
+                advice=(
+                    "draw from_predictions(y, calibrator.predict(scores)), with segments one"
+                    " segment at a time"
+                ),
             )
         observed = None
         if y is not None and scores is not None:
@@ -375,7 +422,8 @@ class ReliabilityDisplay(Display):
         legend : bool, default=True
             Whether to draw the legend.
         scale : {"linear", "logit"}, default="linear"
-            Of both axes. "logit" shows rare events, with rates of 0.001 and of 0.01 apart; it has no histogram.
+            Of both axes. "logit" shows rare events, with rates of 0.001 and of 0.01 apart; it has
+            no histogram.
         thresholds : Threshold, or mapping of names to scores, default=None
             Marked by lines; those of a `Threshold` with what happens to the rows between them.
         limits : (float, float, float), default=None

@@ -1,4 +1,6 @@
-"""Colours, dashes and markers of every figure: one style for each model, distinct in colour and in grey."""
+"""Colours, dashes and markers of every figure: one style for each model, distinct in colour and in
+grey.
+"""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +12,23 @@ from calibrant.errors import InvalidValueError
 
 QUIET = "0.55"
 SCALES = ("linear", "logit")
-_LOGIT_TICKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.001, 0.999, 1e-4, 1e-5, 0.25, 0.75, 0.03, 0.97, 0.003, 0.997)
+_LOGIT_TICKS = (
+    0.5,
+    0.1,
+    0.9,
+    0.01,
+    0.99,
+    0.001,
+    0.999,
+    1e-4,
+    1e-5,
+    0.25,
+    0.75,
+    0.03,
+    0.97,
+    0.003,
+    0.997,
+)
 
 
 class Style(NamedTuple):
@@ -21,7 +39,8 @@ class Style(NamedTuple):
     marker: str
 
 
-# Colours of the Okabe-Ito palette, which differ for every kind of colour vision, from dark to light.
+# Colours of the Okabe-Ito palette, which differ for every kind of colour vision, from dark to
+# light.
 STYLES = (
     Style("#0072B2", "-", "o"),
     Style("#D55E00", (0, (5, 2)), "^"),
@@ -34,16 +53,22 @@ PROMISED, OBSERVED, BAND = (style.color for style in STYLES[:3])
 
 
 def logit_ends(values: FloatArray) -> tuple[float, float]:
-    """Return the ends of both axes on the logit scale: a little beyond every value that is not 0 or 1."""
+    """Return the ends of both axes on the logit scale: a little beyond every value that is not 0 or
+    1.
+    """
     inside = values[(values > 0.0) & (values < 1.0)]
     if not inside.size:
-        raise InvalidValueError("scale", "be 'linear' where every score and rate is 0 or 1", got="'logit'")
-    low, high = float(inside.min()), float(inside.max())
+        raise InvalidValueError(
+            "scale", "be 'linear' where every score and rate is 0 or 1", got="'logit'"
+        )
+    low = float(inside.min())
+    high = float(inside.max())
     return low / (low + 2.5 * (1.0 - low)), 2.5 * high / (2.5 * high + 1.0 - high)
 
 
 def logit_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Return round numbers for the logit scale, the roundest first, at most about so many that they do not touch.
+    """Return round numbers for the logit scale, the roundest first, at most about so many that they
+    do not touch.
 
     >>> logit_ticks(0.02, 0.6), logit_ticks(0.0003, 0.9997)
     ([0.03, 0.1, 0.25, 0.5], [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999])
@@ -64,14 +89,18 @@ def logit(value: float) -> float:
 def named_cuts(cuts: Iterable[Cut]) -> dict[str, float]:
     """Return the thresholds that are proved, with what they are for."""
     return {
-        f"{cut.target} {cut.level:g}" + ("" if cut.segment is None else f", {cut.segment}"): cut.threshold
+        f"{cut.target} {cut.level:g}"
+        + ("" if cut.segment is None else f", {cut.segment}"): cut.threshold
         for cut in cuts
         if cut.threshold is not None
     }
 
 
 def decided(found: Threshold, low: float, high: float) -> dict[str, tuple[float, float]]:
-    """Return between which scores rows are selected, and referred, within an axis; nothing for several segments."""
+    """Return between which scores rows are selected, and referred, within an axis.
+
+    Nothing for several segments.
+    """
     if len(found.ends) != 1:
         return {}
     ((refer, select),) = found.ends.values()

@@ -1,4 +1,6 @@
-"""Limits for bins that absorb a tied edge: a score value that was selected because it lies at a fixed rank."""
+"""Limits for bins that absorb a tied edge: a score value that was selected because it lies at a
+fixed rank.
+"""
 
 import numpy as np
 
@@ -14,40 +16,54 @@ _ENOUGH = 20  # rows at an edge from which on their labels pay for one more inte
 
 
 def region_limits(
-    partition: Partition, tally: Tally, method: Method, alpha: float, shares: FloatArray | None = None
+    partition: Partition,
+    tally: Tally,
+    method: Method,
+    alpha: float,
+    shares: FloatArray | None = None,
 ) -> Interval:
-    """Return limits on the rate of every region, which hold at once with probability at least 1 - alpha.
+    """Return limits on the rate of every region, which hold at once with probability at least 1 -
+    alpha.
 
-    With `shares`, fixed before any counted label was seen and at most 1 in all, each region gets its part of alpha, and
-    the limits are exact binomial ones, for every method.
+    With `shares`, fixed before any counted label was seen and at most 1 in all, each region gets
+    its part of alpha, and the limits are exact binomial ones, for every method.
 
     Notes
     -----
-    Let v be the order statistic of a fixed rank, seen t times, and w that of the next fixed rank (or infinity). N rows
-    lie strictly between them, and the bin [v, w) absorbs v. The rate of the bin is a mixture of the rates at v and
-    between. The share of v in it, p = P(v) / (P(v) + P(between)), exceeds the 1 - d quantile of Beta(t + 1, N), the
-    exact binomial limit for t of t + N, with probability at most d.
+    Let v be the order statistic of a fixed rank, seen t times, and w that of the next fixed rank
+    (or infinity). N rows lie strictly between them, and the bin [v, w) absorbs v. The rate of the
+    bin is a mixture of the rates at v and between. The share of v in it, p = P(v) / (P(v) +
+    P(between)), exceeds the 1 - d quantile of Beta(t + 1, N), the exact binomial limit for t of t +
+    N, with probability at most d.
 
-    Why: take any value a. Given w, its ties, and the number of rows in [a, w), the number of rows at a is binomial
-    with probability p. That a has the fixed rank means that this number is at least some s. So a selected value has
-    more rows than the binomial law says, if anything, and the limit is too small with probability at most d.
+    Why: take any value a. Given w, its ties, and the number of rows in [a, w), the number of rows
+    at a is binomial with probability p. That a has the fixed rank means that this number is at
+    least some s. So a selected value has more rows than the binomial law says, if anything, and the
+    limit is too small with probability at most d.
 
-    The labels at v and between are independent given all these numbers, so their limits hold as if nothing had been
-    selected. With limits [l1, u1] between and [l2, u2] at v, and q the bound on p, the rate of the bin is at least
-    min(l1, (1 - q) l1 + q l2) and at most max(u1, (1 - q) u1 + q u2).
+    The labels at v and between are independent given all these numbers, so their limits hold as if
+    nothing had been selected. With limits [l1, u1] between and [l2, u2] at v, and q the bound on p,
+    the rate of the bin is at least min(l1, (1 - q) l1 + q l2) and at most max(u1, (1 - q) u1 + q
+    u2).
 
-    Each of the ranks that were fixed beforehand gets an equal part of 1 % of alpha as its d, tied or not. At v the
-    limits [0, 1] are free; from 20 rows on, which no label decides, their labels get limits of their own.
+    Each of the ranks that were fixed beforehand gets an equal part of 1 % of alpha as its d, tied
+    or not. At v the limits [0, 1] are free; from 20 rows on, which no label decides, their labels
+    get limits of their own.
     """
     share = absorbed_budget(partition, alpha)
     if not partition.has_absorbed:
         return _limits(partition, tally, method, alpha - share, shares)
     bins = partition.as_bins()
     if tally.absorbed is None or tally.absorbed.n_regions != bins.absorbed_cells.size:
-        raise InvalidValueError("tally", "hold the counts at the edges that the bins absorb", got="others")
+        raise InvalidValueError(
+            "tally", "hold the counts at the edges that the bins absorb", got="others"
+        )
     region = bins.count_regions[bins.absorbed_cells]
-    between, at_edge = rows_between(partition, tally), tally.absorbed
-    own = (_at_edges(partition)[0] >= _ENOUGH) & (not method.takes_partition)  # it needs the edges of each cell
+    between = rows_between(partition, tally)
+    at_edge = tally.absorbed
+    own = (_at_edges(partition)[0] >= _ENOUGH) & (
+        not method.takes_partition
+    )  # it needs the edges of each cell
     cells = Tally(
         np.concatenate([between.counts, at_edge.counts[own]]),
         np.concatenate([between.positives, at_edge.positives[own]]),
@@ -58,15 +74,19 @@ def region_limits(
         shares = np.append(shares * tally.n_regions, np.ones(int(own.sum()))) / n_cells
     limits = _limits(partition, cells, method, alpha - share, shares)
     lower, upper = (side[: tally.n_regions].copy() for side in (limits.lower, limits.upper))
-    low, high = np.zeros(region.size), np.ones(region.size)
-    low[own], high[own] = limits.lower[tally.n_regions :], limits.upper[tally.n_regions :]
+    low = np.zeros(region.size)
+    high = np.ones(region.size)
+    low[own] = limits.lower[tally.n_regions :]
+    high[own] = limits.upper[tally.n_regions :]
     most = absorbed_shares(partition, alpha)[region]
     lower[region] = np.minimum(lower[region], np.nextafter(_mixed(lower[region], low, most), -1.0))
     upper[region] = np.maximum(upper[region], np.nextafter(_mixed(upper[region], high, most), 2.0))
     return Interval(np.maximum(lower, 0.0), np.minimum(upper, 1.0))
 
 
-def _limits(partition: Partition, tally: Tally, method: Method, alpha: float, shares: FloatArray | None) -> Interval:
+def _limits(
+    partition: Partition, tally: Tally, method: Method, alpha: float, shares: FloatArray | None
+) -> Interval:
     """The method's limits; with shares w, exact binomial ones, each at 1 - (1 - alpha)^w.
 
     Given the counts, regions are independent, so that the product of all confidences is 1 - alpha.
@@ -74,7 +94,10 @@ def _limits(partition: Partition, tally: Tally, method: Method, alpha: float, sh
     if shares is None:
         return method(tally, alpha, partition)
     tail = sidak_levels(alpha, shares) / 2.0
-    return Interval(lower_limit(tally.positives, tally.counts, tail), upper_limit(tally.positives, tally.counts, tail))
+    return Interval(
+        lower_limit(tally.positives, tally.counts, tail),
+        upper_limit(tally.positives, tally.counts, tail),
+    )
 
 
 def rows_between(partition: Partition, tally: Tally) -> Tally:
@@ -83,7 +106,8 @@ def rows_between(partition: Partition, tally: Tally) -> Tally:
         return tally
     bins = partition.as_bins()
     region = bins.count_regions[bins.absorbed_cells]
-    counts, positives = tally.counts.copy(), tally.positives.copy()
+    counts = tally.counts.copy()
+    positives = tally.positives.copy()
     counts[region] -= tally.absorbed.counts
     positives[region] -= tally.absorbed.positives
     return Tally(counts, positives, tally.uncounted)
@@ -99,7 +123,9 @@ def absorbed_shares(partition: Partition, alpha: float) -> FloatArray:
         bins = partition.as_bins()
         at_edge, between = _at_edges(partition)
         tail = absorbed_budget(partition, alpha) / _n_ranks(partition)
-        shares[bins.count_regions[bins.absorbed_cells]] = upper_limit(at_edge, at_edge + between, tail)
+        shares[bins.count_regions[bins.absorbed_cells]] = upper_limit(
+            at_edge, at_edge + between, tail
+        )
     return shares
 
 
@@ -118,8 +144,11 @@ def _mixed(one: FloatArray, other: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def _at_edges(partition: Partition) -> tuple[IntArray, IntArray]:
-    """Rows at each absorbed edge, and between it and the next edge, in the sample that the edges come from."""
-    at_edge, between = [], []
+    """Rows at each absorbed edge, and between it and the next edge, in the sample that the edges
+    come from.
+    """
+    at_edge = []
+    between = []
     for part in partition.bins_by_segment.values():
         if part.first_rank is not None and part.last_rank is not None:
             at_edge.append((part.last_rank - part.first_rank + 1)[part.is_absorbed])

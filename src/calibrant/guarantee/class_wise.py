@@ -49,7 +49,9 @@ class ClassWiseGuarantee(Result):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it to hold."""
-        return tuple(dict.fromkeys(text for one in self.guarantees.values() for text in one.assumptions))
+        return tuple(
+            dict.fromkeys(text for one in self.guarantees.values() for text in one.assumptions)
+        )
 
     @property
     def sentence(self) -> str:
@@ -61,17 +63,24 @@ class ClassWiseGuarantee(Result):
         statement = worst.statement
         rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
         return (
-            f"With {percent(self.confidence_level)} confidence, {assumption_of(statement)}: for each of "
-            f"{len(self.guarantees)} classes, in each of its bins, its {rate} is within {upper(self.epsilon)} of the "
-            f"{prediction_of(worst)}."
+            f"With {percent(self.confidence_level)} confidence, {assumption_of(statement)}: for"
+            f" each of {len(self.guarantees)} classes, in each of its bins, its {rate} is within"
+            f" {upper(self.epsilon)} of the {prediction_of(worst)}."
         )
 
     @property
     def explanation(self) -> str:
         """What is proved of each class."""
-        sums = "The probabilities of a row add up to 1" if self.adds_up else "Probabilities need not add up to 1"
+        sums = (
+            "The probabilities of a row add up to 1"
+            if self.adds_up
+            else "Probabilities need not add up to 1"
+        )
         shared = f"Each class has an equal part of the error budget. {sums}."
-        of_classes = [f"class {label!r}: within {upper(one.epsilon)}" for label, one in self.guarantees.items()]
+        of_classes = [
+            f"class {label!r}: within {upper(one.epsilon)}"
+            for label, one in self.guarantees.items()
+        ]
         return f"{shared} By class: {', '.join(of_classes)}."
 
     def tables(self) -> tuple[ResultTable, ...]:

@@ -14,4 +14,6 @@ def check_tally(partition: Partition, tally: Tally) -> None:
         rule = f"have one entry per region, {partition.n_regions}"
         raise InvalidValueError("tally", rule, got=str(tally.n_regions))
     if tally.partition is not None and tally.partition != partition.fingerprint:
-        raise InvalidValueError("tally", "have been taken over this partition", got="one taken over another")
+        raise InvalidValueError(
+            "tally", "have been taken over this partition", got="one taken over another"
+        )

@@ -1,4 +1,6 @@
-"""What is proved: limits for every region, the confidence that they hold, and the epsilon that follows."""
+"""What is proved: limits for every region, the confidence that they hold, and the epsilon that
+follows.
+"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
@@ -28,18 +30,24 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Text, joined, words
 
-_SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
+_SENTENCE_MASSES = (
+    0.99,
+    0.95,
+    0.9,
+)  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
 _LITTLE = 0.25  # from this epsilon on a guarantee says little
-_SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
+_SENTENCE_GAIN = (
+    0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Guarantee(Result):
     """What is proved of a calibrator, with which confidence.
 
-    With probability at least `confidence_level` over the calibration data, *in every region at once*, the true rate
-    of the positive class lies in [lower, upper], and so within `epsilon` of the predicted value; and every limit of
-    `mass_limits` holds, where there are such limits.
+    With probability at least `confidence_level` over the calibration data, *in every region at
+    once*, the true rate of the positive class lies in [lower, upper], and so within `epsilon` of
+    the predicted value; and every limit of `mass_limits` holds, where there are such limits.
 
     Attributes
     ----------
@@ -58,31 +66,40 @@ class Guarantee(Result):
     statement : Statement
         The facts that the sentence, the assumptions and the notes are made of.
     mass_limits : MassLimits or None
-        Limits on the mass of each region and of what lies in no region; None if nothing is proved about mass.
+        Limits on the mass of each region and of what lies in no region; None if nothing is proved
+        about mass.
     margin : float array of shape (n_regions,), or None
-        Where predictions vary within a region: `value` is their average over the calibration rows of the region, and
-        their average over the population is at most this far from it.
+        Where predictions vary within a region: `value` is their average over the calibration rows
+        of the region, and their average over the population is at most this far from it.
     errors : Interval or None
         Then also: limits on the rate less the average prediction, in each region.
     read : tuple of str
-        What was read from a saved state and not recomputed from the rows, such as "counts"; empty after `fit`. Only
-        `calibrant verify`, with the rows, shows that it is true.
+        What was read from a saved state and not recomputed from the rows, such as "counts"; empty
+        after `fit`. Only `calibrant verify`, with the rows, shows that it is true.
 
     Notes
     -----
-    Everything that is said comes from one event: all limits on rates hold, which fails with probability at most 95 %
-    of alpha, and all limits on mass hold, which fails with at most 5 % of alpha. On this event every statement about
-    some of the regions is true at once, so any of them may be chosen after looking. Without limits on mass (streams,
-    shifted populations) the limits on rates have all of alpha.
+    Everything that is said comes from one event: all limits on rates hold, which fails with
+    probability at most 95 % of alpha, and all limits on mass hold, which fails with at most 5 % of
+    alpha. On this event every statement about some of the regions is true at once, so any of them
+    may be chosen after looking. Without limits on mass (streams, shifted populations) the limits on
+    rates have all of alpha.
 
-    epsilon is the *maximum over regions* of max(upper - value, value - lower). `cor:calibration-fixed-partition`
-    takes the region with the fewest rows instead; variances differ, so the largest half-width may sit elsewhere, and
-    the corollary as printed can cover with probability 0.063 where 0.9 was promised.
+    epsilon is the *maximum over regions* of max(upper - value, value - lower).
+    `cor:calibration-fixed-partition` takes the region with the fewest rows instead; variances
+    differ, so the largest half-width may sit elsewhere, and the corollary as printed can cover with
+    probability 0.063 where 0.9 was promised.
     """
 
     _also: ClassVar[tuple[str, ...]] = (
-        "epsilon", "average_epsilon", "n_rows", "is_proved", "theorem", "caveat", "details",
-    )  # fmt: skip
+        "epsilon",
+        "average_epsilon",
+        "n_rows",
+        "is_proved",
+        "theorem",
+        "caveat",
+        "details",
+    )
 
     confidence_level: float
     method: str
@@ -114,12 +131,15 @@ class Guarantee(Result):
     ) -> Self:
         """Derive the guarantee from a tally.
 
-        `split` says that the edges were cut from other rows of the same sample, `n_bins` how many bins were asked for.
+        `split` says that the edges were cut from other rows of the same sample, `n_bins` how many
+        bins were asked for.
         """
         check_tally(partition, tally)
         if tally.groups is not None:
             advice = "use BinningCalibrator.from_tally with max_group_size"
-            raise InvalidValueError("tally", "be of independent rows", got="one of groups", advice=advice)
+            raise InvalidValueError(
+                "tally", "be of independent rows", got="one of groups", advice=advice
+            )
         method = get_method(interval)
         for_rates, for_mass = budgets(error_budget(confidence_level))
         limits = region_limits(partition, tally, method, for_rates)
@@ -141,14 +161,27 @@ class Guarantee(Result):
         value: str | FloatArray = "mean",
         positive_label: Hashable = 1,
     ) -> Self:
-        """Derive the guarantee from limits that hold for all regions at once, whatever method made them.
+        """Derive the guarantee from limits that hold for all regions at once, whatever method made
+        them.
 
         `value` may also be the predicted values themselves, one per region.
         """
         check_tally(partition, tally)
         values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
-        level, regions, ends = float(confidence_level), partition.describe(), (limits.lower, limits.upper)
-        return cls(level, method, regions, tally.counts, tally.positives, values, *ends, positive_label, statement)
+        level = float(confidence_level)
+        regions = partition.describe()
+        ends = (limits.lower, limits.upper)
+        return cls(
+            level,
+            method,
+            regions,
+            tally.counts,
+            tally.positives,
+            values,
+            *ends,
+            positive_label,
+            statement,
+        )
 
     @property
     def interval(self) -> Interval:
@@ -157,7 +190,9 @@ class Guarantee(Result):
 
     @property
     def radius(self) -> FloatArray:
-        """Per region, the largest distance between the predicted value and a rate that is not ruled out."""
+        """Per region, the largest distance between the predicted value and a rate that is not ruled
+        out.
+        """
         if self.errors is not None:
             return np.minimum(np.maximum(self.errors.upper, -self.errors.lower), 1.0)
         return np.maximum(self.upper - self.value, self.value - self.lower)
@@ -169,9 +204,12 @@ class Guarantee(Result):
 
     @property
     def relative(self) -> Interval:
-        """Limits on the true rate divided by the average prediction, per region; infinity where there is none.
+        """Limits on the true rate divided by the average prediction, per region.
 
-        They follow from the limits on rates, averages and errors, and hold at once with them: see `relative_limits`.
+        Infinity where there is none.
+
+        They follow from the limits on rates, averages and errors, and hold at once with them: see
+        `relative_limits`.
         """
         if self.margin is None:
             predictions = Interval(self.value, self.value)
@@ -187,7 +225,8 @@ class Guarantee(Result):
 
     @property
     def average_epsilon(self) -> float:
-        """Limit on the average radius over the population, with as much mass as possible where the radius is largest.
+        """Limit on the average radius over the population, with as much mass as possible where the
+        radius is largest.
 
         It holds together with everything else. Without limits on mass it is `epsilon`.
         """
@@ -215,7 +254,10 @@ class Guarantee(Result):
 
     @property
     def design_effect(self) -> float | None:
-        """How many times larger variances were than those of as many independent rows; None without groups."""
+        """How many times larger variances were than those of as many independent rows.
+
+        None without groups.
+        """
         return None if self.statement.groups is None else self.statement.groups.design_effect
 
     @property
@@ -230,11 +272,16 @@ class Guarantee(Result):
 
     @property
     def is_weak(self) -> bool:
-        """Whether what the sentence says is little: an epsilon of 0.25 or more, or as good as nothing."""
+        """Whether what the sentence says is little: an epsilon of 0.25 or more, or as good as
+        nothing.
+        """
         return self.stated.epsilon >= _LITTLE
 
     def with_caveat(self, reason: Text, *, supposition: Text = NO_DIFFERENCE) -> "Guarantee":
-        """Return the same numbers, no longer proved for the stated reason; earlier caveats are kept."""
+        """Return the same numbers, no longer proved for the stated reason.
+
+        Earlier caveats are kept.
+        """
         return self.with_facts(caveats=(*self.statement.caveats, Caveat(reason, supposition)))
 
     def with_facts(self, **facts: Any) -> "Guarantee":
@@ -255,19 +302,22 @@ class Guarantee(Result):
         )
 
     def epsilon_for(self, mass: float) -> float:
-        """Return the epsilon that holds on regions with at least the share `mass` of the population.
+        """Return the epsilon that holds on regions with at least the share `mass` of the
+        population.
 
         One nearly empty region need not spoil the whole guarantee. See `restricted_to`.
         """
         return self.restricted_to(mass).epsilon
 
     def restricted_to(self, mass: float) -> PartialGuarantee:
-        """Leave out the regions of largest radius, as long as `mass` of the population is certainly kept.
+        """Leave out the regions of largest radius, as long as `mass` of the population is certainly
+        kept.
 
-        The statement, that the kept regions hold at least the returned `mass` of the population and that in each of
-        them the true rate is within `epsilon` of the value, holds as a whole, for every `mass` at once, with
-        probability `confidence_level` (see the notes above). Where `mass` cannot be certified, because too much may
-        lie in no region, all regions are kept, and the returned mass is what can be.
+        The statement, that the kept regions hold at least the returned `mass` of the population and
+        that in each of them the true rate is within `epsilon` of the value, holds as a whole, for
+        every `mass` at once, with probability `confidence_level` (see the notes above). Where
+        `mass` cannot be certified, because too much may lie in no region, all regions are kept, and
+        the returned mass is what can be.
         """
         mass = Number("a number in (0, 1]").check("mass", mass)
         if not 0.0 < mass <= 1.0:
@@ -280,7 +330,8 @@ class Guarantee(Result):
 
     @property
     def stated(self) -> PartialGuarantee:
-        """What the sentence says: of all regions, or without the poorest few where that says much more.
+        """What the sentence says: of all regions, or without the poorest few where that says much
+        more.
 
         Where regions are left out, `mass` is the share that the sentence names, 0.99, 0.95 or 0.9.
         """
@@ -290,8 +341,8 @@ class Guarantee(Result):
                 return replace(partial, mass=mass)
         return self.restricted_to(1.0)
 
-    # How it is said. Texts are str in the words of Python users; `calibrant.text.sentences.render` says them in other
-    # words.
+    # How it is said. Texts are str in the words of Python users; `calibrant.text.sentences.render`
+    # says them in other words.
 
     @property
     def theorem(self) -> str:
@@ -342,11 +393,16 @@ class Guarantee(Result):
     def details(self) -> str:
         """The sentence, what it leaves out, and all assumptions."""
         assumed = said.listed(said.assumptions(self.statement), "; ")
-        return words(joined(short_sentence(self), " ", self.explanation, "\nAssumptions: ", assumed, "."))
+        return words(
+            joined(short_sentence(self), " ", self.explanation, "\nAssumptions: ", assumed, ".")
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The regions: rows, value and limits of each."""
-        columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
+        columns = {
+            name: getattr(self, name)
+            for name in ("counts", "positives", "value", "lower", "upper", "radius")
+        }
         columns |= {"relative_lower": self.relative.lower, "relative_upper": self.relative.upper}
         averaged = self.predictions_vary
         heads = {
@@ -363,17 +419,21 @@ class Guarantee(Result):
         if self.is_rare:
             shown.extend(("relative_lower", "relative_upper"))
         about = said.OFF_BY if averaged else ""
-        return (ResultTable("regions", {"region": self.regions, **columns}, tuple(shown), heads, about),)
+        return (
+            ResultTable("regions", {"region": self.regions, **columns}, tuple(shown), heads, about),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is proved and what is said, as plain JSON values.
 
-        `stated_epsilon` holds for `stated_mass` of the population: what the sentence says. `epsilon` holds in all
-        regions. The keys are listed in the documentation, under "The command line".
+        `stated_epsilon` holds for `stated_mass` of the population: what the sentence says.
+        `epsilon` holds in all regions. The keys are listed in the documentation, under "The command
+        line".
 
         >>> from calibrant import BinningCalibrator
         >>> scores = [number / 400 for number in range(400)]
-        >>> found = BinningCalibrator(2, pilot=None).fit(scores, [score > 0.5 for score in scores]).guarantee_.to_dict()
+        >>> found = BinningCalibrator(2, pilot=None).fit(scores,
+        ...     [score > 0.5 for score in scores]).guarantee_.to_dict()
         >>> found["positive_label"], found["n_rows"], round(found["epsilon"], 3)
         (True, 399, 0.016)
         >>> found["regions"][0]["region"], found["regions"][0]["counts"]

@@ -8,9 +8,16 @@ from calibrant.text.result import Result
 from calibrant.text.sentences import Text, joined, words
 
 _NUMBERS = (
-    "confidence_level", "method", "positive_label", "average_epsilon", "n_rows", "theorem", "caveat",
-    "stated_epsilon", "stated_mass",
-)  # fmt: skip
+    "confidence_level",
+    "method",
+    "positive_label",
+    "average_epsilon",
+    "n_rows",
+    "theorem",
+    "caveat",
+    "stated_epsilon",
+    "stated_mass",
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

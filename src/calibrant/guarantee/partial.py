@@ -16,8 +16,9 @@ class PartialGuarantee:
     Attributes
     ----------
     mass : float
-        Certified share of the population in the kept regions. Rows in no region do not count: those of segments that
-        were never seen, and those whose score equals an edge that was seen once. NaN if nothing is proved about it.
+        Certified share of the population in the kept regions. Rows in no region do not count: those
+        of segments that were never seen, and those whose score equals an edge that was seen once.
+        NaN if nothing is proved about it.
     epsilon : float
         Largest distance between value and true rate in the kept regions.
     kept : bool array of shape (n_regions,)
@@ -30,7 +31,9 @@ class PartialGuarantee:
 
     @classmethod
     def of_regions(cls, radius: FloatArray, limits: MassLimits, mass: float) -> Self:
-        """Leave out the regions of largest radius, as long as `mass` of the population is certainly kept."""
+        """Leave out the regions of largest radius, as long as `mass` of the population is certainly
+        kept.
+        """
         order = np.argsort(-radius, kind="stable")
         certified = 1.0 - limits.outside - np.cumsum(limits.regions[order])
         n_left_out = min(int(np.count_nonzero(certified >= mass)), radius.size - 1)

@@ -1,4 +1,6 @@
-"""Limits on how many times the prediction the true rate is: for rare events, where a distance says little."""
+"""Limits on how many times the prediction the true rate is: for rare events, where a distance says
+little.
+"""
 
 import numpy as np
 
@@ -9,10 +11,14 @@ RARE = 0.05
 """Average prediction below which relative limits are stated."""
 
 TELLING = 5.0
-"""A region's relative limits are worth a sentence if they lie within this factor of 1, on both sides."""
+"""A region's relative limits are worth a sentence if they lie within this factor of 1, on both
+sides.
+"""
 
 
-def relative_limits(rates: Interval, predictions: Interval, errors: Interval | None = None) -> Interval:
+def relative_limits(
+    rates: Interval, predictions: Interval, errors: Interval | None = None
+) -> Interval:
     """Return limits on the true rate divided by the average prediction, for every region at once.
 
     Parameters
@@ -26,15 +32,17 @@ def relative_limits(rates: Interval, predictions: Interval, errors: Interval | N
 
     Notes
     -----
-    The limits hold whenever the limits that they are made of do, so they take no part of the error budget. Let r be the
-    rate of a region and h > 0 its average prediction, with r in [l, u], h in [a, b] and r - h in [d, e]. Then
+    The limits hold whenever the limits that they are made of do, so they take no part of the error
+    budget. Let r be the rate of a region and h > 0 its average prediction, with r in [l, u], h in
+    [a, b] and r - h in [d, e]. Then
 
     - r / h is at least l / b and at most u / a;
-    - r / h = 1 + (r - h) / h is at least 1 + d / a if d < 0, and at least 1 + d / b otherwise; it is at most 1 + e / a
-      if e > 0, and at most 1 + e / b otherwise.
+    - r / h = 1 + (r - h) / h is at least 1 + d / a if d < 0, and at least 1 + d / b otherwise; it
+      is at most 1 + e / a if e > 0, and at most 1 + e / b otherwise.
 
-    The larger of both lower limits holds, and the smaller of both upper ones. Where they contradict each other, one of
-    the limits has missed, and the first pair is kept. Where a = 0 there is no upper limit.
+    The larger of both lower limits holds, and the smaller of both upper ones. Where they contradict
+    each other, one of the limits has missed, and the first pair is kept. Where a = 0 there is no
+    upper limit.
 
     Examples
     --------
@@ -43,7 +51,8 @@ def relative_limits(rates: Interval, predictions: Interval, errors: Interval | N
     >>> found.lower.round(3), found.upper.round(3)
     (array([0.8]), array([1.3]))
     """
-    low, high = predictions.lower, predictions.upper
+    low = predictions.lower
+    high = predictions.upper
     lower = _ratio(rates.lower, high, 0.0)
     upper = _ratio(rates.upper, low, np.inf)
     if errors is None:

@@ -31,10 +31,13 @@ def short_sentence(guarantee: "Guarantee") -> Text:
 def proved_sentence(guarantee: "Guarantee") -> str:
     """What is proved, with its assumption, whatever the caveats are.
 
-    Where that is too long, the class is not named, and then nothing is said of regions without relative limits: the
-    details say both.
+    Where that is too long, the class is not named, and then nothing is said of regions without
+    relative limits: the details say both.
     """
-    opening = f"With {percent(guarantee.confidence_level)} confidence, {assumption_of(guarantee.statement)}: "
+    opening = (
+        f"With {percent(guarantee.confidence_level)} confidence,"
+        f" {assumption_of(guarantee.statement)}: "
+    )
     event = event_of(guarantee)
     shorter = event if guarantee.statement.event is Event.CORRECT_PREDICTION else ""
     said = f"{opening}{_claim(guarantee, event)}."
@@ -75,7 +78,9 @@ def event_of(guarantee: "Guarantee") -> str:
 def noun_of(guarantee: "Guarantee") -> str:
     """What a region is called."""
     statement = guarantee.statement
-    plain = statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
+    plain = (
+        statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
+    )
     return "bin" if plain else "region"
 
 
@@ -114,7 +119,9 @@ def _claim(guarantee: "Guarantee", event: str, *, elsewhere: bool = True) -> str
     telling = telling_regions(guarantee)
     if not telling.any():
         return f"{each} {rate} is within {upper(stated.epsilon)} of the {prediction}"
-    factors = factor_limits(guarantee.relative.lower[telling].min(), guarantee.relative.upper[telling].max())
+    factors = factor_limits(
+        guarantee.relative.lower[telling].min(), guarantee.relative.upper[telling].max()
+    )
     if telling.all():
         return f"{each} {rate} is {factors} times the {prediction}"
     some = f"in {int(telling.sum()):,} of {counted(number, noun_of(guarantee))}"

@@ -1,6 +1,7 @@
 """The facts besides the numbers of a guarantee: what it is about, and what it assumes.
 
-They are fields, so that programs read them, and each tool says them in its own words (`calibrant.guarantee.words`).
+They are fields, so that programs read them, and each tool says them in its own words
+(`calibrant.guarantee.words`).
 """
 
 from dataclasses import dataclass
@@ -46,12 +47,12 @@ class Claim(Enum):
 
 NO_DIFFERENCE = "that makes no difference"
 UNGROUPED: Text = (
-    "rows of one group are not independent draws, and this calibrator takes no groups; use a BinningCalibrator for a "
-    "guarantee that is proved"
+    "rows of one group are not independent draws, and this calibrator takes no groups; use a"
+    " BinningCalibrator for a guarantee that is proved"
 )
 UNWEIGHTED: Text = (
-    "this calibrator takes no importance weights, so that nothing is said of the weighted population; use a "
-    "BinningCalibrator for a guarantee that is proved"
+    "this calibrator takes no importance weights, so that nothing is said of the weighted"
+    " population; use a BinningCalibrator for a guarantee that is proved"
 )
 
 
@@ -101,7 +102,8 @@ class GroupFacts:
     target : str
         "rows" or "groups": what counts the same.
     design_effect : float
-        How many times larger variances were than those of as many independent rows; NaN where that is not known.
+        How many times larger variances were than those of as many independent rows; NaN where that
+        is not known.
     max_weight : float or None
         Where rows have importance weights: by how much a group counts in a region, at most.
     fixed : bool
@@ -111,7 +113,8 @@ class GroupFacts:
     n_apart : int
         Regions where the rate that counts all rows in full lies outside the limits.
     farthest : float
-        The largest difference, in such a region, between that rate and the rate that the limits are for.
+        The largest difference, in such a region, between that rate and the rate that the limits are
+        for.
     """
 
     counted: int
@@ -147,10 +150,11 @@ class Statement:
     n_bins : int or None
         How many bins were asked for, where a number was.
     n_segments, n_atoms, n_absorbed, n_uncounted : int
-        Segments; single score values that are regions of their own; tied edge values that are part of a bin; edge
-        values that count in no region.
+        Segments; single score values that are regions of their own; tied edge values that are part
+        of a bin; edge values that count in no region.
     looked, cutting : int
-        Rows that were looked at for ties and then left alone, and rows that cut bins because the look found ties.
+        Rows that were looked at for ties and then left alone, and rows that cut bins because the
+        look found ties.
     caveats : tuple of Caveat
         Why nothing is proved, where that is so.
     assumed, notes : tuple of Text
@@ -162,7 +166,8 @@ class Statement:
     falls : bool
         Whether predictions fall as the score rises.
     drawn_by_seed : bool
-        Whether draws depend on the seed alone, and not on the rows, as in files of earlier releases.
+        Whether draws depend on the seed alone, and not on the rows, as in files of earlier
+        releases.
     """
 
     theorem: str = ""
@@ -193,21 +198,42 @@ class Statement:
 
     @property
     def uses_order(self) -> bool:
-        """Whether rows are drawn or bet on by place and seed, so that their order must not tell scores and labels."""
+        """Whether rows are drawn or bet on by place and seed, so that their order must not tell
+        scores and labels.
+        """
         if not self.drawn_by_seed:
             return False
         drawn = self.looked > 0 or self.cutting > 0 or self.edges is Edges.OTHER_ROWS
-        return self.groups is None and (drawn or (self.weights is not None and self.weights.in_order))
+        return self.groups is None and (
+            drawn or (self.weights is not None and self.weights.in_order)
+        )
 
     @classmethod
-    def about(cls, partition: Partition, *, split: bool = False, n_bins: int | None = None, theorem: str = "") -> Self:
-        """The facts that a partition knows; `split` says that its edges come from other rows of the same sample."""
+    def about(
+        cls,
+        partition: Partition,
+        *,
+        split: bool = False,
+        n_bins: int | None = None,
+        theorem: str = "",
+    ) -> Self:
+        """The facts that a partition knows.
+
+        `split` says that its edges come from other rows of the same sample.
+        """
         if not partition.bins_by_segment:
             return cls(theorem, edges=Edges.FUNCTION)
-        layout, segments = partition.as_bins().layout, len(partition.bins_by_segment)
+        layout = partition.as_bins().layout
+        segments = len(partition.bins_by_segment)
         return cls(
             theorem,
-            edges=Edges.SAME_ROWS if partition.cuts_own_sample else Edges.OTHER_ROWS if split else Edges.FIXED,
+            edges=(
+                Edges.SAME_ROWS
+                if partition.cuts_own_sample
+                else Edges.OTHER_ROWS
+                if split
+                else Edges.FIXED
+            ),
             n_bins=n_bins,
             n_segments=segments if partition.has_segments else 0,
             n_atoms=layout.n_atoms,

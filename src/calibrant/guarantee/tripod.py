@@ -1,4 +1,6 @@
-"""The paper's tripod: calibration, confidence intervals and prediction sets, and what leads from one to another."""
+"""The paper's tripod: calibration, confidence intervals and prediction sets, and what leads from
+one to another.
+"""
 
 from dataclasses import dataclass
 
@@ -20,10 +22,12 @@ class Calibration:
 
 
 def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
-    """Turn an (epsilon, alpha)-calibrated predictor into a (1 - alpha) confidence interval (`thm:calib_ci_equiv`).
+    """Turn an (epsilon, alpha)-calibrated predictor into a (1 - alpha) confidence interval
+    (`thm:calib_ci_equiv`).
 
-    Promised: if |E[Y | f(X)] - f(X)| <= epsilon with probability at least 1 - alpha, then E[Y | f(X)] lies in the
-    returned interval with that probability. Not promised: anything about E[Y | X], which is finer than E[Y | f(X)].
+    Promised: if |E[Y | f(X)] - f(X)| <= epsilon with probability at least 1 - alpha, then E[Y |
+    f(X)] lies in the returned interval with that probability. Not promised: anything about E[Y |
+    X], which is finer than E[Y | f(X)].
 
     >>> interval = calibration_to_interval([0.02, 0.5], 0.05)
     >>> interval.lower.round(6).tolist(), interval.upper.round(6).tolist()
@@ -36,7 +40,8 @@ def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
 
 
 def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibration:
-    """Turn confidence intervals, one per region, into a calibrated predictor, the midpoints (`thm:calib_ci_equiv`).
+    """Turn confidence intervals, one per region, into a calibrated predictor, the midpoints
+    (`thm:calib_ci_equiv`).
 
     Parameters
     ----------
@@ -57,15 +62,17 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
 
     Notes
     -----
-    The paper states the converse for any interval. It fails for one that only covers on average: take two regions of
-    probability .9 and .1 with rates .6 and 1, and [.4, .6] on both. The coverage is .9 and the half-width .1, yet the
-    predictor is 1/2 on both, where the rate is .64: off by .14, always. With intervals that hold at once, the average
-    over regions that share a midpoint is an average of rates each within epsilon of it, and with distinct midpoints
-    there is no such average to take.
+    The paper states the converse for any interval. It fails for one that only covers on average:
+    take two regions of probability .9 and .1 with rates .6 and 1, and [.4, .6] on both. The
+    coverage is .9 and the half-width .1, yet the predictor is 1/2 on both, where the rate is .64:
+    off by .14, always. With intervals that hold at once, the average over regions that share a
+    midpoint is an average of rates each within epsilon of it, and with distinct midpoints there is
+    no such average to take.
 
     Examples
     --------
-    >>> interval_to_calibration(Interval(np.array([0.1, 0.4]), np.array([0.2, 0.6])), simultaneous=True).epsilon
+    >>> interval_to_calibration(Interval(np.array([0.1, 0.4]), np.array([0.2, 0.6])),
+    ...     simultaneous=True).epsilon
     0.09999999999999998
     """
     middle = interval.midpoint
@@ -80,12 +87,14 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
 
 
 def interval_to_set(interval: Interval) -> BoolArray:
-    """Intersect intervals with {0, 1} (`thm:PS-CI-equivalence`): an (n, 2) array, whether 0 and whether 1 lies inside.
+    """Intersect intervals with {0, 1} (`thm:PS-CI-equivalence`): an (n, 2) array, whether 0 and
+    whether 1 lies inside.
 
-    Promised: if the intervals are distribution-free with respect to a score, and the score's distribution has no
-    atoms, the label lies in the returned set with probability at least 1 - alpha. This is an impossibility result in
-    disguise: such intervals must reach 0 or 1 nearly everywhere. Not promised: anything for a binned score, which has
-    nothing but atoms; there the intersection is nearly always empty. To act on bins use `region_sets`.
+    Promised: if the intervals are distribution-free with respect to a score, and the score's
+    distribution has no atoms, the label lies in the returned set with probability at least 1 -
+    alpha. This is an impossibility result in disguise: such intervals must reach 0 or 1 nearly
+    everywhere. Not promised: anything for a binned score, which has nothing but atoms; there the
+    intersection is nearly always empty. To act on bins use `region_sets`.
 
     >>> interval_to_set(Interval(np.array([0.0, 0.4]), np.array([0.3, 0.6])))
     array([[ True, False],
@@ -95,11 +104,13 @@ def interval_to_set(interval: Interval) -> BoolArray:
 
 
 def region_sets(interval: Interval, coverage: float) -> BoolArray:
-    """Return the labels that may not be ruled out in each region: an (n, 2) array, whether 0 and whether 1 may be.
+    """Return the labels that may not be ruled out in each region: an (n, 2) array, whether 0 and
+    whether 1 may be.
 
-    Promised, when the intervals hold for all regions at once with probability 1 - alpha: with that probability, in
-    every region, the label falls outside the set with probability at most 1 - coverage. The set is {1} where 1 -
-    lower <= 1 - coverage, {0} where upper <= 1 - coverage, else {0, 1}.
+    Promised, when the intervals hold for all regions at once with probability 1 - alpha: with that
+    probability, in every region, the label falls outside the set with probability at most 1 -
+    coverage. The set is {1} where 1 - lower <= 1 - coverage, {0} where upper <= 1 - coverage, else
+    {0, 1}.
 
     >>> region_sets(Interval(np.array([0.0, 0.4, 0.96]), np.array([0.03, 0.6, 1.0])), coverage=0.95)
     array([[ True, False],
@@ -114,12 +125,14 @@ def region_sets(interval: Interval, coverage: float) -> BoolArray:
 
 
 def minimum_expected_width(confidence_level: float) -> float:
-    """Return the expected width that no distribution-free interval can beat (`cor:CI-PS-diameter`): 1/2 - alpha.
+    """Return the expected width that no distribution-free interval can beat (`cor:CI-PS-diameter`):
+    1/2 - alpha.
 
-    For a score whose range holds an interval, say a logistic regression's, and any method whose confidence interval
-    for E[Y | score] is valid for every distribution, there is a distribution on which its expected width is at least
-    this, however large the sample. Bins escape because their range is finite. Promised: a lower bound over all
-    distributions. Not promised: that the width is large on yours.
+    For a score whose range holds an interval, say a logistic regression's, and any method whose
+    confidence interval for E[Y | score] is valid for every distribution, there is a distribution on
+    which its expected width is at least this, however large the sample. Bins escape because their
+    range is finite. Promised: a lower bound over all distributions. Not promised: that the width is
+    large on yours.
 
     >>> round(minimum_expected_width(0.9), 12)
     0.4

@@ -17,14 +17,21 @@ VALUES = ("jeffreys", "mean", "midpoint", "monotone")
 
 
 def region_values(
-    value: str, partition: Partition, tally: Tally, limits: Interval, rows: tuple[FloatArray, FloatArray] | None = None
+    value: str,
+    partition: Partition,
+    tally: Tally,
+    limits: Interval,
+    rows: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
-    """Return the predicted value of each region, of N rows with k positives; for weighted rows see `effective_rows`.
+    """Return the predicted value of each region, of N rows with k positives.
 
-    "jeffreys" is (k + 1/2) / (N + 1), the mean of Jeffreys' posterior: never exactly 0 or 1. "mean" is k / N, and the
-    middle of the interval where no row was seen. "midpoint" is the middle of the interval. "monotone" is "jeffreys"
-    where these values do not fall from one bin of a segment to the next; bins that break the order share the mean of
-    their values, weighted by N + 1 (isotonic regression).
+    For weighted rows see `effective_rows`.
+
+    "jeffreys" is (k + 1/2) / (N + 1), the mean of Jeffreys' posterior: never exactly 0 or 1. "mean"
+    is k / N, and the middle of the interval where no row was seen. "midpoint" is the middle of the
+    interval. "monotone" is "jeffreys" where these values do not fall from one bin of a segment to
+    the next; bins that break the order share the mean of their values, weighted by N + 1 (isotonic
+    regression).
 
     >>> tally = Tally.from_counts([9, 9, 19], [4, 3, 10])
     >>> nothing_known = Interval(np.zeros(3), np.ones(3))
@@ -44,7 +51,10 @@ def region_values(
     if value == "jeffreys":
         return values
     if not partition.bins_by_segment:
-        rule = ("not be 'monotone' for regions without an order, such as those of ", Setting("partition"))
+        rule = (
+            "not be 'monotone' for regions without an order, such as those of ",
+            Setting("partition"),
+        )
         raise InvalidValueError("value", rule, got="'monotone'")
     from sklearn.isotonic import isotonic_regression
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.guarantee.short import event_of, noun_of, proved_sentence, short_sentence, telling_regions
+from calibrant.guarantee.short import (
+    event_of,
+    noun_of,
+    proved_sentence,
+    short_sentence,
+    telling_regions,
+)
 from calibrant.guarantee.statement import Claim, Edges, GroupFacts, Population, Statement
 from calibrant.text.numbers import above_cap, counted, lower, nearest, percent, upper
 from calibrant.text.sentences import Setting, Text, joined, render
@@ -17,31 +23,39 @@ if TYPE_CHECKING:
     from calibrant.guarantee.guarantee import Guarantee
 
 OFF_BY = (
-    "Off by at most: how far the average prediction of new rows can be from the true rate. New rows may lie elsewhere "
-    "in a region than these, so it can be more than the limits show."
+    "Off by at most: how far the average prediction of new rows can be from the true rate. New rows"
+    " may lie elsewhere in a region than these, so it can be more than the limits show."
 )
 
 
 def explanation(guarantee: "Guarantee") -> Text:
-    """What the first sentence leaves out: what else is proved, for which rows, and what to do where that is little."""
+    """What the first sentence leaves out: what else is proved, for which rows, and what to do where
+    that is little.
+    """
     statement = guarantee.statement
     said = [*_unproved(guarantee), *_more(guarantee), *_on_averages(guarantee), _scope(guarantee)]
     text = joined(listed(said, " "), statement.of_groups)
     if guarantee.is_weak:
         text = joined(text, " This says ", weakness(guarantee), ".")
     if guarantee.read:
-        text = joined(text, f" Read from a file, not recomputed from the rows: {', '.join(guarantee.read)}.")
+        text = joined(
+            text, f" Read from a file, not recomputed from the rows: {', '.join(guarantee.read)}."
+        )
     return text
 
 
 def _unproved(guarantee: "Guarantee") -> tuple[Text, ...]:
-    """Where nothing is proved: the reasons that did not fit, and what the numbers mean if these make no difference."""
+    """Where nothing is proved: the reasons that did not fit, and what the numbers mean if these
+    make no difference.
+    """
     statement = guarantee.statement
     if not statement.caveats:
         return ()
     told = render(short_sentence(guarantee)).endswith(f"{render(caveat(statement))}.")
     why = () if told else (joined("The reasons: ", caveat(statement), "."),)
-    numbers = joined("The numbers hold if ", supposition(statement), ". ", proved_sentence(guarantee))
+    numbers = joined(
+        "The numbers hold if ", supposition(statement), ". ", proved_sentence(guarantee)
+    )
     return (*why, numbers)
 
 
@@ -58,7 +72,10 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     if telling_regions(guarantee).any():
         said.append(f"In {every} the distance is at most {upper(guarantee.epsilon)}.")
     if not stated.kept.all():
-        held = f"These {int(stated.kept.sum()):,} hold at least {percent(stated.mass)} of the population"
+        held = (
+            f"These {int(stated.kept.sum()):,} hold at least {percent(stated.mass)} of the"
+            " population"
+        )
         said.append(f"{held}; over {every} the bound is {upper(guarantee.epsilon)}.")
     return tuple(said)
 
@@ -69,14 +86,18 @@ def weakness(guarantee: "Guarantee") -> Text:
     worst = int(np.where(stated.kept, guarantee.radius, -1.0).argmax())
     held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no row"
     little = "almost nothing" if stated.epsilon >= 0.5 else "little"
-    return joined(f"{little} yet: region {guarantee.regions[worst]} holds {held}. ", advice(guarantee))
+    return joined(
+        f"{little} yet: region {guarantee.regions[worst]} holds {held}. ", advice(guarantee)
+    )
 
 
 def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     """What is meant, and what is not, where predictions vary within a region."""
     if guarantee.statement.claim is not Claim.AVERAGE:
         return ()
-    average = guarantee.average_epsilon  # counts what lies in no region as 1, so that it may say less than epsilon
+    average = (
+        guarantee.average_epsilon
+    )  # counts what lies in no region as 1, so that it may say less than epsilon
     smaller = average < guarantee.stated.epsilon
     said = [f"On average over the population it is within {upper(average)}."] if smaller else []
     if guarantee.statement.falls:
@@ -91,22 +112,28 @@ def _made_of(guarantee: "Guarantee") -> str:
     within = f"within {counted(statement.n_segments, 'segment')}" if statement.n_segments else ""
     if statement.n_atoms:
         bins = counted(len(guarantee.regions) - statement.n_atoms, "bin")
-        return f"{bins} and {counted(statement.n_atoms, 'single score value')}{within and ', ' + within}"
+        return (
+            f"{bins} and"
+            f" {counted(statement.n_atoms, 'single score value')}{within and ', ' + within}"
+        )
     return f"bins {within}" if within else ""
 
 
 def _scope(guarantee: "Guarantee") -> str:
-    statement, n_rows = guarantee.statement, guarantee.n_rows
+    statement = guarantee.statement
+    n_rows = guarantee.n_rows
     rows = f"the {counted(n_rows, 'calibration row')}{_set_aside(statement)}"
     if statement.groups is not None:
         return _group_scope(statement.groups, n_rows)
     if statement.population is Population.SAME:
-        return f"This holds for every distribution of the data, if future rows are drawn like {rows}."
+        return (
+            f"This holds for every distribution of the data, if future rows are drawn like {rows}."
+        )
     if statement.population is Population.STREAM:
         return (
-            f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for every distribution "
-            "of the data, if all rows come from one population and rows of a region are labelled as they come or at "
-            "random."
+            f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for"
+            " every distribution of the data, if all rows come from one population and rows of a"
+            " region are labelled as they come or at random."
         )
     if statement.population is Population.LABEL_SHIFT:
         scores = "scores and segments" if statement.n_segments else "scores"
@@ -114,52 +141,72 @@ def _scope(guarantee: "Guarantee") -> str:
         return f"This holds for rows of the target population, if {alike} as among {rows}."
     if statement.population is Population.WEIGHTED:
         return (
-            "This holds for the weighted population, for every distribution of the data, if future rows are drawn like "
-            f"{rows} when each counts by its importance weight."
+            "This holds for the weighted population, for every distribution of the data, if future"
+            f" rows are drawn like {rows} when each counts by its importance weight."
         )
     return (
-        "This holds for rows of the target population, if labels given inputs are distributed as among "
-        f"{rows} and the importance weights are the density ratio{_precision(statement)}."
+        "This holds for rows of the target population, if labels given inputs are distributed as"
+        f" among {rows} and the importance weights are the density ratio{_precision(statement)}."
     )
 
 
 def _group_scope(groups: GroupFacts, n_rows: int) -> str:
-    aside = f" (and {counted(groups.aside, 'group')} set aside, not counted)" if groups.aside else ""
+    aside = (
+        f" (and {counted(groups.aside, 'group')} set aside, not counted)" if groups.aside else ""
+    )
     said = (
-        "This holds for rows of new groups, for every distribution of the data, if new groups are drawn like the "
-        f"{counted(groups.counted, 'group')} of the {counted(n_rows, 'calibration row')}{aside}. "
+        "This holds for rows of new groups, for every distribution of the data, if new groups are"
+        f" drawn like the {counted(groups.counted, 'group')} of the"
+        f" {counted(n_rows, 'calibration row')}{aside}. "
     )
     if groups.max_weight is not None and groups.target == "groups":
-        said += "The rate is that of a row of a random group, drawn by the importance weights: groups count the same."
+        said += (
+            "The rate is that of a row of a random group, drawn by the importance weights: groups"
+            " count the same."
+        )
     elif groups.max_weight is not None:
         most = upper(groups.max_weight)
-        said += f"Each row counts by its importance weight; a group counts by at most {most} in a region"
+        said += (
+            f"Each row counts by its importance weight; a group counts by at most {most} in a"
+            " region"
+        )
         said += above_cap(groups.above_cap, "the weight")
     elif groups.target == "groups":
         said += "The rate is that of a random row of a random group: every group counts the same."
     else:
-        said += f"The rate is that among rows; a group counts as at most {counted(groups.max_size, 'row')} in a region"
+        said += (
+            "The rate is that among rows; a group counts as at most"
+            f" {counted(groups.max_size, 'row')} in a region"
+        )
         said += above_cap(groups.above_cap)
     effect = groups.design_effect
     return said if np.isnan(effect) else f"{said} Observed design effect: {nearest(effect, 2)}."
 
 
 def cap_matters(groups: GroupFacts) -> str:
-    """What to say where rates that count all rows in full lie outside the limits; empty where none does."""
+    """What to say where rates that count all rows in full lie outside the limits.
+
+    Empty where none does.
+    """
     if not groups.n_apart:
         return ""
     cap = f"as at most {counted(groups.max_size, 'row')}"
     if groups.max_weight is not None:
         cap = f"by at most {upper(groups.max_weight)}"
     return (
-        f"in {counted(groups.n_apart, 'region')} the rate among all rows lies outside the limits, which are for groups "
-        f"that count {cap}, and differs from the rate counted so by up to {nearest(groups.farthest)}"
+        f"in {counted(groups.n_apart, 'region')} the rate among all rows lies outside the limits,"
+        f" which are for groups that count {cap}, and differs from the rate counted so by up to"
+        f" {nearest(groups.farthest)}"
     )
 
 
 def _set_aside(statement: Statement) -> str:
     """What was done with rows that are not counted, after a look for ties."""
-    looked = f"{counted(statement.looked, 'row')} looked at for ties, not counted" if statement.looked else ""
+    looked = (
+        f"{counted(statement.looked, 'row')} looked at for ties, not counted"
+        if statement.looked
+        else ""
+    )
     cut = f"{counted(statement.cutting, 'row')} that only cut bins, because scores are tied"
     cutting = cut if statement.cutting else ""
     both = "; ".join(filter(None, (looked, cutting)))
@@ -200,23 +247,39 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
         stated.append("the regions were fixed before the calibration labels were seen")
     elif statement.edges is Edges.OTHER_ROWS:
         parts = "rows" if statement.groups is None else "groups"
-        stated.append(f"the bins were cut from a random part of the {parts}, which counts in no bin")
+        stated.append(
+            f"the bins were cut from a random part of the {parts}, which counts in no bin"
+        )
     if statement.groups is not None and statement.drawn_by_seed:
         stated.append(
-            "the names of groups, by which groups are set aside and put in order, say nothing about scores and labels"
+            "the names of groups, by which groups are set aside and put in order, say nothing about"
+            " scores and labels"
         )
     elif statement.uses_order:
-        stated.append("the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)")
+        stated.append(
+            "the order of the rows depends on neither scores nor labels (shuffle rows that are"
+            " sorted)"
+        )
     if statement.n_uncounted:
-        edges = "the edge" if statement.n_uncounted == 1 else f"one of the {statement.n_uncounted:,} edges"
+        edges = (
+            "the edge"
+            if statement.n_uncounted == 1
+            else f"one of the {statement.n_uncounted:,} edges"
+        )
         stated.append(f"no future score equals {edges} exactly (true for continuous scores)")
     return (*stated, *statement.assumed)
 
 
 def _on_population(statement: Statement) -> tuple[str, ...]:
     if statement.groups is not None:
-        groups = "calibration groups and future groups are independent draws from one distribution of whole groups"
-        counts = "future rows count by their weight: one over the probability to be sampled, or a multiple of it"
+        groups = (
+            "calibration groups and future groups are independent draws from one distribution of"
+            " whole groups"
+        )
+        counts = (
+            "future rows count by their weight: one over the probability to be sampled, or a"
+            " multiple of it"
+        )
         return (groups,) if statement.groups.max_weight is None else (groups, counts)
     if statement.population is Population.SAME:
         return ("calibration rows and future rows are independent draws from one distribution",)
@@ -226,22 +289,36 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
             "rows of a region are labelled as they come or at random",
             "when a label arrives does not depend on the label",
         )
-    moved = "calibration rows are independent draws from one population, future rows from another, the target"
+    moved = (
+        "calibration rows are independent draws from one population, future rows from another, the"
+        " target"
+    )
     if statement.population is Population.LABEL_SHIFT:
         scores = "pairs of score and segment" if statement.n_segments else "scores"
-        return (moved, f"{scores} given the label are distributed alike in both populations (label shift)")
+        return (
+            moved,
+            f"{scores} given the label are distributed alike in both populations (label shift)",
+        )
     weights = statement.weights
     if statement.population is Population.WEIGHTED and weights is not None:
         return (
-            "calibration rows with their importance weights are independent draws from one distribution",
-            "future rows are drawn like the calibration rows when each counts by its weight: the weights are one over "
-            "the probability to be sampled, or another density ratio, or a multiple of it",
+            (
+                "calibration rows with their importance weights are independent draws from one"
+                " distribution"
+            ),
+            (
+                "future rows are drawn like the calibration rows when each counts by its weight:"
+                " the weights are one over the probability to be sampled, or another density ratio,"
+                " or a multiple of it"
+            ),
             f"no importance weight exceeds {lower(weights.bound)}",
         )
     alike = (moved, "labels given inputs are distributed alike in both populations")
     if weights is None:
         return alike
-    of_what = f"the density ratio of the target over the calibration population{_precision(statement)}"
+    of_what = (
+        f"the density ratio of the target over the calibration population{_precision(statement)}"
+    )
     scale = ", or a multiple of it" if weights.any_multiple else " itself, not a multiple of it"
     nature = f"the {'' if weights.known else 'estimated '}importance weights are {of_what}"
     if weights.known or not weights.any_multiple:
@@ -251,13 +328,19 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
 
 def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
     """What a reader should know besides."""
-    statement, counts = guarantee.statement, guarantee.counts
+    statement = guarantee.statement
+    counts = guarantee.counts
     stated: list[Text] = []
     if n_empty := int(np.count_nonzero(counts == 0)):
-        stated.append(f"{n_empty} of {counted(counts.size, 'region')} hold no row: the interval there is [0, 1]")
+        stated.append(
+            f"{n_empty} of {counted(counts.size, 'region')} hold no row: the interval there is"
+            " [0, 1]"
+        )
     if statement.n_bins is not None and counts.size < statement.n_bins and not statement.n_segments:
         asked = counted(statement.n_bins, "bin")
-        stated.append(f"scores are tied: {asked} asked for, {counted(counts.size, noun_of(guarantee))} made")
+        stated.append(
+            f"scores are tied: {asked} asked for, {counted(counts.size, noun_of(guarantee))} made"
+        )
     small = int(np.count_nonzero(counts < guarantee.n_rows / (4 * counts.size)))
     if statement.has_ties and small:
         single = counted(statement.n_atoms, "single score value")
@@ -266,7 +349,11 @@ def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
         has = "has" if small == 1 else "have"
         pilot = Setting("pilot", "auto")
         stated.append(
-            (f"scores are tied: {single} {are}, and {few} {has} few rows; ", pilot, " lets tied scores share a bin")
+            (
+                f"scores are tied: {single} {are}, and {few} {has} few rows; ",
+                pilot,
+                " lets tied scores share a bin",
+            )
         )
     if statement.groups is not None and statement.groups.n_apart:
         stated.append(cap_matters(statement.groups))

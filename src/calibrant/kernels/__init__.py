@@ -1,10 +1,11 @@
-"""The per-row work: finding a score's cell, counting, looking up, order statistics, and checking what came in.
+"""The per-row work: finding a score's cell, counting, looking up, order statistics, and checking
+what came in.
 
-Every job is done with numpy. Four are also compiled by numba, the extra ``[fast]``. Through the public API they are 1.5
-to 2.3 times as fast for scores that all differ (uniform, logits, float32), and 1.9 to 4.2 times for tied ones.
-Nanoseconds of processor time a row, 10^7 rows, one thread, the best of five turns taken one after the other on a busy
-machine, for uniform scores and for scores of two decimals (a copy of the array takes 1.3; predict of float32 scores
-takes 2.3 with numba):
+Every job is done with numpy. Four are also compiled by numba, the extra ``[fast]``. Through the
+public API they are 1.5 to 2.3 times as fast for scores that all differ (uniform, logits, float32),
+and 1.9 to 4.2 times for tied ones. Nanoseconds of processor time a row, 10^7 rows, one thread, the
+best of five turns taken one after the other on a busy machine, for uniform scores and for scores of
+two decimals (a copy of the array takes 1.3; predict of float32 scores takes 2.3 with numba):
 
 ======================================  ====================  ============  ============
 job                                     through               numpy         numba
@@ -17,16 +18,17 @@ job                                     through               numpy         numb
 `encode`, `first_nonfinite`             every fit             numpy only
 ======================================  ====================  ============  ============
 
-numba is used where it is installed and the rows are many enough to repay loading it (about 0.4 s from its disk cache, 1
-to 3 s the first time); it is imported at that moment and not before. Neither the implementation nor the number of
-threads ever changes a result.
+numba is used where it is installed and the rows are many enough to repay loading it (about 0.4 s
+from its disk cache, 1 to 3 s the first time); it is imported at that moment and not before. Neither
+the implementation nor the number of threads ever changes a result.
 
-The modules: `_chunks` (rows in pieces), `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (the
-same passes, twice), `_select` (order statistics, from these passes), `_curves` (values of a curve), `venn_abers`,
-`libraries` (arrays of torch and CuPy), `device` (work on a GPU).
+The modules: `_chunks` (rows in pieces), `_grid` (from a score to its cell by arithmetic), `_numpy`
+and `_numba` (the same passes, twice), `_select` (order statistics, from these passes), `_curves`
+(values of a curve), `venn_abers`, `libraries` (arrays of torch and CuPy), `device` (work on a GPU).
 
-Scores are one-dimensional float64 or float32 arrays of any stride, finite and checked already unless `limits` are
-given; cuts are finite and strictly increasing. float32 scores are compared in float64.
+Scores are one-dimensional float64 or float32 arrays of any stride, finite and checked already
+unless `limits` are given; cuts are finite and strictly increasing. float32 scores are compared in
+float64.
 """
 
 from __future__ import annotations
@@ -39,7 +41,14 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import _numpy, _select
-from calibrant.kernels._chunks import Limits, OutsideLimitsError, encode, first_nonfinite, inside, over_threads
+from calibrant.kernels._chunks import (
+    Limits,
+    OutsideLimitsError,
+    encode,
+    first_nonfinite,
+    inside,
+    over_threads,
+)
 from calibrant.kernels._curves import Along, shape_along, values_along
 from calibrant.kernels._grid import CutKeys, build
 
@@ -58,12 +67,15 @@ __all__ = [
 
 Implementation: TypeAlias = Literal["numpy", "numba"] | None
 
-# Rows from which numba is used. Loading it takes about 0.4 s from its disk cache (1 to 3 s the first time, to compile),
-# once in a process; after that a fit takes 4 to 13 ns a row less.
+# Rows from which numba is used. Loading it takes about 0.4 s from its disk cache (1 to 3 s the
+# first time, to compile), once in a process; after that a fit takes 4 to 13 ns a row less.
 NUMBA_ROWS = 10_000_000
-# The same for a pass over batches by threads, which all wait for numba to load, and share what it saves.
+# The same for a pass over batches by threads, which all wait for numba to load, and share what it
+# saves.
 PASS_ROWS = 10 * NUMBA_ROWS
-PLAIN_ROWS = 8_000  # for fewer rows, a binary search for each is faster than building a look-up table
+PLAIN_ROWS = (
+    8_000  # for fewer rows, a binary search for each is faster than building a look-up table
+)
 PLAIN_ROWS_A_CUT = 20  # the same for each cut: a table of many cuts takes longer to build
 
 
@@ -75,8 +87,14 @@ def _numba_installed() -> bool:
 
 
 def uses_numba(size: int, least: int, implementation: Implementation) -> bool:
-    """Whether compiled loops should be used: as forced, or where numba is installed and there is enough to do."""
-    return implementation == "numba" if implementation is not None else size >= least and _numba_installed()
+    """Whether compiled loops should be used: as forced, or where numba is installed and there is
+    enough to do.
+    """
+    return (
+        implementation == "numba"
+        if implementation is not None
+        else size >= least and _numba_installed()
+    )
 
 
 def _compiled(rows: int, implementation: Implementation) -> Any:
@@ -94,15 +112,23 @@ def _prepare(
     """The module to use and the keys for it; without keys, it searches."""
     rows = scores.shape[0]
     compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
-    few = cuts.shape[0] <= _numpy.FEW_CUTS or rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0])
+    few = cuts.shape[0] <= _numpy.FEW_CUTS or rows < max(
+        PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0]
+    )
     if (compiled is None and few) or not cuts.shape[0]:
         return _numpy, None
     grid = build(cuts, scores)
-    return (compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy), grid
+    return (
+        compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy
+    ), grid
 
 
 def assign(
-    scores: NDArray[Any], cuts: FloatArray, *, threads: int = 1, implementation: Implementation = None
+    scores: NDArray[Any],
+    cuts: FloatArray,
+    *,
+    threads: int = 1,
+    implementation: Implementation = None,
 ) -> IndexArray:
     """Cell of each score: the number of cuts that are not above it.
 
@@ -169,7 +195,9 @@ def count(
     rows = scores.shape[0]
     codes = labels.view(np.uint8)
     module, grid = _prepare(scores, cuts, implementation, pass_rows)
-    parts = over_threads(rows, threads, lambda part: module.count(scores[part], codes[part], cuts, grid))
+    parts = over_threads(
+        rows, threads, lambda part: module.count(scores[part], codes[part], cuts, grid)
+    )
     total, positives = parts[0]
     for more, more_positives in parts[1:]:
         total = total + more
@@ -196,7 +224,8 @@ def look_up(
     table : array of shape (m + 1,) or (m + 1, k)
         One entry, or one row, for each cell.
     limits : (float, float), optional
-        For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and within these limits.
+        For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and
+        within these limits.
     threads : int
         Upper limit; more than one is used on large data only.
     implementation : {"numpy", "numba"}, optional
@@ -213,7 +242,9 @@ def look_up(
     >>> look_up(np.array([0.1, 0.5, 0.9]), np.array([0.5]), np.array([0.25, 0.75]))
     array([0.25, 0.75, 0.75])
     """
-    return _looked_up(scores, cuts, np.ascontiguousarray(table, dtype=np.float64), limits, threads, implementation)
+    return _looked_up(
+        scores, cuts, np.ascontiguousarray(table, dtype=np.float64), limits, threads, implementation
+    )
 
 
 def _looked_up(
@@ -227,7 +258,11 @@ def _looked_up(
     rows = scores.shape[0]
     module, grid = _prepare(scores, cuts, implementation)
     out = np.empty((rows, *table.shape[1:]), table.dtype)
-    over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, out[part], limits))
+    over_threads(
+        rows,
+        threads,
+        lambda part: module.look_up_into(scores[part], cuts, grid, table, out[part], limits),
+    )
     return out
 
 
@@ -255,7 +290,8 @@ def follow(
     Returns
     -------
     array of shape (n,) or (n, k)
-        ``values_along(scores, assign(scores, cuts), lines)``, without the cells of all rows at once.
+        ``values_along(scores, assign(scores, cuts), lines)``, without the cells of all rows at
+        once.
 
     Examples
     --------
@@ -279,7 +315,11 @@ def follow(
 
 
 def order_statistics(
-    scores: NDArray[Any], ranks: NDArray[Any], *, threads: int = 1, implementation: Implementation = None
+    scores: NDArray[Any],
+    ranks: NDArray[Any],
+    *,
+    threads: int = 1,
+    implementation: Implementation = None,
 ) -> FloatArray:
     """Scores of the given ranks, exactly, without a sort.
 
@@ -310,4 +350,6 @@ def order_statistics(
         no_labels = np.zeros(part.shape[0], np.uint8)
         return count(part, no_labels, cuts, threads=threads, implementation=implementation)[0]
 
-    return _select.order_statistics(scores, np.asarray(ranks, np.int64), module, rows_between, threads)
+    return _select.order_statistics(
+        scores, np.asarray(ranks, np.int64), module, rows_between, threads
+    )

@@ -1,4 +1,7 @@
-"""Rows in pieces, small ones that stay in the cache and large ones for threads; and checks of every row."""
+"""Rows in pieces, small ones that stay in the cache and large ones for threads.
+
+And checks of every row.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from calibrant._typing import CodeArray
 
 Result = TypeVar("Result")
 
-# one megabyte of keys: larger pieces leave the cache, in smaller ones the calls themselves cost a tenth
+# one megabyte of keys: larger pieces leave the cache, in smaller ones the calls themselves cost a
+# tenth
 CHUNK_ROWS = 1 << 17
 THREAD_ROWS = 10_000_000  # for fewer rows, one thread is as fast as two
 
@@ -31,11 +35,13 @@ def chunks(
     limits: Limits | None = None,
     kinds: Sequence[np.dtype[Any]] = (np.dtype(np.float64),),
 ) -> Iterator[tuple[int, int, NDArray[Any]]]:
-    """Yield (start, stop, scores[start:stop] as a contiguous array), in one reused buffer where they are copied.
+    """Yield (start, stop, scores[start:stop] as a contiguous array), in one reused buffer where
+    they are copied.
 
     Scores of other `kinds` become float64.
 
-    With limits, each chunk is checked before it is yielded: a chunk in the cache is checked in half the time of a pass.
+    With limits, each chunk is checked before it is yielded: a chunk in the cache is checked in half
+    the time of a pass.
     """
     total = scores.shape[0]
     direct = scores.dtype in kinds and scores.flags.c_contiguous and scores.flags.aligned
@@ -56,7 +62,8 @@ def inside(piece: NDArray[Any], low: float, high: float) -> bool:
     if low == -np.inf and high == np.inf:
         return all_finite(piece)
     # As Python floats: numpy would round the limits to float32 to compare them with float32 scores.
-    smallest, largest = float(piece.min()), float(piece.max())
+    smallest = float(piece.min())
+    largest = float(piece.max())
     return low <= smallest and largest <= high and np.isfinite(smallest) and np.isfinite(largest)
 
 
@@ -68,7 +75,10 @@ def all_finite(piece: NDArray[Any]) -> bool:
 
 
 def over_threads(rows: int, threads: int, work: Callable[[slice], Result]) -> list[Result]:
-    """Results of `work` on consecutive slices that cover `rows`, in order; in one piece unless threads pay."""
+    """Results of `work` on consecutive slices that cover `rows`, in order.
+
+    In one piece unless threads pay.
+    """
     pieces = threads if rows >= THREAD_ROWS else 1
     if pieces <= 1:
         return [work(slice(0, rows))]
@@ -116,9 +126,11 @@ def encode(labels: NDArray[Any], negative: Any, positive: Any) -> tuple[CodeArra
     Returns
     -------
     codes : array of shape (n,), uint8
-        1 where the label equals `positive`. Shares memory with bool or uint8 labels that are 0 and 1 already.
+        1 where the label equals `positive`. Shares memory with bool or uint8 labels that are 0 and
+        1 already.
     first_bad : int
-        Index of the first label that is neither of the two, or -1. Where there is one, the codes mean nothing.
+        Index of the first label that is neither of the two, or -1. Where there is one, the codes
+        mean nothing.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The arithmetic of a curve that is straight in each cell: the same sum on every path, so the same bits."""
+"""The arithmetic of a curve that is straight in each cell: the same sum on every path, so the same
+bits.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from calibrant._typing import FloatArray, IndexArray
 from calibrant.kernels._chunks import CHUNK_ROWS
 
 LINE = 3
-"""Numbers of a line: where its cell begins, the value there, and the slope. What follows is added for limits."""
+"""Numbers of a line: where its cell begins, the value there, and the slope.
+
+What follows is added for limits.
+"""
 
 
 def values_along(scores: NDArray[Any], cells: IndexArray, lines: FloatArray) -> FloatArray:
@@ -28,7 +33,8 @@ def values_along(scores: NDArray[Any], cells: IndexArray, lines: FloatArray) -> 
     Returns
     -------
     array of shape (n,), or (n, k)
-        ``value + slope * (score - start)``; with offsets, that and each of them, cut off at 0 and 1.
+        ``value + slope * (score - start)``; with offsets, that and each of them, cut off at 0 and
+        1.
 
     Examples
     --------

@@ -1,8 +1,10 @@
-"""From a score to the few cuts it has to be compared with, by arithmetic instead of a binary search.
+"""From a score to the few cuts it has to be compared with, by arithmetic instead of a binary
+search.
 
-A *key* is a whole number computed from a score by a function that never decreases. Where no cut shares a score's key,
-the key alone gives the cell; only scores that share their key with a cut are compared with it. Exactness needs nothing
-but monotonicity: if score >= cut then key(score) >= key(cut), with any rounding.
+A *key* is a whole number computed from a score by a function that never decreases. Where no cut
+shares a score's key, the key alone gives the cell; only scores that share their key with a cut are
+compared with it. Exactness needs nothing but monotonicity: if score >= cut then key(score) >=
+key(cut), with any rounding.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from numpy.typing import NDArray
 from calibrant._typing import FloatArray, IndexArray
 
 # kinds of keys
-POSITIVE_BITS = 0  # from the top bits of the float: equal steps in each power of two; needs cuts >= 0
+POSITIVE_BITS = (
+    0  # from the top bits of the float: equal steps in each power of two; needs cuts >= 0
+)
 LINEAR = 1  # from equal steps between the outermost cuts
 
 MAGIC = 2.0**52  # added to a float below 2**51, it leaves the nearest whole number in the low bits
@@ -25,7 +29,9 @@ MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
 
 SAMPLE_ROWS = 2048  # that judge the grids: enough to see a share of 1 % of the rows
 GOOD_SHARE = 1 / 64  # with fewer rows than this to compare, a faster key beats a finer one
-USELESS_SHARE = 0.6  # with more rows than this in keys of three or more cuts, the keys cost more than they save
+USELESS_SHARE = (
+    0.6  # with more rows than this in keys of three or more cuts, the keys cost more than they save
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,10 @@ class CutKeys:
         return len(self.first)
 
     def keys(self, scores: FloatArray, out: IndexArray, work: FloatArray) -> IndexArray:
-        """Write the keys of contiguous `scores` to `out`; they may lie outside the grid and have to be clipped."""
+        """Write the keys of contiguous `scores` to `out`.
+
+        They may lie outside the grid and have to be clipped.
+        """
         if self.kind == POSITIVE_BITS:
             np.right_shift(scores.view(np.int64), self.shift, out=out)
             return np.subtract(out, self.offset, out=out)
@@ -84,10 +93,12 @@ class CutKeys:
 
 
 def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
-    """Choose the keys for these cuts that leave the fewest of these scores to be compared; None if no keys help.
+    """Choose the keys for these cuts that leave the fewest of these scores to be compared.
 
-    The choice looks at a sample of the scores. It changes the time taken, never a result. The kinds of keys are tried
-    fastest first, until few rows are left.
+    None if no keys help.
+
+    The choice looks at a sample of the scores. It changes the time taken, never a result. The kinds
+    of keys are tried fastest first, until few rows are left.
     """
     cuts = cuts + 0.0
     stride = max(1, scores.shape[0] // SAMPLE_ROWS)
@@ -99,14 +110,20 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
             grid = _try(cuts, kind, size)
             if grid is None:
                 continue
-            keys = np.clip(grid.keys(sample, np.empty(sample.shape, np.intp), np.empty_like(sample)), 0, grid.size - 1)
+            keys = np.clip(
+                grid.keys(sample, np.empty(sample.shape, np.intp), np.empty_like(sample)),
+                0,
+                grid.size - 1,
+            )
             share = float(np.mean(grid.shared[keys])) if sample.shape[0] else 0.0
-            # Where every score ties with a cut, all grids share alike: then take the one whose keys hold fewer cuts.
+            # Where every score ties with a cut, all grids share alike: then take the one whose keys
+            # hold fewer cuts.
             if best is None or (share, grid.depth) < (best.share, best.depth):
                 best = replace(grid, share=share)
             if share <= GOOD_SHARE:
                 return best
-        # Ties with a cut stay ties on any grid: a finer one helps only where keys hold several distinct cuts.
+        # Ties with a cut stay ties on any grid: a finer one helps only where keys hold several
+        # distinct cuts.
         if best is not None and best.depth <= 2:
             return best
     if best is not None and best.depth > 2 and best.share > USELESS_SHARE:
@@ -115,12 +132,16 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
 
 
 def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> CutKeys | None:
-    """Return a grid of one kind with about `size` keys from `low` to `high`, or None if no such grid exists."""
+    """Return a grid of one kind with about `size` keys from `low` to `high`, or None if no such
+    grid exists.
+    """
     return _try(np.array((low, high)), kind, size)
 
 
 def _grid_size(n_cuts: int) -> int:
-    """Keys enough that few scores share one with a cut, and few enough that their tables stay in the cache."""
+    """Keys enough that few scores share one with a cut, and few enough that their tables stay in
+    the cache.
+    """
     size = 1 << 12
     while size < 128 * n_cuts and size < 1 << 18:
         size *= 2
@@ -133,10 +154,17 @@ def _try(cuts: FloatArray, kind: int, size: int) -> CutKeys | None:
 
 @lru_cache(maxsize=8)
 def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
-    """The grid, kept for the next batch: data that come in batches are counted over the same cuts time and again."""
-    cuts = np.frombuffer(cut_bytes, dtype=np.float64).copy()  # writeable: numba compiles anew for what is not
-    low, high = float(cuts[0]), float(cuts[-1])
-    shift, offset, scale = 1, 0, 1.0
+    """The grid, kept for the next batch: data that come in batches are counted over the same cuts
+    time and again.
+    """
+    cuts = np.frombuffer(
+        cut_bytes, dtype=np.float64
+    ).copy()  # writeable: numba compiles anew for what is not
+    low = float(cuts[0])
+    high = float(cuts[-1])
+    shift = 1
+    offset = 0
+    scale = 1.0
     if kind == LINEAR:
         width = high - low
         if cuts.shape[0] > 1:
@@ -144,15 +172,18 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
             scale = (size - 3) / width if width > 0 else 0.0
         if not (0.0 < scale < np.inf) or not width < np.inf:
             return None
-        # One step of room on each side, so that what lies outside the cuts does not share the outer cuts' keys.
-        low, high = low - 1.0 / scale, high + 1.0 / scale
+        # One step of room on each side, so that what lies outside the cuts does not share the outer
+        # cuts' keys.
+        low = low - 1.0 / scale
+        high = high + 1.0 / scale
         if not (-np.inf < low < cuts[0] and cuts[-1] < high < np.inf):
             return None
     else:
         if low < 0:
             return None
         bits = cuts.view(np.int64)
-        first, last = int(bits[0]), int(bits[-1])
+        first = int(bits[0])
+        last = int(bits[-1])
         # At least one bit is dropped: the lowest key minus the offset then stays within 64 bits.
         while (last >> shift) - (first >> shift) > size - 3:
             shift += 1
@@ -174,4 +205,6 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
     keys = grid.keys(cuts, np.empty(cuts.shape, np.intp), np.empty_like(cuts))
     used = int(keys[-1]) + 2
     per_key = np.bincount(np.clip(keys, 0, used - 1), minlength=used)
-    return replace(grid, first=np.cumsum(per_key) - per_key, shared=per_key > 0, depth=int(per_key.max()))
+    return replace(
+        grid, first=np.cumsum(per_key) - per_key, shared=per_key > 0, depth=int(per_key.max())
+    )

@@ -1,9 +1,12 @@
-"""The per-row work compiled: serial loops, without the interpreter's lock. Importing this imports numba.
+"""The per-row work compiled: serial loops, without the interpreter's lock.
 
-The loops take contiguous scores of float64 or float32, in blocks that stay in the cache, and the numbers of a grid. A
-score's key gives the number of cuts with a smaller key. The one or two cuts that share the key are compared without a
-branch, which the processor would have to predict. All input arrays are contiguous read-only views, so that nothing is
-compiled again for writable or strided input.
+Importing this imports numba.
+
+The loops take contiguous scores of float64 or float32, in blocks that stay in the cache, and the
+numbers of a grid. A score's key gives the number of cuts with a smaller key. The one or two cuts
+that share the key are compared without a branch, which the processor would have to predict. All
+input arrays are contiguous read-only views, so that nothing is compiled again for writable or
+strided input.
 """
 
 from __future__ import annotations
@@ -19,11 +22,15 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
 from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, CutKeys
 
-BLOCK = 1024  # rows whose keys are computed together, which the compiler turns into vector instructions
-LANES = 2  # histograms filled in turn: equal scores in a row would otherwise wait for each other's store
+BLOCK = (
+    1024  # rows whose keys are computed together, which the compiler turns into vector instructions
+)
+# histograms filled in turn: equal scores in a row would otherwise wait for each other's store
+LANES = 2
 ONE = np.uint64(1)
 FINITE = (-float(np.finfo(np.float64).max), float(np.finfo(np.float64).max))
-# rows at a time where nothing is copied: enough that a call costs nothing, few enough that their counts fit 32 bits
+# rows at a time where nothing is copied: enough that a call costs nothing, few enough that their
+# counts fit 32 bits
 LARGEST_PIECE = 1 << 20
 
 _KINDS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -39,13 +46,18 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 @_compiled
 def _load(scores: Any, start: Any, numbers: Any, limits: Any, block: Any, keys: Any) -> Any:
-    """A block of scores as doubles, and their keys; return how many there are, and whether all are in the limits."""
+    """A block of scores as doubles, and their keys.
+
+    Return how many there are, and whether all are in the limits.
+    """
     kind, shift, offset, low, high, scale, top = numbers
     part = scores[start : start + BLOCK]
-    rows, inside = part.shape[0], True
+    rows = part.shape[0]
+    inside = True
     if kind == POSITIVE_BITS:
         # Without the mask the compiler has to guard against shifts of 64 bits and more.
-        bits, shift = block.view(np.int64), shift & 63
+        bits = block.view(np.int64)
+        shift = shift & 63
         for row in range(rows):
             block[row] = part[row]
             inside &= (limits[0] <= part[row]) & (part[row] <= limits[1])
@@ -64,12 +76,14 @@ def _load(scores: Any, start: Any, numbers: Any, limits: Any, block: Any, keys: 
 def _count(scores: Any, labels: Any, numbers: Any, first: Any, padded: Any, totals: Any) -> None:
     """Add up, for each cell and label, the rows."""
     n_codes = np.uint64(totals.shape[0] // LANES)
-    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    keys = np.empty(BLOCK, np.uint32)
+    block = np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
         rows, _ = _load(scores, start, numbers, FINITE, block, keys)
         part = labels[start : start + BLOCK]
         for row in range(rows):
-            score, cell = block[row], np.uint64(first[np.uint64(keys[row])])
+            score = block[row]
+            cell = np.uint64(first[np.uint64(keys[row])])
             cell += np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
             keys[row] = np.uint64(2) * cell + np.uint64(part[row])
         for row in range(rows):
@@ -77,9 +91,22 @@ def _count(scores: Any, labels: Any, numbers: Any, first: Any, padded: Any, tota
 
 
 @_compiled
-def _look_up(scores: Any, values: Any, numbers: Any, first: Any, padded: Any, alone: Any, limits: Any, out: Any) -> Any:
-    """Value of each score's cell; stop and return False at a score outside the limits. `alone`: no two cuts share."""
-    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+def _look_up(
+    scores: Any,
+    values: Any,
+    numbers: Any,
+    first: Any,
+    padded: Any,
+    alone: Any,
+    limits: Any,
+    out: Any,
+) -> Any:
+    """Value of each score's cell; stop and return False at a score outside the limits.
+
+    `alone`: no two cuts share.
+    """
+    keys = np.empty(BLOCK, np.uint32)
+    block = np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
         rows, inside = _load(scores, start, numbers, limits, block, keys)
         if not inside:
@@ -91,15 +118,19 @@ def _look_up(scores: Any, values: Any, numbers: Any, first: Any, padded: Any, al
                 part[row] = values[cell + np.uint64(block[row] >= padded[cell])]
         else:
             for row in range(rows):
-                score, cell = block[row], np.uint64(first[np.uint64(keys[row])])
-                part[row] = values[cell + np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])]
+                score = block[row]
+                cell = np.uint64(first[np.uint64(keys[row])])
+                part[row] = values[
+                    cell + np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
+                ]
     return True
 
 
 @_compiled
 def _histogram(scores: Any, numbers: Any, totals: Any) -> None:
     """Add up the rows of each key."""
-    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    keys = np.empty(BLOCK, np.uint32)
+    block = np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
         rows, _ = _load(scores, start, numbers, FINITE, block, keys)
         for row in range(rows):
@@ -109,7 +140,8 @@ def _histogram(scores: Any, numbers: Any, totals: Any) -> None:
 @_compiled
 def _extract(scores: Any, numbers: Any, marks: Any, kept: Any, found: Any) -> Any:
     """Copy out the scores whose key is marked, with their marks, and return how many."""
-    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    keys = np.empty(BLOCK, np.uint32)
+    block = np.empty(BLOCK)
     places = np.empty(BLOCK + 1, np.uint32)
     filled = np.uint64(0)
     for start in range(0, scores.shape[0], BLOCK):
@@ -149,14 +181,22 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def look_up_into(
-    scores: NDArray[Any], cuts: FloatArray, grid: CutKeys, table: NDArray[Any], out: NDArray[Any], limits: Limits | None
+    scores: NDArray[Any],
+    cuts: FloatArray,
+    grid: CutKeys,
+    table: NDArray[Any],
+    out: NDArray[Any],
+    limits: Limits | None,
 ) -> None:
     """Write the table's entry for each score to `out`."""
     low, high = limits or FINITE
     ends = (max(low, FINITE[0]), min(high, FINITE[1]))  # no infinity is taken
-    first, values = grid.first.astype(np.uint16), table.copy()
+    first = grid.first.astype(np.uint16)
+    values = table.copy()
     for part, piece in _pieces(scores):
-        if not _look_up(piece, values, _numbers(grid), first, grid.padded, grid.depth == 1, ends, out[part]):
+        if not _look_up(
+            piece, values, _numbers(grid), first, grid.padded, grid.depth == 1, ends, out[part]
+        ):
             raise OutsideLimitsError
 
 
@@ -181,7 +221,14 @@ def count(
     first = grid.first.astype(np.uint16)
     totals = np.zeros(LANES * 2 * n_cells, np.int64)
     for part, piece in _pieces(scores, labels):
-        _count(piece, _read_only(np.ascontiguousarray(labels[part])), _numbers(grid), first, grid.padded, totals)
+        _count(
+            piece,
+            _read_only(np.ascontiguousarray(labels[part])),
+            _numbers(grid),
+            first,
+            grid.padded,
+            totals,
+        )
     result = totals.reshape(LANES, n_cells, 2).sum(axis=0)
     return result.sum(axis=1), result[:, 1].copy()
 
@@ -196,10 +243,13 @@ def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
     return totals
 
 
-def extract(scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
+def extract(
+    scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]
+) -> tuple[FloatArray, NDArray[Any]]:
     """Scores whose key is marked, and their marks."""
     most = min(scores.shape[0], LARGEST_PIECE) + 1  # the loop also writes one row that is not kept
-    kept, found = np.empty(most), np.empty(most, np.uint16)
+    kept = np.empty(most)
+    found = np.empty(most, np.uint16)
     values: list[FloatArray] = []
     codes: list[NDArray[Any]] = []
     for _, piece in _pieces(scores):

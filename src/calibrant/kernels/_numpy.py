@@ -1,4 +1,6 @@
-"""The per-row work with numpy alone: a few vectorised passes over each chunk, into buffers that are reused."""
+"""The per-row work with numpy alone: a few vectorised passes over each chunk, into buffers that are
+reused.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, chunks
 from calibrant.kernels._grid import CutKeys
 
-SHARE_COMPARED = 1 / 8  # with more rows than this to be compared, comparing all is faster than picking them out
+SHARE_COMPARED = (
+    1 / 8
+)  # with more rows than this to be compared, comparing all is faster than picking them out
 FEW_CUTS = 6  # so many comparisons of all rows are faster than keys
 PAIRED_CODES = 64  # up to so many codes, the table of all pairs stays in the cache
 
@@ -21,7 +25,8 @@ def cells(
     scores: NDArray[Any], cuts: FloatArray, grid: CutKeys | None, limits: Limits | None = None
 ) -> Iterator[tuple[slice, IndexArray]]:
     """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
-    # neither a cell, nor a cell and a label as one number; small numbers leave the cache to the rows
+    # neither a cell, nor a cell and a label as one number; small numbers leave the cache to the
+    # rows
     mark = 2 * cuts.shape[0] + 2
     buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), np.min_scalar_type(mark))
     if grid is None:
@@ -36,7 +41,9 @@ def cells(
             yield slice(start, stop), found
         return
     compares_all = grid.share > SHARE_COMPARED and grid.depth <= 2
-    table = (grid.first if compares_all else np.where(grid.shared, mark, grid.first)).astype(buffer.dtype)
+    table = (grid.first if compares_all else np.where(grid.shared, mark, grid.first)).astype(
+        buffer.dtype
+    )
     rivals = [grid.padded[grid.first + nth] for nth in range(grid.depth)] if compares_all else []
     values = np.empty(buffer.shape[0] if rivals else 0)
     for rows, piece, keys in _keyed(scores, grid, limits):
@@ -52,11 +59,18 @@ def cells(
 def _keyed(
     scores: NDArray[Any], grid: CutKeys, limits: Limits | None = None
 ) -> Iterator[tuple[slice, FloatArray, IndexArray]]:
-    """Chunks: which rows they are, their scores, and the keys of these, in buffers that the next chunk overwrites."""
+    """Chunks: which rows they are, their scores, and the keys of these, in buffers that the next
+    chunk overwrites.
+    """
     rows = min(scores.shape[0], CHUNK_ROWS)
-    keys, work = np.empty(rows, np.intp), np.empty(rows)
+    keys = np.empty(rows, np.intp)
+    work = np.empty(rows)
     for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
-        yield slice(start, stop), piece, grid.keys(piece, keys[: stop - start], work[: stop - start])
+        yield (
+            slice(start, stop),
+            piece,
+            grid.keys(piece, keys[: stop - start], work[: stop - start]),
+        )
 
 
 def count(
@@ -78,7 +92,9 @@ def _histogram(codes: IndexArray, size: int) -> IntArray:
         return np.bincount(codes, minlength=size)
     pairs = codes[:half].astype(np.uint16) * size + codes[half : 2 * half]
     square = np.bincount(pairs, minlength=size * size).reshape(size, size)
-    return np.asarray(square.sum(axis=0) + square.sum(axis=1) + np.bincount(codes[2 * half :], minlength=size))
+    return np.asarray(
+        square.sum(axis=0) + square.sum(axis=1) + np.bincount(codes[2 * half :], minlength=size)
+    )
 
 
 def look_up_into(
@@ -90,7 +106,12 @@ def look_up_into(
     limits: Limits | None,
 ) -> None:
     """Write the table's row for each score to `out`."""
-    if grid is None or grid.share > SHARE_COMPARED or table.dtype.kind != "f" or np.isnan(table).any():
+    if (
+        grid is None
+        or grid.share > SHARE_COMPARED
+        or table.dtype.kind != "f"
+        or np.isnan(table).any()
+    ):
         for rows, found in cells(scores, cuts, grid, limits):
             table.take(found, axis=0, out=out[rows], mode="clip")
         return
@@ -112,7 +133,9 @@ def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
     return totals
 
 
-def extract(scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
+def extract(
+    scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]
+) -> tuple[FloatArray, NDArray[Any]]:
     """Scores whose key is marked, and their marks."""
     marked = marks > 0
     values: list[FloatArray] = []

@@ -1,4 +1,6 @@
-"""Exact order statistics without a sort: count the rows of many fine cells, then look into those that hold a rank."""
+"""Exact order statistics without a sort: count the rows of many fine cells, then look into those
+that hold a rank.
+"""
 
 from __future__ import annotations
 
@@ -14,37 +16,54 @@ from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, CutKeys, over_range
 
 SORT_ROWS = 1 << 15  # for at most this many rows, a sort is as fast as anything else
 SAMPLE_ROWS = 1 << 13  # from which the cells are chosen
-# how far outside its expected place in the sample a wanted score may lie before the cells no longer reach it
+# how far outside its expected place in the sample a wanted score may lie before the cells no longer
+# reach it
 STANDARD_DEVIATIONS = 3.3
-# with at most this many values in the sample, scores are taken to be discrete, and each value is counted
+# with at most this many values in the sample, scores are taken to be discrete, and each value is
+# counted
 FEW_VALUES = SAMPLE_ROWS // 16
-COMMON_SHARE = 1 / 4  # a value of a larger share of the sample is counted too: its cell holds too many rows to copy
-KIND_COST = 0.05  # each kind of key is slower than the one before it: it has to spare copying this share of the rows
+COMMON_SHARE = (
+    1 / 4
+)  # a value of a larger share of the sample is counted too: its cell holds too many rows to copy
+# each kind of key is slower than the one before it: it has to spare copying this share of the rows
+KIND_COST = 0.05
 
 # from scores and cuts to the rows of each cell
 Count: TypeAlias = Callable[[NDArray[Any], FloatArray], IntArray]
 
 
-def order_statistics(scores: NDArray[Any], ranks: IntArray, passes: Any, count: Count, threads: int) -> FloatArray:
-    """The scores of the given 1-based ranks; `passes` is the module whose `histogram` and `extract` read the rows."""
+def order_statistics(
+    scores: NDArray[Any], ranks: IntArray, passes: Any, count: Count, threads: int
+) -> FloatArray:
+    """The scores of the given 1-based ranks.
+
+    `passes` is the module whose `histogram` and `extract` read the rows.
+    """
     if ranks.shape[0] == 0:
         return np.empty(0)
     wanted, inverse = np.unique(ranks, return_inverse=True)
-    # Zeros of both signs are equal, and which comes first depends on the method: give the positive one.
+    # Zeros of both signs are equal, and which comes first depends on the method: give the positive
+    # one.
     return _select(scores, wanted, passes, count, threads)[inverse] + 0.0
 
 
-def _select(scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, threads: int) -> FloatArray:
+def _select(
+    scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, threads: int
+) -> FloatArray:
     """The scores of ranks that increase strictly."""
     if scores.shape[0] <= SORT_ROWS:
         return _sorted_at(scores, wanted)
     lower, upper, known = _sampled(scores, wanted)
     values, repeats = np.unique(known, return_counts=True)
     if values.shape[0] > FEW_VALUES:
-        values = values[repeats > COMMON_SHARE * known.shape[0]] if lower < upper else np.array([lower])
+        values = (
+            values[repeats > COMMON_SHARE * known.shape[0]] if lower < upper else np.array([lower])
+        )
     found = np.full(wanted.shape, np.nan)
     if values.shape[0]:
-        with np.errstate(all="ignore"):  # numpy reports an underflow next to 0, an overflow next to the largest double
+        with np.errstate(
+            all="ignore"
+        ):  # numpy reports an underflow next to 0, an overflow next to the largest double
             after = np.nextafter(values, np.inf)
         cuts = np.unique(np.concatenate((values, after[np.isfinite(after)])))
         cells = np.cumsum(count(scores, cuts)).searchsorted(wanted, side="left")
@@ -52,7 +71,9 @@ def _select(scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, t
         found = np.where(np.isin(at, values), at, np.nan)
     rest = np.isnan(found)
     if rest.any():
-        found[rest] = _from_cells(scores, wanted[rest], (lower, upper, known), passes, count, threads)
+        found[rest] = _from_cells(
+            scores, wanted[rest], (lower, upper, known), passes, count, threads
+        )
     return found
 
 
@@ -70,7 +91,9 @@ def _from_cells(
     grid = _fine_grid(lower, upper, known, wanted / rows) if lower < upper else None
     if grid is None:
         return _sorted_at(scores, wanted)
-    counts = np.sum(over_threads(rows, threads, lambda part: passes.histogram(scores[part], grid)), axis=0)
+    counts = np.sum(
+        over_threads(rows, threads, lambda part: passes.histogram(scores[part], grid)), axis=0
+    )
     reached = np.cumsum(counts)
     keys = reached.searchsorted(wanted, side="left")
     chosen, cell = np.unique(keys, return_inverse=True)
@@ -101,13 +124,20 @@ def _sorted_at(scores: NDArray[Any], ranks: IntArray) -> FloatArray:
 
 
 def _sampled(scores: NDArray[Any], wanted: IntArray) -> tuple[float, float, FloatArray]:
-    """Scores that almost surely lie at or below, and at or above, all wanted ones; and a sorted sample."""
+    """Scores that almost surely lie at or below, and at or above, all wanted ones.
+
+    And a sorted sample.
+    """
     rows = scores.shape[0]
     size = min(SAMPLE_ROWS, rows // 8)
     stretch = rows // size
     index = np.arange(size, dtype=np.int64)
-    # One score from each of many equal stretches of rows, at scattered places: the rows may be periodic.
-    known = np.sort(scores[index * stretch + ((index * 2654435761) >> 13) % stretch].astype(np.float64)) + 0.0
+    # One score from each of many equal stretches of rows, at scattered places: the rows may be
+    # periodic.
+    known = (
+        np.sort(scores[index * stretch + ((index * 2654435761) >> 13) % stretch].astype(np.float64))
+        + 0.0
+    )
     place = (wanted[[0, -1]] - 0.5) / rows
     reach = STANDARD_DEVIATIONS * np.sqrt(size * place * (1 - place)) + 1
     low, high = place * size + (-reach[0], reach[1])
@@ -123,9 +153,12 @@ def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray
         grid = over_range(lower, upper, kind)
         if grid is None:
             continue
-        keys = np.clip(grid.keys(known, np.empty(known.shape, np.intp), np.empty_like(known)), 0, grid.size - 1)
+        keys = np.clip(
+            grid.keys(known, np.empty(known.shape, np.intp), np.empty_like(known)), 0, grid.size - 1
+        )
         counts = np.bincount(keys, minlength=grid.size)
         cost = float(counts[np.unique(keys[places])].sum()) / known.shape[0] + KIND_COST * number
         if cost < best_cost:
-            best, best_cost = grid, cost
+            best = grid
+            best_cost = cost
     return best

@@ -1,17 +1,21 @@
-"""What torch's own operations would do in many passes over the scores of a GPU, in one: counting and looking up.
+"""What torch's own operations would do in many passes over the scores of a GPU, in one: counting
+and looking up.
 
-These are our only kernels for a GPU. Triton comes with torch on Linux; CuPy arrays get here by DLPack, without a copy.
-Where Triton is missing, `calibrant.kernels.device` does the same work with the library's own operations.
+These are our only kernels for a GPU. Triton comes with torch on Linux; CuPy arrays get here by
+DLPack, without a copy. Where Triton is missing, `calibrant.kernels.device` does the same work with
+the library's own operations.
 
-With 10^9 float32 scores on an H200, where reading scores and labels takes 1.2 ms, rows are counted in 100 bins in 4 ms
-and in 1,000 bins in 13 ms, values are looked up in 4 ms, and 99 quantiles are found in 41 ms
-(``benchmarks/device.py``). Without these kernels counting takes 47 ms, quantiles 480 ms.
+With 10^9 float32 scores on an H200, where reading scores and labels takes 1.2 ms, rows are counted
+in 100 bins in 4 ms and in 1,000 bins in 13 ms, values are looked up in 4 ms, and 99 quantiles are
+found in 41 ms (``benchmarks/device.py``). Without these kernels counting takes 47 ms, quantiles 480
+ms.
 
 Notes
 -----
-A score is searched in two steps, as on the host. An even grid over the cuts says how many cuts lie in the cells of the
-grid below the score's; halving finds the rest among the cuts of its own cell. Both ends of that comparison go through
-the same arithmetic, which never decreases in the score, so rounding cannot misplace a score.
+A score is searched in two steps, as on the host. An even grid over the cuts says how many cuts lie
+in the cells of the grid below the score's; halving finds the rest among the cuts of its own cell.
+Both ends of that comparison go through the same arithmetic, which never decreases in the score, so
+rounding cannot misplace a score.
 """
 
 from __future__ import annotations
@@ -39,16 +43,23 @@ _GRID_CELLS = 8
 """Cells of the grid for each cut."""
 
 _MOST_SHARED = 256
-"""Up to so many groups are counted in registers and shared memory; more of them by atomic additions."""
+"""Up to so many groups are counted in registers and shared memory.
+
+More of them by atomic additions.
+"""
 
 _COUNT_BLOCK = 8192
 _BLOCK = 1024
 """Rows that a program takes at a time."""
 
 _DIGIT_COPIES = 256
-"""Copies of the counts of first digits, so that fewer programs add to one of them: few digits come first."""
+"""Copies of the counts of first digits, so that fewer programs add to one of them: few digits come
+first.
+"""
 
-_TINY, _HUGE = 1e-30, 1e30  # single precision, in which Triton passes numbers to a kernel, holds what is between
+# single precision, in which Triton passes numbers to a kernel, holds what is between
+_TINY = 1e-30
+_HUGE = 1e30
 
 _PROGRAMS = 2112
 """Programs of one launch: 16 for each multiprocessor of an H200."""
@@ -172,7 +183,9 @@ def _scrambled(z, SHIFT: tl.constexpr, FACTOR: tl.constexpr):
 
 
 @triton.jit
-def _sums_kernel(scores, codes, rows, sums, DROPPED: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
+def _sums_kernel(
+    scores, codes, rows, sums, DROPPED: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
+):
     """Sums over the hashes of rounded scores: of all rows, and of those with code 1."""
     program = tl.program_id(0)
     every = tl.zeros((BLOCK,), tl.uint64)
@@ -238,12 +251,18 @@ def _search(cuts: _Tensor) -> _Search:
     places = torch.zeros(size, dtype=torch.int32, device=cuts.device)
     if cells > 1:
         with torch.cuda.device_of(cuts):
-            _places_kernel[(triton.cdiv(size, _BLOCK),)](cuts, size, low, scale, last, places, BLOCK=_BLOCK)
-    below = torch.searchsorted(places, torch.arange(cells + 1, dtype=torch.int32, device=cuts.device))
+            _places_kernel[(triton.cdiv(size, _BLOCK),)](
+                cuts, size, low, scale, last, places, BLOCK=_BLOCK
+            )
+    below = torch.searchsorted(
+        places, torch.arange(cells + 1, dtype=torch.int32, device=cuts.device)
+    )
     most = int((below[1:] - below[:-1]).max())
     halvings = most.bit_length()
     beyond = cuts.new_full((1 << halvings,), math.inf)
-    return _Search(below[:-1].to(torch.int32), torch.cat([cuts, beyond]), low, scale, last, halvings)
+    return _Search(
+        below[:-1].to(torch.int32), torch.cat([cuts, beyond]), low, scale, last, halvings
+    )
 
 
 def count_groups(scores: _Tensor, codes: _Tensor, cuts: _Tensor) -> _Tensor:
@@ -308,7 +327,9 @@ def look_up(scores: _Tensor, cuts: _Tensor, table: _Tensor) -> _Tensor:
     """
     search = _search(cuts)
     found = table.new_empty((scores.shape[0], *table.shape[1:]))
-    entries, out = (array.view(torch.uint8) if array.dtype == torch.bool else array for array in (table, found))
+    entries, out = (
+        array.view(torch.uint8) if array.dtype == torch.bool else array for array in (table, found)
+    )
     width = math.prod(table.shape[1:])
     for start in range(0, scores.shape[0], _LAUNCH_ROWS):
         part = scores[start : start + _LAUNCH_ROWS]
@@ -327,7 +348,8 @@ def look_up(scores: _Tensor, cuts: _Tensor, table: _Tensor) -> _Tensor:
 
 
 def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Tensor:
-    """Count the next 16 bits of the scores, read as whole numbers in their order, that begin like a wanted one.
+    """Count the next 16 bits of the scores, read as whole numbers in their order, that begin like a
+    wanted one.
 
     Parameters
     ----------
@@ -367,8 +389,11 @@ def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Te
     return total
 
 
-def sums_of_rows(scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Sums, modulo 2**64, of the hashes of the rounded scores: of all rows, and of those with code 1.
+def sums_of_rows(
+    scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
+    """Sums, modulo 2**64, of the hashes of the rounded scores: of all rows, and of those with code
+    1.
 
     Parameters
     ----------
@@ -401,7 +426,9 @@ def sums_of_rows(scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence
     return every % 2**64, ones % 2**64
 
 
-def drawn(rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], device: Any) -> _Tensor:
+def drawn(
+    rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], device: Any
+) -> _Tensor:
     """Positions whose hash is below `limit`; that of position 0 begins with `first`.
 
     Parameters
@@ -425,7 +452,12 @@ def drawn(rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], 
         chosen = torch.empty(size, dtype=torch.int8, device=device)
         with torch.cuda.device_of(chosen):
             _drawn_kernel[(triton.cdiv(size, _BLOCK),)](
-                size, _signed(first + start), _signed(limit - 1), chosen, ROUNDS=_flat(rounds), BLOCK=_BLOCK
+                size,
+                _signed(first + start),
+                _signed(limit - 1),
+                chosen,
+                ROUNDS=_flat(rounds),
+                BLOCK=_BLOCK,
             )
         found.append(chosen.nonzero()[:, 0] + start)
     return torch.cat(found)

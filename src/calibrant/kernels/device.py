@@ -1,16 +1,16 @@
 """The work that is done on the GPU that holds the scores.
 
-It is written once, against what torch, CuPy and numpy have in common, and equals `calibrant.kernels` bit for bit. It
-takes `CHUNK_ROWS` rows at a time, so its temporary memory does not grow with the rows. How arrays are recognised and
-copied is in `calibrant.kernels.libraries`.
+It is written once, against what torch, CuPy and numpy have in common, and equals
+`calibrant.kernels` bit for bit. It takes `CHUNK_ROWS` rows at a time, so its temporary memory does
+not grow with the rows. How arrays are recognised and copied is in `calibrant.kernels.libraries`.
 
 What takes most of the time, counting, looking up and counting digits, has kernels of its own in
 `calibrant.kernels._triton`, for torch with Triton, and for CuPy beside it.
 
 Notes
 -----
-Scores are compared as whole numbers in the same order (`_ordered`). CuPy treats float32 numbers below the smallest
-normal one as zero; whole numbers have no such exception.
+Scores are compared as whole numbers in the same order (`_ordered`). CuPy treats float32 numbers
+below the smallest normal one as zero; whole numbers have no such exception.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
-from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, on_gpu, to_host
+from calibrant.kernels.libraries import (
+    DeviceArray,
+    dtype,
+    library_name,
+    library_of,
+    like,
+    on_gpu,
+    to_host,
+)
 
 __all__ = ["count", "drawn", "every", "extremes", "first", "look_up", "order_statistics"]
 
@@ -36,7 +44,10 @@ _BASE = 1 << _DIGIT
 
 
 def working_on(array: DeviceArray) -> AbstractContextManager[Any]:
-    """CuPy works on its current device, so make that the one of the array; torch follows the array itself."""
+    """CuPy works on its current device, so make that the one of the array.
+
+    Torch follows the array itself.
+    """
     return array.device if library_name(array) == "cupy" else nullcontext()
 
 
@@ -75,7 +86,10 @@ def _ordered(scores: DeviceArray) -> DeviceArray:
 
 
 def _own_cuts(cuts: FloatArray, scores: DeviceArray) -> NDArray[Any]:
-    """The cuts in the dtype of the scores; of float32 the smallest that is not below the cut, which compares alike."""
+    """The cuts in the dtype of the scores.
+
+    Of float32 the smallest that is not below the cut, which compares alike.
+    """
     if dtype(scores) == "float64":
         return cuts + 0.0
     with np.errstate(all="ignore"):
@@ -147,7 +161,8 @@ def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[In
     >>> count(torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0, 0, 1]), np.array([0.5]))
     (array([1, 2]), array([0, 1]))
     """
-    library, size = library_of(scores), cuts.shape[0] + 1
+    library = library_of(scores)
+    size = cuts.shape[0] + 1
     fused = _fused(scores)
     if fused is not None:
         own = _tensor(scores)
@@ -157,7 +172,9 @@ def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[In
         edges = _ordered_cuts(cuts, scores)
         total = like(np.zeros(2 * size, np.int64), scores)
         for part in row_parts(scores.shape[0]):
-            groups = _cells(scores[part], edges) + size * library.asarray(codes[part], dtype=library.int64)
+            groups = _cells(scores[part], edges) + size * library.asarray(
+                codes[part], dtype=library.int64
+            )
             total = total + library.bincount(groups, minlength=2 * size)
         negatives, positives = to_host(total).reshape(2, size)
     return negatives + positives, positives.copy()
@@ -191,7 +208,8 @@ def look_up(scores: DeviceArray, cuts: FloatArray, table: NDArray[Any]) -> Devic
         own = _tensor(scores)
         return _back(fused.look_up(own, _tensor_cuts(cuts, own), like(table, own)), scores)
     with working_on(scores):
-        edges, entries = _ordered_cuts(cuts, scores), like(table, scores)
+        edges = _ordered_cuts(cuts, scores)
+        entries = like(table, scores)
         shape = (scores.shape[0], *table.shape[1:])
         out = new_array(entries, shape)
         for part in row_parts(scores.shape[0]):
@@ -206,12 +224,15 @@ def new_array(entries: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
     return library_of(entries).empty(shape, entries.dtype)
 
 
-def order_statistics(scores: DeviceArray, ranks: IntArray, without: DeviceArray | None = None) -> FloatArray:
+def order_statistics(
+    scores: DeviceArray, ranks: IntArray, without: DeviceArray | None = None
+) -> FloatArray:
     """Scores of the given ranks, exactly, as `calibrant.kernels.order_statistics`.
 
-    The bits of a score, read as a whole number in the order of the scores, are two or four digits to base 65536. One
-    pass counts the first digits, which gives the first digit of each wanted score. The next pass counts the second
-    digits of the scores that begin like a wanted one, and so on. Ties need no care, and nothing is sorted.
+    The bits of a score, read as a whole number in the order of the scores, are two or four digits
+    to base 65536. One pass counts the first digits, which gives the first digit of each wanted
+    score. The next pass counts the second digits of the scores that begin like a wanted one, and so
+    on. Ties need no care, and nothing is sorted.
 
     Parameters
     ----------
@@ -236,7 +257,9 @@ def order_statistics(scores: DeviceArray, ranks: IntArray, without: DeviceArray 
     local = np.asarray(ranks, np.int64).copy()
     found = np.zeros_like(local)  # the digits known of each wanted score
     slot = np.zeros_like(local)  # which of the known beginnings it has
-    tables: list[DeviceArray] = []  # for each pass, from a beginning and a digit to the next beginning
+    tables: list[
+        DeviceArray
+    ] = []  # for each pass, from a beginning and a digit to the next beginning
     for _ in range(width // _DIGIT if local.size else 0):
         # after the first pass there is one slot more, for scores that begin like none of the wanted
         slots = int(slot.max()) + 1 + bool(tables)
@@ -250,16 +273,25 @@ def order_statistics(scores: DeviceArray, ranks: IntArray, without: DeviceArray 
         table = np.full(slots * _BASE, begun.size, np.int64)
         table[begun] = np.arange(begun.size)
         tables.append(like(table, scores))
-    # the same step that put the bits in order puts them back; the highest digit began at zero, not at its sign
-    ordered = found - (1 << (width - 1)) if width == 32 else (found ^ np.int64(np.iinfo(np.int64).min))
+    # the same step that put the bits in order puts them back; the highest digit began at zero, not
+    # at its sign
+    ordered = (
+        found - (1 << (width - 1)) if width == 32 else (found ^ np.int64(np.iinfo(np.int64).min))
+    )
     bits = ordered ^ ((ordered >> 63) & ((1 << (width - 1)) - 1))
-    return bits.view(np.float64) if width == 64 else bits.astype(np.int32).view(np.float32).astype(np.float64)
+    return (
+        bits.view(np.float64)
+        if width == 64
+        else bits.astype(np.int32).view(np.float32).astype(np.float64)
+    )
 
 
 def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
-    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as `calibrant.sample.draw` has it.
+    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as
+    `calibrant.sample.draw` has it.
 
-    Neither torch nor CuPy has all operations on unsigned numbers: here the same bits are signed numbers.
+    Neither torch nor CuPy has all operations on unsigned numbers: here the same bits are signed
+    numbers.
 
     Parameters
     ----------
@@ -280,7 +312,8 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     >>> drawn(torch.zeros(8), 0, 1 << 63)
     tensor([3, 4, 5, 7])
     """
-    library, rows = library_of(scores), scores.shape[0]
+    library = library_of(scores)
+    rows = scores.shape[0]
     fused = _fused(scores)
     if fused is not None and 0 < limit < 1 << 64:
         return _back(fused.drawn(rows, key + GOLDEN, limit, ROUNDS, _tensor(scores).device), scores)
@@ -297,7 +330,8 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
 
 
 def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:
-    """Rows of each class, and the sums of numbers that stand for them, as `calibrant.params.random.RowSums` has them.
+    """Rows of each class, and the sums of numbers that stand for them, as
+    `calibrant.params.random.RowSums` has them.
 
     Examples
     --------
@@ -313,15 +347,20 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
     fused = _fused(scores)
     if fused is not None:
         ones = int(codes.sum())
-        total, total_of_ones = fused.sums_of_rows(_tensor(scores), _bytes(codes), DROPPED_BITS, FEWER_ROUNDS)
+        total, total_of_ones = fused.sums_of_rows(
+            _tensor(scores), _bytes(codes), DROPPED_BITS, FEWER_ROUNDS
+        )
         zeros = int(scores.shape[0]) - ones
         return [(zeros, (total - total_of_ones) % 2**64), (ones, total_of_ones)]
-    rows, totals = [0, 0], [0, 0]
+    rows = [0, 0]
+    totals = [0, 0]
     with working_on(scores):
         for part in row_parts(scores.shape[0]):
             doubles = library.asarray(scores[part], dtype=library.float64) + 0.0
             bits = doubles.view(library.int64) + (1 << (DROPPED_BITS - 1))
-            state = _scrambled((bits >> DROPPED_BITS) & ((1 << (64 - DROPPED_BITS)) - 1), FEWER_ROUNDS)
+            state = _scrambled(
+                (bits >> DROPPED_BITS) & ((1 << (64 - DROPPED_BITS)) - 1), FEWER_ROUNDS
+            )
             own = library.asarray(codes[part], dtype=library.int64)
             rows[0] += int(scores[part].shape[0])
             rows[1] += int(own.sum())
@@ -348,7 +387,9 @@ def _signed(bits: int) -> int:
 
 
 def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
-    """Return the entry of `counts` in which each rank, counted from a start, lies; subtract what comes before it.
+    """Return the entry of `counts` in which each rank, counted from a start, lies.
+
+    Subtract what comes before it.
 
     `ranks` are changed in place: they become ranks within the entry.
     """
@@ -362,8 +403,13 @@ def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
         return to_host(entry).astype(np.int64)
 
 
-def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int) -> DeviceArray:
-    """For each slot, how often each digit comes next, as one flat array; the slot of other scores may be left at 0."""
+def _count_digits(
+    scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int
+) -> DeviceArray:
+    """For each slot, how often each digit comes next, as one flat array.
+
+    The slot of other scores may be left at 0.
+    """
     library = library_of(scores)
     fused = _fused(scores)
     if fused is not None:

@@ -1,4 +1,6 @@
-"""Values of a curve on the GPU that holds the scores: its lines are looked up there, and the sum is done there."""
+"""Values of a curve on the GPU that holds the scores: its lines are looked up there, and the sum is
+done there.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def follow(scores: DeviceArray, cuts: FloatArray, lines: FloatArray) -> DeviceAr
     --------
     >>> import numpy as np
     >>> import torch
-    >>> follow(torch.tensor([0.25, 0.5]), np.array([0.5]), np.array([[0.0, 0.0, 0.5], [0.5, 0.75, 0.0]]))
+    >>> follow(torch.tensor([0.25, 0.5]), np.array([0.5]), np.array([[0.0, 0.0, 0.5], [0.5, 0.75,
+    ...     0.0]]))
     tensor([0.1250, 0.7500], dtype=torch.float64)
     """
     rows = scores.shape[0]

@@ -1,4 +1,6 @@
-"""One hash of 64-bit numbers, for all that is drawn or ordered at random and must be the same everywhere."""
+"""One hash of 64-bit numbers, for all that is drawn or ordered at random and must be the same
+everywhere.
+"""
 
 import numpy as np
 
@@ -15,9 +17,11 @@ DROPPED_BITS = 46
 
 
 def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
-    """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a one-to-one map.
+    """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a
+    one-to-one map.
 
-    `plus` is added to the numbers first, modulo 2**64. Two `buffers`, of shape (2, n), may be given to work in.
+    `plus` is added to the numbers first, modulo 2**64. Two `buffers`, of shape (2, n), may be given
+    to work in.
 
     >>> mixed(np.arange(2, dtype=np.uint64))
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
@@ -38,14 +42,19 @@ def scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Ke
 def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
     """Return the numbers below `n` with ``mixed(number, plus) < limit``, in half the time.
 
-    In a block of numbers z that share their high bits, z ^ (z >> 30) changes these in one way and permutes the low
-    bits. So the products of the first round are those of the low bits, which are found once, plus a constant.
+    In a block of numbers z that share their high bits, z ^ (z >> 30) changes these in one way and
+    permutes the low bits. So the products of the first round are those of the low bits, which are
+    found once, plus a constant.
 
     >>> small_hashes(8, 3, 2**63), np.flatnonzero(mixed(np.arange(8, dtype=np.uint64), 3) < 2**63)
     (array([0, 1, 2, 4, 7]), array([0, 1, 2, 4, 7]))
     """
-    first, factor, found = plus + GOLDEN, ROUNDS[0][1], [np.empty(0, dtype=np.intp)]
-    near = np.uint64(limit | 2 ** (64 - ROUNDS[2][0]) - 1)  # the last round keeps as many leading bits as it shifts by
+    first = plus + GOLDEN
+    factor = ROUNDS[0][1]
+    found = [np.empty(0, dtype=np.intp)]
+    near = np.uint64(
+        limit | 2 ** (64 - ROUNDS[2][0]) - 1
+    )  # the last round keeps as many leading bits as it shifts by
     products = np.arange(_BLOCK, dtype=np.uint64) * np.uint64(factor)
     z, shifted = np.empty((2, _BLOCK), dtype=np.uint64)
     for start in range(first - first % _BLOCK, first + n, _BLOCK):

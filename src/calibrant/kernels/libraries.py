@@ -1,8 +1,8 @@
 """Arrays of torch and CuPy: how to recognise them, and how to copy them to the host and back.
 
-Every function of calibrant takes such arrays. Most of the work is done on the host: `to_host` copies the arrays there,
-and `like` copies a result back to their library and device. Neither library is imported here: whoever holds an array
-has loaded its library already.
+Every function of calibrant takes such arrays. Most of the work is done on the host: `to_host`
+copies the arrays there, and `like` copies a result back to their library and device. Neither
+library is imported here: whoever holds an array has loaded its library already.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def is_device_array(array: object) -> bool:
 
 
 def on_gpu(array: object) -> bool:
-    """Whether this array is in the memory of a GPU, where `count`, `look_up` and `order_statistics` pay.
+    """Whether this array is in the memory of a GPU, where `count`, `look_up` and `order_statistics`
+    pay.
 
     Parameters
     ----------
@@ -66,7 +67,9 @@ def on_gpu(array: object) -> bool:
 
 
 def to_host(array: DeviceArray) -> NDArray[Any]:
-    """Copy to a numpy array; a tensor on the CPU shares its memory. numpy has no bfloat16, so that becomes float32.
+    """Copy to a numpy array; a tensor on the CPU shares its memory.
+
+    numpy has no bfloat16, so that becomes float32.
 
     Parameters
     ----------
@@ -93,7 +96,9 @@ def to_host(array: DeviceArray) -> NDArray[Any]:
 
 
 def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
-    """Copy numbers to the library and device of `array`; other entries, such as text, stay a numpy array.
+    """Copy numbers to the library and device of `array`.
+
+    Other entries, such as text, stay a numpy array.
 
     Parameters
     ----------
@@ -103,7 +108,8 @@ def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
     Returns
     -------
     array
-        With the dtype of the values; float32 for doubles on a device of Apple, which has no float64.
+        With the dtype of the values; float32 for doubles on a device of Apple, which has no
+        float64.
 
     Examples
     --------
@@ -119,11 +125,14 @@ def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
             return library_of(array).asarray(values)
     if array.device.type == "mps" and values.dtype == np.float64:
         values = values.astype(np.float32)
-    return library_of(array).from_numpy(np.require(values, requirements=("C", "W"))).to(array.device)
+    return (
+        library_of(array).from_numpy(np.require(values, requirements=("C", "W"))).to(array.device)
+    )
 
 
 def in_own_library(method: Method) -> Method:
-    """Let a method that takes scores, and works with numpy, take and return arrays of torch and CuPy too.
+    """Let a method that takes scores, and works with numpy, take and return arrays of torch and
+    CuPy too.
 
     This is the one place where predictions are copied to the host and back.
 
@@ -142,7 +151,9 @@ def in_own_library(method: Method) -> Method:
         if not is_device_array(scores):
             return method(self, scores, *args, **named)
         found = method(self, to_host(scores), *args, **named)
-        return like(found, scores) if isinstance(found, np.ndarray) else found  # a frame that `set_output` asks for
+        return (
+            like(found, scores) if isinstance(found, np.ndarray) else found
+        )  # a frame that `set_output` asks for
 
     return cast(Method, wrapped)
 

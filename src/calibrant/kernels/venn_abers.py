@@ -1,26 +1,31 @@
-"""Isotonic fits with one row added, at every place it may be added: the inner loop of Venn-Abers, in linear time.
+"""Isotonic fits with one row added, at every place it may be added: the inner loop of Venn-Abers,
+in linear time.
 
-One function does the work on exact whole numbers. It runs as it stands on Python's integers, and compiled by numba,
-the extra ``[fast]``, where that is installed and the distinct scores are many enough to repay loading it. Both give
-the same numbers to the last bit.
+One function does the work on exact whole numbers. It runs as it stands on Python's integers, and
+compiled by numba, the extra ``[fast]``, where that is installed and the distinct scores are many
+enough to repay loading it. Both give the same numbers to the last bit.
 
 Notes
 -----
-Draw the points P_i = (rows up to the i-th distinct score, positives up to it), P_0 = (0, 0), the cumulative sum
-diagram. The isotonic fit is the slope of its greatest convex minorant (Barlow, Bartholomew, Bremner and Brunk 1972).
-Adding a row with label 1 at the j-th score moves P_j, P_{j+1}, ... by (1, 1); it is the same to move P_0 .. P_{j-1}
-by (-1, -1) and leave the others. So p1 at the j-th score is the slope of the bridge, the common tangent from below of
-the points moved and the points left. As j grows the slope never falls, which has three consequences, each a line of
+Draw the points P_i = (rows up to the i-th distinct score, positives up to it), P_0 = (0, 0), the
+cumulative sum diagram. The isotonic fit is the slope of its greatest convex minorant (Barlow,
+Bartholomew, Bremner and Brunk 1972). Adding a row with label 1 at the j-th score moves P_j,
+P_{j+1}, ... by (1, 1); it is the same to move P_0 .. P_{j-1} by (-1, -1) and leave the others. So
+p1 at the j-th score is the slope of the bridge, the common tangent from below of the points moved
+and the points left. As j grows the slope never falls, which has three consequences, each a line of
 algebra:
 
-- a moved point above the present bridge will never be an end of a later one, so one left end is all there is to keep;
-- the last point moved lies on or below the present bridge whenever it was the bridge's right end, so it becomes the
-  left end, and a point that was hidden above the hull on the right stays above the new bridge;
+- a moved point above the present bridge will never be an end of a later one, so one left end is all
+  there is to keep;
+- the last point moved lies on or below the present bridge whenever it was the bridge's right end,
+  so it becomes the left end, and a point that was hidden above the hull on the right stays above
+  the new bridge;
 - a score between two distinct ones has the p1 of the upper of the two, and one above all has 1.
 
-Hence one hull of the points, built from the right, is only ever shortened from its left: O(n) in all. The algorithm is
-that of Vovk, Petej and Fedorova (2015), "Large-scale probabilistic predictors with and without guarantees of validity".
-p0 is 1 - p1 of the mirrored problem: scores reversed, labels exchanged.
+Hence one hull of the points, built from the right, is only ever shortened from its left: O(n) in
+all. The algorithm is that of Vovk, Petej and Fedorova (2015), "Large-scale probabilistic predictors
+with and without guarantees of validity". p0 is 1 - p1 of the mirrored problem: scores reversed,
+labels exchanged.
 """
 
 from __future__ import annotations
@@ -35,44 +40,59 @@ from calibrant.kernels import Implementation, uses_numba
 
 __all__ = ["multiprobabilities"]
 
-# distinct scores from which numba pays: it saves 1.5 microseconds each, and takes some tenths of a second to load
+# distinct scores from which numba pays: it saves 1.5 microseconds each, and takes some tenths of a
+# second to load
 NUMBA_SCORES = 50_000
-# for at most this many rows, a product of two differences, and a difference of such products, fits 64 bits
+# for at most this many rows, a product of two differences, and a difference of such products, fits
+# 64 bits
 _EXACT_ROWS = 2**31 - 1
 
 
 def bridge_slopes(x: Any, y: Any, stack: Any, rise: Any, run: Any) -> None:
-    """Rise and run of the bridge for each place of an added positive row; plain loops, so that numba can compile them.
+    """Rise and run of the bridge for each place of an added positive row.
 
-    `x` and `y` hold P_0 .. P_m; `stack` has m + 1 entries; `rise` and `run`, of m entries, receive the result.
+    Plain loops, so that numba can compile them.
+
+    `x` and `y` hold P_0 .. P_m; `stack` has m + 1 entries; `rise` and `run`, of m entries, receive
+    the result.
     """
     m = len(x) - 1
     stack[0] = m
     top = 0
     for i in range(m - 1, 0, -1):
-        xi, yi = x[i], y[i]
+        xi = x[i]
+        yi = y[i]
         while top > 0:
-            t, u = stack[top], stack[top - 1]
+            t = stack[top]
+            u = stack[top - 1]
             if (y[t] - yi) * (x[u] - xi) < (y[u] - yi) * (x[t] - xi):
                 break
             top -= 1
         top += 1
         stack[top] = i
-    left_x, left_y = -1, -1
-    dx, dy = 0, 1  # a vertical line: the first point always comes to lie below it
+    left_x = -1
+    left_y = -1
+    # a vertical line: the first point always comes to lie below it
+    dx = 0
+    dy = 1
     for j in range(m):
-        moved_x, moved_y = x[j] - 1, y[j] - 1
+        moved_x = x[j] - 1
+        moved_y = y[j] - 1
         if j == 0 or (moved_y - left_y) * dx < dy * (moved_x - left_x):
-            left_x, left_y = moved_x, moved_y
+            left_x = moved_x
+            left_y = moved_y
             t = stack[top]
-            dx, dy = x[t] - left_x, y[t] - left_y
+            dx = x[t] - left_x
+            dy = y[t] - left_y
             while top > 0:
                 u = stack[top - 1]
-                next_x, next_y = x[u] - left_x, y[u] - left_y
+                next_x = x[u] - left_x
+                next_y = y[u] - left_y
                 if dy * next_x < next_y * dx:
                     break
                 top -= 1
-                dx, dy = next_x, next_y
+                dx = next_x
+                dy = next_y
         rise[j] = dy
         run[j] = dx
 
@@ -90,9 +110,12 @@ def _cumulative(counts: IntArray) -> IntArray:
 
 def _slopes(counts: IntArray, positives: IntArray, use_numba: bool) -> tuple[IntArray, IntArray]:
     m = counts.shape[0]
-    x, y = _cumulative(counts), _cumulative(positives)
+    x = _cumulative(counts)
+    y = _cumulative(positives)
     if use_numba:
-        stack, rise, run = np.empty(m + 1, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+        stack = np.empty(m + 1, np.int64)
+        rise = np.empty(m, np.int64)
+        run = np.empty(m, np.int64)
         _compiled()(x, y, stack, rise, run)
         return rise, run
     lists = [0] * (m + 1), [0] * m, [0] * m
@@ -103,12 +126,14 @@ def _slopes(counts: IntArray, positives: IntArray, use_numba: bool) -> tuple[Int
 def multiprobabilities(
     counts: IntArray, positives: IntArray, *, implementation: Implementation = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Isotonic fit at each distinct score after adding one row there with label 0, and with label 1.
+    """Isotonic fit at each distinct score after adding one row there with label 0, and with label
+    1.
 
     Parameters
     ----------
     counts, positives : int arrays of shape (m,)
-        Rows and positive rows at each distinct score, in increasing order of score; every count is at least 1.
+        Rows and positive rows at each distinct score, in increasing order of score; every count is
+        at least 1.
     implementation : {"numpy", "numba"}, optional
         Forces one, for tests and benchmarks.
 
@@ -123,7 +148,10 @@ def multiprobabilities(
     >>> p0.round(3).tolist(), p1.round(3).tolist()
     ([0.0, 0.333, 0.333, 0.4, 0.4, 0.5], [0.5, 0.6, 0.6, 0.667, 0.667, 1.0])
     """
-    compiled = uses_numba(counts.shape[0], NUMBA_SCORES, implementation) and int(counts.sum()) < _EXACT_ROWS
+    compiled = (
+        uses_numba(counts.shape[0], NUMBA_SCORES, implementation)
+        and int(counts.sum()) < _EXACT_ROWS
+    )
     rise, run = _slopes(counts, positives, compiled)
     fall, span = _slopes(counts[::-1], (counts - positives)[::-1], compiled)
     # run - rise is exact, so that a small p0 is as accurate as a small p1

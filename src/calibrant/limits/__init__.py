@@ -1,1 +1,4 @@
-"""Confidence limits for all regions at once, one method a file; their door is `calibrant.intervals`."""
+"""Confidence limits for all regions at once, one method a file.
+
+Their door is `calibrant.intervals`.
+"""

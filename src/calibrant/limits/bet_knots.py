@@ -1,11 +1,12 @@
 """What bets win on many rows at once: a lower bound that needs a few knots in place of the rows.
 
-log(1 + lam w (z - m)) is concave in z, and concave in the weight w. So it is at least what linear interpolation between
-two neighbouring knots gives: first in z, and then at each of these two knots in w. Rows that are split among knots in
-this way give a lower bound for every stake lam and mean m. Capital that is not overstated keeps every limit valid.
+log(1 + lam w (z - m)) is concave in z, and concave in the weight w. So it is at least what linear
+interpolation between two neighbouring knots gives: first in z, and then at each of these two knots
+in w. Rows that are split among knots in this way give a lower bound for every stake lam and mean m.
+Capital that is not overstated keeps every limit valid.
 
-Stakes depend on the capital so far, and so on the knots. These are chosen from the range and from the first block
-alone, so that no stake depends on rows that come later.
+Stakes depend on the capital so far, and so on the knots. These are chosen from the range and from
+the first block alone, so that no stake depends on rows that come later.
 """
 
 from dataclasses import dataclass
@@ -36,8 +37,16 @@ class KnotBlocks:
     rows: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, weights: FloatArray | None, starts: IndexArray, ends: tuple[float, float]) -> Self:
-        """Split the rows of blocks, of which the first row is given, among knots between the ends of the range."""
+    def of(
+        cls,
+        values: FloatArray,
+        weights: FloatArray | None,
+        starts: IndexArray,
+        ends: tuple[float, float],
+    ) -> Self:
+        """Split the rows of blocks, of which the first row is given, among knots between the ends
+        of the range.
+        """
         first = slice(0, int(starts[1]) if starts.size > 1 else None)
         value_knots = _knots(values[first], *ends, _VALUE_KNOTS)
         weight_knots = np.ones(1)
@@ -61,7 +70,9 @@ class KnotBlocks:
         )
 
     def gains(self, block: int, stake: FloatArray, means: FloatArray) -> FloatArray:
-        """At most the logarithms of what the capital of bets against each mean is multiplied by in a block."""
+        """At most the logarithms of what the capital of bets against each mean is multiplied by in
+        a block.
+        """
         rows = self.rows[block]
         used = np.flatnonzero(rows)
         won = self.values[used] - means[:, None]

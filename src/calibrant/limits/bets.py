@@ -1,4 +1,6 @@
-"""Bets against each mean of weighted outcomes in [0, 1]: what they win, and the means that they rule out."""
+"""Bets against each mean of weighted outcomes in [0, 1]: what they win, and the means that they
+rule out.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +9,8 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
 
-ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a mean is ruled out only beyond their rounding
+# logarithms of capital are sums of many terms; a mean is ruled out only beyond their rounding
+ROUNDING = 1e-9
 _END = 2.0**-40  # far below what any sample resolves
 _CLOSE = 1e-6  # by how much the logarithm of capital may exceed what rules a mean out, at a limit
 _MOST_TRIES = 80
@@ -15,12 +18,15 @@ _MOST_TRIES = 80
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bets:
-    """Bets on weighted outcomes, one after another; the size of each is chosen before its outcomes are seen.
+    """Bets on weighted outcomes, one after another.
 
-    If the weights w and outcomes y are independent draws of one region, in an order that depends on neither, and m is
-    E[w y] / E[w], then the capital prod(1 + min(stake, c / m) w (y - m)) is a nonnegative martingale, and so is that of
-    bets on smaller outcomes. By Ville's inequality it ever reaches exp(goal) with probability at most
-    exp(-goal). The stakes do not depend on m, so that each factor is monotone in m.
+    The size of each is chosen before its outcomes are seen.
+
+    If the weights w and outcomes y are independent draws of one region, in an order that depends on
+    neither, and m is E[w y] / E[w], then the capital prod(1 + min(stake, c / m) w (y - m)) is a
+    nonnegative martingale, and so is that of bets on smaller outcomes. By Ville's inequality it
+    ever reaches exp(goal) with probability at most exp(-goal). The stakes do not depend on m, so
+    that each factor is monotone in m.
 
     Attributes
     ----------
@@ -33,7 +39,8 @@ class Bets:
     most_staked : float
         c: the share of the capital that a bet can lose at most.
     starts, number : int array or None, int array
-        If a bet is on several outcomes at once: where those of each bet begin; and how often each outcome counts.
+        If a bet is on several outcomes at once: where those of each bet begin; and how often each
+        outcome counts.
     """
 
     weight: FloatArray
@@ -45,15 +52,20 @@ class Bets:
     number: IntArray | int = 1
 
     def best_capital(self, means: FloatArray, side: float) -> FloatArray:
-        """The largest logarithm of capital after any bet, of bets that the mean of each region is larger or smaller."""
+        """The largest logarithm of capital after any bet, of bets that the mean of each region is
+        larger or smaller.
+        """
         q = np.repeat(means, np.diff(self.first, append=self.stake.size))
         stake = side * np.minimum(self.stake, self.most_staked / (q if side > 0 else 1.0 - q))
         if self.starts is None:
             growth = np.log1p(stake * self.weight * (self.outcome - q))
         else:
             length = np.diff(self.starts, append=self.weight.size)
-            stake, q = np.repeat(stake, length), np.repeat(q, length)
-            growth = np.add.reduceat(self.number * np.log1p(stake * self.weight * (self.outcome - q)), self.starts)
+            stake = np.repeat(stake, length)
+            q = np.repeat(q, length)
+            growth = np.add.reduceat(
+                self.number * np.log1p(stake * self.weight * (self.outcome - q)), self.starts
+            )
         capital = np.cumsum(growth)
         before = np.where(self.first > 0, capital[self.first - 1], 0.0)
         return np.asarray(np.maximum.reduceat(capital, self.first) - before)
@@ -66,24 +78,35 @@ class Bets:
         The search begins at about `width` from the observed `mean`, with a `step`.
         """
         needed = goal + ROUNDING
-        low = last_rejected(+1.0, lambda means: self.best_capital(means, +1.0) - needed, mean - width, step)
-        high = last_rejected(-1.0, lambda means: self.best_capital(means, -1.0) - needed, 1.0 - mean - width, step)
+        low = last_rejected(
+            +1.0, lambda means: self.best_capital(means, +1.0) - needed, mean - width, step
+        )
+        high = last_rejected(
+            -1.0, lambda means: self.best_capital(means, -1.0) - needed, 1.0 - mean - width, step
+        )
         return low, 1.0 - high
 
 
 def last_rejected(
     side: float, excess: Callable[[FloatArray], FloatArray], near: FloatArray, step: FloatArray
 ) -> FloatArray:
-    """For each region the largest rate from 0 on that is rejected or, with `side` -1, the largest share of the others.
+    """For each region the largest rate from 0 on that is rejected or, with `side` -1, the largest
+    share of the others.
 
-    `excess` judges one rate for each region. It falls continuously, and a rate is rejected where it is at least 0. The
-    search begins `near` the result, up to about a `step`. What is returned was judged itself, or is 0.
+    `excess` judges one rate for each region. It falls continuously, and a rate is rejected where it
+    is at least 0. The search begins `near` the result, up to about a `step`. What is returned was
+    judged itself, or is 0.
 
     >>> last_rejected(1.0, lambda rates: 0.3 - rates, np.array([0.5]), np.array([0.1])).round(6)
     array([0.3])
     """
-    low, high, before, found = np.zeros(near.size), np.ones(near.size), np.zeros(near.size) > 0.0, near < -np.inf
-    above, below = np.full(near.size, np.nan), np.full(near.size, np.nan)  # excess of the last rejected and kept rates
+    low = np.zeros(near.size)
+    high = np.ones(near.size)
+    before = np.zeros(near.size) > 0.0
+    found = near < -np.inf
+    # excess of the last rejected and kept rates
+    above = np.full(near.size, np.nan)
+    below = np.full(near.size, np.nan)
     rate = np.clip(near, _END, 1.0 - _END)
     for _ in range(_MOST_TRIES):
         value = excess(rate if side > 0 else 1.0 - rate)
@@ -91,14 +114,18 @@ def last_rejected(
         # the end that stays twice counts half, so that both move (the Illinois method)
         above = np.where(lost, value - _CLOSE / 2.0, np.where(before, above, above / 2.0))
         below = np.where(lost, np.where(before, below / 2.0, below), value - _CLOSE / 2.0)
-        low, high, before = np.where(lost, rate, low), np.where(lost, high, rate), lost
+        low = np.where(lost, rate, low)
+        high = np.where(lost, high, rate)
+        before = lost
         found |= (lost & (value <= _CLOSE)) | (high - low <= _END)
         if found.all():
             break
         step = 2.0 * step
         with np.errstate(invalid="ignore"):
             between = (above * high - below * low) / (above - below)
-        outside = np.where(np.isnan(above), high - step, low + step)  # one of the two ends was not judged yet
+        outside = np.where(
+            np.isnan(above), high - step, low + step
+        )  # one of the two ends was not judged yet
         rate = np.where(np.isnan(between), outside, np.clip(between, low, high))
         rate = np.clip(np.where(found, low, rate), _END, 1.0 - _END)
     return low

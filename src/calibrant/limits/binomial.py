@@ -1,8 +1,10 @@
-"""Binomial tail probabilities and their inverse, accurate for 0 to 10^15 trials and for tails down to 1e-300.
+"""Binomial tail probabilities and their inverse, accurate for 0 to 10^15 trials and for tails down
+to 1e-300.
 
-``scipy.special.betaincinv`` loses digits for large counts and small tails, on either side of the truth. Here a tail is
-the product of two factors that are each accurate: the probability of the boundary count, in its deviance form, and the
-ratio of the tail to that probability, an integral of a smooth log-concave function.
+``scipy.special.betaincinv`` loses digits for large counts and small tails, on either side of the
+truth. Here a tail is the product of two factors that are each accurate: the probability of the
+boundary count, in its deviance form, and the ratio of the tail to that probability, an integral of
+a smooth log-concave function.
 """
 
 from collections.abc import Callable
@@ -26,16 +28,28 @@ _OUTWARD = 1e-13
 _TINY = float(np.finfo(np.float64).tiny)
 _LOG_HALF = float(np.log(0.5))
 
-# log(n!) - log(sqrt(2 pi n) (n/e)^n) for n = 1 .. 15, where the asymptotic series is not yet exact to rounding; the 0
-# for n = 0 makes the remainders of P(X = n) cancel.
-_STIRLING_TABLE = np.array([
-    0.0,
-    0.08106146679532725821967026, 0.04134069595540929409382208, 0.02767792568499833914878929,
-    0.02079067210376509311152277, 0.01664469118982119216319487, 0.01387612882307074799874573,
-    0.01189670994589177009505572, 0.01041126526197209649747857, 0.009255462182712732917728637,
-    0.008330563433362871256469318, 0.007573675487951840794972024, 0.006942840107209529865664153,
-    0.006408994188004207068439631, 0.005951370112758847735624416, 0.005554733551962801371038690,
-])  # fmt: skip
+# log(n!) - log(sqrt(2 pi n) (n/e)^n) for n = 1 .. 15, where the asymptotic series is not yet exact
+# to rounding; the 0 for n = 0 makes the remainders of P(X = n) cancel.
+_STIRLING_TABLE = np.array(
+    [
+        0.0,
+        0.08106146679532725821967026,
+        0.04134069595540929409382208,
+        0.02767792568499833914878929,
+        0.02079067210376509311152277,
+        0.01664469118982119216319487,
+        0.01387612882307074799874573,
+        0.01189670994589177009505572,
+        0.01041126526197209649747857,
+        0.009255462182712732917728637,
+        0.008330563433362871256469318,
+        0.007573675487951840794972024,
+        0.006942840107209529865664153,
+        0.006408994188004207068439631,
+        0.005951370112758847735624416,
+        0.005554733551962801371038690,
+    ]
+)
 
 
 @cache
@@ -48,12 +62,17 @@ def stirling_error(n: FloatArray) -> FloatArray:
     """Return log(n!) minus Stirling's formula, for whole n >= 1."""
     inverse = 1.0 / np.maximum(n, 16.0)
     square = inverse * inverse
-    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188)))))
+    series = inverse * (
+        1 / 12
+        - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188))))
+    )
     return np.where(n < 16.0, _STIRLING_TABLE[np.minimum(n, 15.0).astype(np.intp)], series)
 
 
 def log_pmf(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return log P(X = k) for X ~ Binomial(n, p), 1 <= k <= n and q = 1 - p (Loader's saddle-point form)."""
+    """Return log P(X = k) for X ~ Binomial(n, p), 1 <= k <= n and q = 1 - p (Loader's saddle-point
+    form).
+    """
     rest = n - k
     of_n, of_k, of_rest = stirling_error(np.array((n, k, rest)))
     spread = np.where(rest > 0.0, 2.0 * np.pi * k * (rest / n), 1.0)
@@ -65,13 +84,14 @@ def tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> Fl
 
     Notes
     -----
-    The tail is an incomplete beta integral; with u = p exp(-v/k) it becomes the integral over v > 0 of exp(g(v)),
+    The tail is an incomplete beta integral; with u = p exp(-v/k) it becomes the integral over v > 0
+    of exp(g(v)),
 
         g(v) = -v + (n - k) log(1 + (p/q) (1 - exp(-v/k))),
 
-    which is concave. Newton's iteration finds where g falls to -36, from the outside once it has overshot, and one
-    Gauss-Legendre rule up to there is accurate to rounding whether the integrand resembles an exponential (far tail)
-    or half a Gaussian (near the mean).
+    which is concave. Newton's iteration finds where g falls to -36, from the outside once it has
+    overshot, and one Gauss-Legendre rule up to there is accurate to rounding whether the integrand
+    resembles an exponential (far tail) or half a Gaussian (near the mean).
     """
     result = np.empty_like(k)
     for start in range(0, k.size, _CHUNK):
@@ -94,7 +114,8 @@ def _tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> F
         slope = -1.0 + rest * odds * (1.0 - decay) / (k * growth)
         end = end - (value + _CUTOFF) / slope
     nodes, weights = _quadrature()
-    # One row per node: each region's sum is then added in the same order whatever its neighbours, bit for bit.
+    # One row per node: each region's sum is then added in the same order whatever its neighbours,
+    # bit for bit.
     v = nodes[:, None] * end
     exponent = np.expm1(-v / k)
     exponent *= -odds
@@ -106,28 +127,38 @@ def _tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> F
     return np.asarray(end * exponent.sum(axis=0))
 
 
-def log_tail(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log P(X >= k), X ~ Binomial(n, p), and P(X >= k) / P(X = k); 1 <= k <= n, p in (0, 1) and q = 1 - p.
+def log_tail(
+    k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return log P(X >= k), X ~ Binomial(n, p), and P(X >= k) / P(X = k).
 
-    The derivative of the first with respect to log p is k over the second. The lower tail is the mirror image:
-    P(X <= j) is ``log_tail(n - j, n, q, p)``. Meant for tails that are not close to 1.
+    1 <= k <= n, p in (0, 1) and q = 1 - p.
+
+    The derivative of the first with respect to log p is k over the second. The lower tail is the
+    mirror image: P(X <= j) is ``log_tail(n - j, n, q, p)``. Meant for tails that are not close to
+    1.
     """
     ratio = tail_ratio(k, n, p, q)
     return log_pmf(k, n, p, q) + np.log(ratio), ratio
 
 
 def solve_tail(k: FloatArray, n: FloatArray, log_level: FloatArray) -> FloatArray:
-    """Return -log p for the p at which P(X >= k) = exp(log_level), X ~ Binomial(n, p); 1 <= k <= n, log_level < 0.
+    """Return -log p for the p at which P(X >= k) = exp(log_level), X ~ Binomial(n, p).
+
+    1 <= k <= n, log_level < 0.
 
     Notes
     -----
-    For a level up to 1/2 the solution lies below k/n, and there the log tail is concave in log p, with derivative k / R
-    where R is `tail_ratio`. Newton's iteration is therefore safe from anywhere, and Halley's third-order step costs
-    nothing more, because R' follows from R. A level above 1/2 is the mirror image of one below.
+    For a level up to 1/2 the solution lies below k/n, and there the log tail is concave in log p,
+    with derivative k / R where R is `tail_ratio`. Newton's iteration is therefore safe from
+    anywhere, and Halley's third-order step costs nothing more, because R' follows from R. A level
+    above 1/2 is the mirror image of one below.
     """
     k, n, log_level = np.broadcast_arrays(k, n, log_level)
     upside_down = log_level > _LOG_HALF
-    flipped = np.where(upside_down, np.log(-np.expm1(np.where(upside_down, log_level, -1.0))), log_level)
+    flipped = np.where(
+        upside_down, np.log(-np.expm1(np.where(upside_down, log_level, -1.0))), log_level
+    )
     solution = _solve_small_tail(np.where(upside_down, n - k + 1.0, k), n, flipped)
     return np.where(upside_down, mirror(solution), solution) if upside_down.any() else solution
 
@@ -139,12 +170,16 @@ def _solve_small_tail(k: FloatArray, n: FloatArray, log_level: FloatArray) -> Fl
         rate = -np.log1p(-np.exp(log_level[single])) / n[single]
         # Where the rate may underflow its logarithm does not.
         faint = log_level[single] < -600.0
-        log_rate = np.where(faint, log_level[single] - np.log(n[single]), np.log(np.where(faint, 1.0, rate)))
+        log_rate = np.where(
+            faint, log_level[single] - np.log(n[single]), np.log(np.where(faint, 1.0, rate))
+        )
         solution[single] = -(log_rate + np.log(special.exprel(-rate)))
     active = np.flatnonzero((k > 1.0) & (k < n))
     if active.size == 0:
         return solution
-    k, n, log_level = k[active], n[active], log_level[active]
+    k = k[active]
+    n = n[active]
+    log_level = log_level[active]
     normal = special.ndtri_exp(log_level)
     roughly = np.maximum(normal * normal / 2.0, 1e-2)
     current = invert_deviance(k - 0.5, n, roughly, last_step=1e-2)
@@ -163,16 +198,21 @@ def _solve_small_tail(k: FloatArray, n: FloatArray, log_level: FloatArray) -> Fl
         if done.all():
             break
         keep = ~done
-        active, k, n, log_level, current = active[keep], k[keep], n[keep], log_level[keep], current[keep]
+        active = active[keep]
+        k = k[keep]
+        n = n[keep]
+        log_level = log_level[keep]
+        current = current[keep]
         solution[active] = current
     return solution
 
 
 def outward(neg_log_p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Turn ``-log p`` into a lower limit for p and an upper limit for 1 - p, both rounded away from the truth.
+    """Turn ``-log p`` into a lower limit for p and an upper limit for 1 - p, both rounded away from
+    the truth.
 
-    The shift of a relative 1e-13 in -log p is several times the error of `solve_tail`, and far below anything a user
-    could notice; a value too small for a normal double becomes 0.
+    The shift of a relative 1e-13 in -log p is several times the error of `solve_tail`, and far
+    below anything a user could notice; a value too small for a normal double becomes 0.
     """
     p, q = split(neg_log_p * (1.0 + _OUTWARD))
     lower = np.where(p < _TINY, 0.0, np.nextafter(p, 0.0))
@@ -180,17 +220,25 @@ def outward(neg_log_p: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def both_limits(
-    counts: IntArray, positives: IntArray, solve: Callable[[FloatArray, FloatArray], FloatArray], least: int = 1
+    counts: IntArray,
+    positives: IntArray,
+    solve: Callable[[FloatArray, FloatArray], FloatArray],
+    least: int = 1,
 ) -> Interval:
-    """Return the limits of every region from ``solve(k, n)``, which gives -log of the lower limit for k positives in n.
+    """Return the limits of every region from ``solve(k, n)``, which gives -log of the lower limit
+    for k positives in n.
 
-    The upper limit is the mirror image: that of n - k. With fewer than `least` positives the lower limit is 0.
+    The upper limit is the mirror image: that of n - k. With fewer than `least` positives the lower
+    limit is 0.
     """
     n = np.tile(counts, 2).astype(np.float64)
     seen = np.concatenate([positives, counts - positives])
     some = seen >= least
-    lower, upper = np.zeros(n.size), np.ones(n.size)
-    if some.any():  # both sides at once: a call for twelve limits costs hardly more than one for six
+    lower = np.zeros(n.size)
+    upper = np.ones(n.size)
+    if (
+        some.any()
+    ):  # both sides at once: a call for twelve limits costs hardly more than one for six
         lower[some], upper[some] = outward(solve(seen[some].astype(np.float64), n[some]))
     return Interval(lower[: counts.size], upper[counts.size :])
 
@@ -198,7 +246,8 @@ def both_limits(
 def solve_deviance(k: FloatArray, n: FloatArray, bound: ArrayLike) -> FloatArray:
     """Return -log q for the smallest q with ``n kl(k / n, q) <= bound``; 1 <= k <= n."""
     bound = np.broadcast_to(np.asarray(bound, dtype=np.float64), k.shape)
-    solution, inner = bound / n, k < n
+    solution = bound / n
+    inner = k < n
     solution[inner] = invert_deviance(k[inner], n[inner], bound[inner])
     return solution
 
@@ -206,8 +255,8 @@ def solve_deviance(k: FloatArray, n: FloatArray, bound: ArrayLike) -> FloatArray
 def lower_limit(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> FloatArray:
     """One-sided exact (Clopper-Pearson) lower limit for the mean, from k positives among n.
 
-    The p at which P(X >= k) = tail for X ~ Binomial(n, p): the Beta(k, n - k + 1) quantile at `tail`. The limit is 0
-    where k = 0, and is rounded outwards.
+    The p at which P(X >= k) = tail for X ~ Binomial(n, p): the Beta(k, n - k + 1) quantile at
+    `tail`. The limit is 0 where k = 0, and is rounded outwards.
 
     Parameters
     ----------
@@ -232,8 +281,8 @@ def lower_limit(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> FloatArray:
 def upper_limit(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> FloatArray:
     """One-sided exact (Clopper-Pearson) upper limit for the mean, from k positives among n.
 
-    The p at which P(X <= k) = tail for X ~ Binomial(n, p): the Beta(k + 1, n - k) quantile at 1 - `tail`. The limit is
-    1 where k = n, and is rounded outwards.
+    The p at which P(X <= k) = tail for X ~ Binomial(n, p): the Beta(k + 1, n - k) quantile at 1 -
+    `tail`. The limit is 1 where k = n, and is rounded outwards.
 
     Parameters
     ----------
@@ -262,7 +311,8 @@ def sidak_log_level(alpha: float, n_regions: int) -> float:
 
 
 def sidak_levels(alpha: float, shares: FloatArray) -> FloatArray:
-    """Return 1 - (1 - alpha)^w for each share w, the levels at which independent intervals hold together.
+    """Return 1 - (1 - alpha)^w for each share w, the levels at which independent intervals hold
+    together.
 
     >>> sidak_levels(0.05, np.array([0.1, 0.9])).round(6)
     array([0.005116, 0.045115])
@@ -279,9 +329,13 @@ def sidak_level(alpha: float, n_regions: int) -> float:
     return float(np.exp(sidak_log_level(alpha, n_regions)))
 
 
-def _checked(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _checked(
+    k: ArrayLike, n: ArrayLike, tail: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     positives, trials, level = np.broadcast_arrays(
-        np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64), np.asarray(tail, dtype=np.float64)
+        np.asarray(k, dtype=np.float64),
+        np.asarray(n, dtype=np.float64),
+        np.asarray(tail, dtype=np.float64),
     )
     if not np.all((level > 0.0) & (level < 1.0)):
         raise InvalidValueError("tail", "lie strictly between 0 and 1", got=repr(tail))
@@ -292,7 +346,8 @@ def _checked(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> tuple[FloatArray, F
 
 def _lower(k: FloatArray, n: FloatArray, log_level: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a lower limit for the mean of k in n, and the mirrored upper limit for n - k in n."""
-    lower, upper = np.zeros(k.shape), np.ones(k.shape)
+    lower = np.zeros(k.shape)
+    upper = np.ones(k.shape)
     some = k > 0.0
     if some.any():
         lower[some], upper[some] = outward(solve_distinct(k[some], n[some], log_level[some]))
@@ -300,7 +355,9 @@ def _lower(k: FloatArray, n: FloatArray, log_level: FloatArray) -> tuple[FloatAr
 
 
 def solve_distinct(k: FloatArray, n: FloatArray, log_level: FloatArray) -> FloatArray:
-    """Return what `solve_tail` does, once for regions with the same numbers: many small regions have few of them."""
+    """Return what `solve_tail` does, once for regions with the same numbers: many small regions
+    have few of them.
+    """
     numbers = np.stack(np.broadcast_arrays(k, n, log_level))
     order = np.lexsort(numbers)
     numbers = numbers[:, order]

@@ -24,38 +24,44 @@ _Sloped: TypeAlias = Callable[[FloatArray, IndexArray], tuple[FloatArray, FloatA
 def blaker(tally: Tally, alpha: float) -> Interval:
     """Blaker's exact limits for every region at once, at the Sidak level.
 
-    Valid under the same assumptions as `clopper_pearson`, never wider, and usually shorter: the level is not cut into
-    two halves, but the two tails are weighed by what the discrete distribution can attain.
+    Valid under the same assumptions as `clopper_pearson`, never wider, and usually shorter: the
+    level is not cut into two halves, but the two tails are weighed by what the discrete
+    distribution can attain.
 
     Parameters
     ----------
     tally : Tally
-        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where nothing else was.
+        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
+        nothing else was.
 
     Notes
     -----
-    The acceptability of q is the smaller tail of the binomial at k, plus the largest opposite tail that does not exceed
-    it; the interval is the convex hull of {q : acceptability(q) > delta}, delta = 1 - (1 - alpha)^(1/B).
+    The acceptability of q is the smaller tail of the binomial at k, plus the largest opposite tail
+    that does not exceed it; the interval is the convex hull of {q : acceptability(q) > delta},
+    delta = 1 - (1 - alpha)^(1/B).
 
-    It is found without a search over q. Left of k/N the acceptability is P(X >= k) + P(X <= j), where j is the largest
-    index with P(X <= j) <= P(X >= k); j steps up at the q_j where the two tails are equal. At a step the acceptability
-    is 2 P(X >= k), so it exceeds delta at every step to the right of the Clopper-Pearson limit, where that is delta. At
-    the limit itself it is at most delta, and between steps it falls and then rises, as 1 - P(j < X < k) does. So the
-    lower end is the next step to the right of the Clopper-Pearson limit, or the one point before it where the
-    acceptability rises through delta. The upper end is the mirror image.
+    It is found without a search over q. Left of k/N the acceptability is P(X >= k) + P(X <= j),
+    where j is the largest index with P(X <= j) <= P(X >= k); j steps up at the q_j where the two
+    tails are equal. At a step the acceptability is 2 P(X >= k), so it exceeds delta at every step
+    to the right of the Clopper-Pearson limit, where that is delta. At the limit itself it is at
+    most delta, and between steps it falls and then rises, as 1 - P(j < X < k) does. So the lower
+    end is the next step to the right of the Clopper-Pearson limit, or the one point before it where
+    the acceptability rises through delta. The upper end is the mirror image.
 
     References
     ----------
-    Blaker (2000), "Confidence curves and improved exact confidence intervals for discrete distributions", Canadian
-    Journal of Statistics 28, 783-798; corrigenda 29, 681. Klaschka (2010), "BlakerCI: an algorithm and R package for
-    the Blaker's binomial confidence limits calculation", Technical report 1099, Institute of Computer Science, Prague.
+    Blaker (2000), "Confidence curves and improved exact confidence intervals for discrete
+    distributions", Canadian Journal of Statistics 28, 783-798; corrigenda 29, 681. Klaschka (2010),
+    "BlakerCI: an algorithm and R package for the Blaker's binomial confidence limits calculation",
+    Technical report 1099, Institute of Computer Science, Prague.
 
     Examples
     --------
@@ -72,19 +78,23 @@ def blaker(tally: Tally, alpha: float) -> Interval:
 def _solve(k: FloatArray, n: FloatArray, log_delta: float) -> FloatArray:
     """Return -log of the lower end for k positives in n, 1 <= k <= n."""
     start = solve_tail(k, n, np.full_like(k, log_delta - _LOG_TWO))
-    # So close to 0 no opposite tail is admissible, and the acceptability is P(X >= k) alone; p itself may underflow.
+    # So close to 0 no opposite tail is admissible, and the acceptability is P(X >= k) alone; p
+    # itself may underflow.
     end = start.copy()
     ordinary = start < _HARDLY_A_DOUBLE
     if ordinary.any():
         end[ordinary] = _search(k[ordinary], n[ordinary], start[ordinary], log_delta)
     if not ordinary.all():
-        end[~ordinary] = solve_tail(k[~ordinary], n[~ordinary], np.full(int((~ordinary).sum()), log_delta))
+        end[~ordinary] = solve_tail(
+            k[~ordinary], n[~ordinary], np.full(int((~ordinary).sum()), log_delta)
+        )
     return np.minimum(end, start)
 
 
 def _search(k: FloatArray, n: FloatArray, start: FloatArray, log_delta: float) -> FloatArray:
     """Return -log of the lower end, from that of the Clopper-Pearson limit."""
-    # Rounding may make an index look admissible, or the level look not yet passed: both are judged a shade outwards.
+    # Rounding may make an index look admissible, or the level look not yet passed: both are judged
+    # a shade outwards.
     slack = 1e-13 + 1e-15 * abs(log_delta)
     j = _opposite_index(k, n, start, log_delta - _LOG_TWO - slack)
 
@@ -98,19 +108,28 @@ def _search(k: FloatArray, n: FloatArray, start: FloatArray, log_delta: float) -
         value = np.logaddexp(above, below) - log_delta + slack
         return value, (1.0 - share) * above_slope + share * below_slope
 
-    # Both tails at an index up to k - 1 are equal somewhere left of k/n, and where k = n, at 2^(-1/n) or left of it.
+    # Both tails at an index up to k - 1 are equal somewhere left of k/n, and where k = n, at
+    # 2^(-1/n) or left of it.
     rate = np.where(k < n, neg_log_ratio(k, n), 0.5 * _LOG_TWO / n)
     end = _root(excess_at_step, rate, start, start)
     passed = np.flatnonzero(excess_over_level(end, np.arange(k.size))[0] > 0.0)
     if passed.size:
-        end[passed] = _root(lambda x, rows: excess_over_level(x, passed[rows]), end[passed], start[passed], end[passed])
+        end[passed] = _root(
+            lambda x, rows: excess_over_level(x, passed[rows]),
+            end[passed],
+            start[passed],
+            end[passed],
+        )
     return end
 
 
 def _tails(
     k: FloatArray, n: FloatArray, j: FloatArray, neg_log_p: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return log P(X >= k), log P(X <= j), and their derivatives with respect to -log p; j may be -1."""
+    """Return log P(X >= k), log P(X <= j), and their derivatives with respect to -log p.
+
+    J may be -1.
+    """
     p, q = split(neg_log_p)
     above, above_ratio = log_tail(k, n, p, q)
     some = j >= 0.0
@@ -119,17 +138,21 @@ def _tails(
     return above, np.where(some, below, -np.inf), -k / above_ratio, np.where(some, below_slope, 0.0)
 
 
-def _opposite_index(k: FloatArray, n: FloatArray, neg_log_p: FloatArray, log_level: float) -> FloatArray:
+def _opposite_index(
+    k: FloatArray, n: FloatArray, neg_log_p: FloatArray, log_level: float
+) -> FloatArray:
     """Return the largest j <= k - 2 with log P(X <= j) <= log_level, or -1 if no such j exists.
 
-    The log of a binomial distribution function is concave in j, so Newton's iteration with the backward difference as
-    its slope closes in from below after at most one overshoot; the bracket only guards against rounding.
+    The log of a binomial distribution function is concave in j, so Newton's iteration with the
+    backward difference as its slope closes in from below after at most one overshoot; the bracket
+    only guards against rounding.
     """
     p, q = split(neg_log_p)
     deviation = np.sqrt(n * p * q)
     normal = float(special.ndtri_exp(log_level))
     guess = np.floor(n * p + normal * deviation + (q - p) * (normal * normal - 1.0) / 6.0)
-    admitted, refused = np.full_like(k, -1.0), k - 1.0
+    admitted = np.full_like(k, -1.0)
+    refused = k - 1.0
     j = np.clip(np.minimum(guess, np.floor(n * p)), 0.0, np.maximum(refused - 1.0, 0.0))
     open_ = np.flatnonzero(refused - admitted > 1.0)
     for _ in range(_MAX_ITERATIONS):
@@ -142,14 +165,22 @@ def _opposite_index(k: FloatArray, n: FloatArray, neg_log_p: FloatArray, log_lev
         refused[open_] = np.where(fits, refused[open_], at)
         slope = -np.log1p(-1.0 / np.maximum(ratio, 1.0 + 1e-15))
         stride = np.floor((log_level - value) / slope)
-        j[open_] = np.clip(at + stride, admitted[open_] + 1.0, np.maximum(refused[open_] - 1.0, admitted[open_] + 1.0))
+        j[open_] = np.clip(
+            at + stride,
+            admitted[open_] + 1.0,
+            np.maximum(refused[open_] - 1.0, admitted[open_] + 1.0),
+        )
         open_ = open_[refused[open_] - admitted[open_] > 1.0]
     return admitted
 
 
 def _root(function: _Sloped, low: FloatArray, high: FloatArray, first: FloatArray) -> FloatArray:
-    """Return where `function` turns from positive at `low` to negative at `high`: Newton's iteration in a bracket."""
-    low, high, result = low.copy(), high.copy(), first.copy()
+    """Return where `function` turns from positive at `low` to negative at `high`: Newton's
+    iteration in a bracket.
+    """
+    low = low.copy()
+    high = high.copy()
+    result = first.copy()
     rows = np.arange(low.size)
     for _ in range(_MAX_ITERATIONS):
         x = result[rows]
@@ -157,7 +188,8 @@ def _root(function: _Sloped, low: FloatArray, high: FloatArray, first: FloatArra
         positive = value > 0.0
         low[rows] = np.where(positive, x, low[rows])
         high[rows] = np.where(positive, high[rows], x)
-        left, right = low[rows], high[rows]
+        left = low[rows]
+        right = high[rows]
         falling = slope < 0.0
         newton = x - value / np.where(falling, slope, -1.0)
         inside = falling & (newton >= left) & (newton <= right)

@@ -1,25 +1,29 @@
-"""Limits for the means of many samples at once, by the bets of `goal_bets` on rows that are known as counts.
+"""Limits for the means of many samples at once, by the bets of `goal_bets` on rows that are known
+as counts.
 
-The bets, their stakes and their goal are those of `calibrant.limits.goal_bets.goal_limits`. Here rows come as blocks:
-how many of them are where a sample can have its values. All samples and all candidates for their limits are walked
-through together, block by block.
+The bets, their stakes and their goal are those of `calibrant.limits.goal_bets.goal_limits`. Here
+rows come as blocks: how many of them are where a sample can have its values. All samples and all
+candidates for their limits are walked through together, block by block.
 
-*The capital of a block* is the product over its rows of 1 + lam (z - m), with one stake lam that is known before the
-block. Its logarithm is bounded from below by power sums: with u = lam (z - m) >= -q > -1,
+*The capital of a block* is the product over its rows of 1 + lam (z - m), with one stake lam that is
+known before the block. Its logarithm is bounded from below by power sums: with u = lam (z - m) >=
+-q > -1,
 
     log(1 + u) >= u - u^2 / 2 + u^3 / 3 - u^4 / (4 (1 - q)).
 
-For u >= 0 it holds with 4 in place of 4 (1 - q): the difference has the derivative u^4 / (1 + u). For u < 0 the terms
-of the logarithm's series from the fourth on add up to at most u^4 (1 + q + q^2 + ...) / 4. A capital that is rounded
-down stays a supermartingale, so that nothing is lost but a little width. Stakes in blocks are at most 0.5 / (m - low);
-in single rows, where the capital is exact, 0.9 / (m - low).
+For u >= 0 it holds with 4 in place of 4 (1 - q): the difference has the derivative u^4 / (1 + u).
+For u < 0 the terms of the logarithm's series from the fourth on add up to at most u^4 (1 + q + q^2
++ ...) / 4. A capital that is rounded down stays a supermartingale, so that nothing is lost but a
+little width. Stakes in blocks are at most 0.5 / (m - low); in single rows, where the capital is
+exact, 0.9 / (m - low).
 
-*The candidates.* Let t_1 < t_2 < ... be multiples of a step that is fixed beforehand. All m in (t_{j-1}, t_j] have one
-sequence of stakes: that of t_j. It is known before each row, so that the capital against m is a supermartingale if m is
-the true mean; and for one sequence of stakes the capital falls as m rises. So if t_j is ruled out, all m up to it are,
-and in the first interval whose end is not ruled out the largest m that is ruled out is found by bisection. The limit
-exceeds the true mean only if the true mean itself was ruled out: one event, of probability at most `tail`, however many
-intervals there are.
+*The candidates.* Let t_1 < t_2 < ... be multiples of a step that is fixed beforehand. All m in
+(t_{j-1}, t_j] have one sequence of stakes: that of t_j. It is known before each row, so that the
+capital against m is a supermartingale if m is the true mean; and for one sequence of stakes the
+capital falls as m rises. So if t_j is ruled out, all m up to it are, and in the first interval
+whose end is not ruled out the largest m that is ruled out is found by bisection. The limit exceeds
+the true mean only if the true mean itself was ruled out: one event, of probability at most `tail`,
+however many intervals there are.
 """
 
 import math
@@ -38,7 +42,8 @@ STEPS = 4
 """Intervals of candidates within one standard error, for limits that matter."""
 FEW_STEPS = 2
 """The same, for limits that may be a few percent wider."""
-_AT_ONCE = 2  # standard errors whose candidates are judged together: about as many as lie beyond the first limit
+# standard errors whose candidates are judged together: about as many as lie beyond the first limit
+_AT_ONCE = 2
 _START_SHARE = 0.01  # of the tail: for the limit from which the search starts
 SINGLE_ROWS = 128
 """Of the last rows, each is a block."""
@@ -82,13 +87,20 @@ class BlockSamples:
     @property
     def mirrored(self) -> "BlockSamples":
         """The same with the opposite sign, which turns upper limits into lower ones."""
-        return replace(self, values=-self.values, singles=-self.singles, low=-self.high, high=-self.low)
+        return replace(
+            self, values=-self.values, singles=-self.singles, low=-self.high, high=-self.low
+        )
 
 
-def block_limits(samples: BlockSamples, tail: FloatArray, steps: int = STEPS) -> tuple[FloatArray, FloatArray]:
-    """Limits for the mean of each sample; each of the two misses with probability at most `tail` of the sample.
+def block_limits(
+    samples: BlockSamples, tail: FloatArray, steps: int = STEPS
+) -> tuple[FloatArray, FloatArray]:
+    """Limits for the mean of each sample.
 
-    Without draws they are the ends of the range. `steps` is how many candidates lie within one standard error.
+    Each of the two misses with probability at most `tail` of the sample.
+
+    Without draws they are the ends of the range. `steps` is how many candidates lie within one
+    standard error.
     """
     walk = _Walk.of(samples, tail, steps)
     both = walk.joined(_Walk.of(samples.mirrored, tail, steps)).lower_limits(_AT_ONCE * steps)
@@ -109,9 +121,11 @@ class _Walk:
     is_row : float array of shape (n_singles, n_samples)
         1 for a row, 0 for none.
     pace : float array of shape (n_steps, n_samples)
-        One over the standard deviation of the rows before, times the square root of the rows that are left.
+        One over the standard deviation of the rows before, times the square root of the rows that
+        are left.
     low, high, start, step, goal : float arrays of shape (n_samples,)
-        The range and a first limit, less the centre; the length of intervals; the logarithm of the capital needed.
+        The range and a first limit, less the centre; the length of intervals; the logarithm of the
+        capital needed.
     centre : float array of shape (n_samples,)
         The middle of the range.
     is_empty : bool array of shape (n_samples,)
@@ -146,7 +160,9 @@ class _Walk:
         singles = np.where(is_row, samples.singles - centre[:, None], 0.0).T
         rows = np.concatenate([sums[0], is_row.T.astype(np.float64)])
         n_rows = rows.sum(axis=0)
-        pace = _pace(rows, np.concatenate([sums[1], singles]), np.concatenate([sums[2], singles**2]), guess)
+        pace = _pace(
+            rows, np.concatenate([sums[1], singles]), np.concatenate([sums[2], singles**2]), guess
+        )
         deviation = np.maximum(np.sqrt(guess), width / 32.0)
         low = samples.low - centre
         high = samples.high - centre
@@ -168,7 +184,12 @@ class _Walk:
     def joined(self, other: "_Walk") -> "_Walk":
         """Both, one after the other."""
         names = self.__dataclass_fields__
-        return _Walk(*(np.concatenate([getattr(self, name), getattr(other, name)], axis=-1) for name in names))
+        return _Walk(
+            *(
+                np.concatenate([getattr(self, name), getattr(other, name)], axis=-1)
+                for name in names
+            )
+        )
 
     def taken(self, index: IndexArray) -> "_Walk":
         """Some of the samples."""
@@ -201,7 +222,9 @@ class _Walk:
         return np.minimum(limit, self.high) + self.centre
 
     def bets(self, means: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bet against each mean: what is missing of the goal in the end, 0 if it was reached, and all stakes."""
+        """Bet against each mean: what is missing of the goal in the end, 0 if it was reached, and
+        all stakes.
+        """
         missing = np.broadcast_to(self.goal, means.shape).copy()
         n_blocks = self.sums.shape[1]
         room = means - self.low
@@ -224,7 +247,9 @@ class _Walk:
         return missing, stakes
 
     def refined(self, low: FloatArray, high: FloatArray, stakes: FloatArray) -> FloatArray:
-        """The largest mean between `low`, which is ruled out, and `high`, that bets with these stakes rule out."""
+        """The largest mean between `low`, which is ruled out, and `high`, that bets with these
+        stakes rule out.
+        """
         n_blocks = self.sums.shape[1]
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2.0
@@ -239,13 +264,16 @@ class _Walk:
 
 
 def _about(sums: FloatArray, means: FloatArray) -> list[FloatArray]:
-    """Sums over the rows of each block of (z - mean)^p, p from 1 to 4: arrays of shape (n_blocks, *means.shape)."""
+    """Sums over the rows of each block of (z - mean)^p, p from 1 to 4: arrays of shape (n_blocks,
+    *means.shape).
+    """
     shift = -means
     powers = [np.ones_like(shift)]
     for _ in range(_POWERS):
         powers.append(powers[-1] * shift)
     return [
-        sum(math.comb(p, k) * sums[k][:, None] * powers[p - k] for k in range(p + 1)) for p in range(1, _POWERS + 1)
+        sum(math.comb(p, k) * sums[k][:, None] * powers[p - k] for k in range(p + 1))
+        for p in range(1, _POWERS + 1)
     ]
 
 
@@ -260,7 +288,10 @@ def _block_gain(powers: list[FloatArray], stake: FloatArray, room: FloatArray) -
 
 
 def _pace(rows: FloatArray, sums: FloatArray, squares: FloatArray, guess: FloatArray) -> FloatArray:
-    """One over the standard deviation of earlier rows, times the root of the rows left; the guess is some more rows."""
+    """One over the standard deviation of earlier rows, times the root of the rows left.
+
+    The guess is some more rows.
+    """
 
     def before(values: FloatArray) -> FloatArray:
         return np.concatenate([np.zeros_like(values[:1]), np.cumsum(values[:-1], axis=0)])
@@ -274,9 +305,16 @@ def _pace(rows: FloatArray, sums: FloatArray, squares: FloatArray, guess: FloatA
 
 
 def _start(
-    values: FloatArray, counts: FloatArray, low: FloatArray, high: FloatArray, guess: FloatArray, tail: FloatArray
+    values: FloatArray,
+    counts: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    guess: FloatArray,
+    tail: FloatArray,
 ) -> FloatArray:
-    """A lower limit by one stake for all rows: by Markov's inequality, all means below it are ruled out at once."""
+    """A lower limit by one stake for all rows: by Markov's inequality, all means below it are ruled
+    out at once.
+    """
     goal = -np.log(tail) + _ROUNDING
     n_rows = np.maximum(counts.sum(axis=1), 1.0)
     stake = np.sqrt(2.0 * goal / (n_rows * np.maximum(guess, 1e-300)))
@@ -296,7 +334,8 @@ def _start(
 
 @lru_cache(maxsize=1024)  # many regions are of one size
 def block_sizes(n_rows: int) -> tuple[int, ...]:
-    """The sizes of the blocks of so many rows: a 64th of those that are left, until 128 single rows are left.
+    """The sizes of the blocks of so many rows: a 64th of those that are left, until 128 single rows
+    are left.
 
     >>> block_sizes(135), sum(block_sizes(10_000))
     ((2, 2, 2, 1), 9872)

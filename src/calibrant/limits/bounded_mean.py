@@ -17,10 +17,12 @@ _LARGEST_BLOCK = 64
 
 
 def lower_mean(mean: float, n: int, tail: float) -> float:
-    """Lower limit for the expectation of `n` independent outcomes in [0, 1] with the average `mean`.
+    """Lower limit for the expectation of `n` independent outcomes in [0, 1] with the average
+    `mean`.
 
-    Claimed: the expectation of the average lies below the limit with probability at most `tail` (Hoeffding 1963,
-    Theorem 1: n kl(mean, q) <= ln(1 / tail)). The limit rises with `mean`, so it may be given a lower bound of it.
+    Claimed: the expectation of the average lies below the limit with probability at most `tail`
+    (Hoeffding 1963, Theorem 1: n kl(mean, q) <= ln(1 / tail)). The limit rises with `mean`, so it
+    may be given a lower bound of it.
 
     >>> round(lower_mean(0.05, 1000, 0.05), 4)
     0.0349
@@ -30,7 +32,8 @@ def lower_mean(mean: float, n: int, tail: float) -> float:
     bound = -math.log(tail) / n
     if mean >= 1.0:
         return math.exp(-bound)
-    # kl(mean, q) is convex in q, and these two starts are below the limit: Newton's steps then reach it from below
+    # kl(mean, q) is convex in q, and these two starts are below the limit: Newton's steps then
+    # reach it from below
     pinsker = mean - math.sqrt(2.0 * min(mean, 0.25) * bound)
     limit = max(pinsker, mean * math.exp(((1.0 - mean) * math.log1p(-mean) - bound) / mean))
     ruled_out = limit
@@ -50,12 +53,13 @@ def _relative_entropy(p: float, q: float) -> float:
 def largest_distance(rate: float, bound: float, rows: int) -> float:
     """Largest q - p, and p - q + (1 - 2 p) / (2 (rows + 1)), with kl(p, q) <= bound and p <= rate.
 
-    What is added to p - q is how far Jeffreys' value for the rate p is from p. The pairs (p, q) with kl(p, q) <= bound
-    are a convex set, so both are concave in p. kl(1 - p, 1 - q) is the same.
+    What is added to p - q is how far Jeffreys' value for the rate p is from p. The pairs (p, q)
+    with kl(p, q) <= bound are a convex set, so both are concave in p. kl(1 - p, 1 - q) is the same.
     """
     from scipy.optimize import brentq
 
-    rate, tail = min(rate, 1.0), math.exp(-bound)
+    rate = min(rate, 1.0)
+    tail = math.exp(-bound)
 
     def largest(low: float, high: float, shift: float) -> float:
         """Of p - q + (1 - 2 p) shift for p from low to high: at an end, or where the slope is 0."""
@@ -64,16 +68,32 @@ def largest_distance(rate: float, bound: float, rows: int) -> float:
             q = lower_mean(p, 1, tail)
             if q <= 0.0 or p >= 1.0:
                 return 1.0 if q <= 0.0 else -1.0
-            return 1.0 - 2.0 * shift - q * (1.0 - q) * math.log(p * (1.0 - q) / (q * (1.0 - p))) / (p - q)
+            return (
+                1.0
+                - 2.0 * shift
+                - q * (1.0 - q) * math.log(p * (1.0 - q) / (q * (1.0 - p))) / (p - q)
+            )
 
-        at = high if slope(high) >= 0.0 else low if slope(low) <= 0.0 else float(brentq(slope, low, high, xtol=1e-9))
+        at = (
+            high
+            if slope(high) >= 0.0
+            else low
+            if slope(low) <= 0.0
+            else float(brentq(slope, low, high, xtol=1e-9))
+        )
         return at - lower_mean(at, 1, tail) + (1.0 - 2.0 * at) * shift
 
-    return min(1.0, max(largest(1.0 - rate, 1.0, 0.0), largest(0.0, rate, 0.5 / (rows + 1))) * (1.0 + 1e-10))
+    return min(
+        1.0,
+        max(largest(1.0 - rate, 1.0, 0.0), largest(0.0, rate, 0.5 / (rows + 1))) * (1.0 + 1e-10),
+    )
 
 
-def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MOST_STAKED) -> tuple[float, float]:
-    """Return limits for the mean of independent outcomes in [0, 1]: the means against which no bet has won enough.
+def betting_mean(
+    outcomes: FloatArray, alpha: float, *, most_staked: float = _MOST_STAKED
+) -> tuple[float, float]:
+    """Return limits for the mean of independent outcomes in [0, 1]: the means against which no bet
+    has won enough.
 
     They hold with probability at least 1 - alpha.
 
@@ -84,7 +104,8 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
     alpha : float in (0, 1)
         Probability with which the interval may miss.
     most_staked : float in (0, 1), default=0.5
-        Share of the capital that a bet can lose at most. Larger bets are better where outcomes hardly vary.
+        Share of the capital that a bet can lose at most. Larger bets are better where outcomes
+        hardly vary.
 
     Returns
     -------
@@ -92,19 +113,21 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
 
     Notes
     -----
-    If m is the mean, the capital prod(1 + min(lam_i, c / m) (y_i - m)) is a nonnegative martingale for any bets lam_i
-    that look at earlier outcomes only, c = `most_staked`. By Ville's inequality it ever reaches 2 / alpha with
-    probability at most alpha / 2; so does the capital that bets on smaller outcomes. Kept are the means for which both
-    stay below. Each factor is monotone in m, so what is kept is an interval; its ends are means that were ruled out
-    themselves. The bets are lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i.
+    If m is the mean, the capital prod(1 + min(lam_i, c / m) (y_i - m)) is a nonnegative martingale
+    for any bets lam_i that look at earlier outcomes only, c = `most_staked`. By Ville's inequality
+    it ever reaches 2 / alpha with probability at most alpha / 2; so does the capital that bets on
+    smaller outcomes. Kept are the means for which both stay below. Each factor is monotone in m, so
+    what is kept is an interval; its ends are means that were ruled out themselves. The bets are
+    lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i.
 
-    Of more than 2^14 outcomes, all but the first 2^13 are bet on in blocks of up to 64. The mean of a block is
-    independent of the others and has the mean m too. The first outcomes choose the size of the blocks. The limits are
-    nearly those of bets on single outcomes.
+    Of more than 2^14 outcomes, all but the first 2^13 are bet on in blocks of up to 64. The mean of
+    a block is independent of the others and has the mean m too. The first outcomes choose the size
+    of the blocks. The limits are nearly those of bets on single outcomes.
 
     References
     ----------
-    Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86, 1-27.
+    Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS
+    B 86, 1-27.
 
     Examples
     --------
@@ -129,20 +152,27 @@ def weighted_means(
     delta: float,
     most_staked: float = _MOST_STAKED,
 ) -> Interval:
-    """Limits for E[w y] / E[w] of each region, each of which misses with probability at most `delta`.
+    """Limits for E[w y] / E[w] of each region, each of which misses with probability at most
+    `delta`.
 
-    Weights and outcomes lie in [0, 1], in an order that does not depend on them; [0, 1] for a region without weight.
-    The bets are those of `betting_mean`, on w (y - m); see `calibrant.limits.shift.betting`.
+    Weights and outcomes lie in [0, 1], in an order that does not depend on them; [0, 1] for a
+    region without weight. The bets are those of `betting_mean`, on w (y - m); see
+    `calibrant.limits.shift.betting`.
     """
-    lower, upper = np.zeros(n_regions), np.ones(n_regions)
+    lower = np.zeros(n_regions)
+    upper = np.ones(n_regions)
     used = np.bincount(regions, weights, n_regions)[regions] > 0.0
     if not used.any():
         return Interval(lower, upper)
-    numbers = regions[used].astype(np.min_scalar_type(n_regions))  # small numbers are sorted in linear time
+    numbers = regions[used].astype(
+        np.min_scalar_type(n_regions)
+    )  # small numbers are sorted in linear time
     order = np.flatnonzero(used)[np.argsort(numbers, kind="stable")]
     starts = np.flatnonzero(np.diff(regions[order], prepend=-1))
     places = regions[order[starts]]
-    lower[places], upper[places] = _means(weights[order], outcomes[order], starts, delta, most_staked)
+    lower[places], upper[places] = _means(
+        weights[order], outcomes[order], starts, delta, most_staked
+    )
     return Interval(lower, upper)
 
 
@@ -150,7 +180,8 @@ def _means(
     w: FloatArray, y: FloatArray | CodeArray, starts: IndexArray, delta: float, most_staked: float
 ) -> tuple[FloatArray, FloatArray]:
     """Limits of regions whose rows follow each other, from where each starts."""
-    goal, rows = math.log(2.0 / delta), np.diff(starts, append=w.size)
+    goal = math.log(2.0 / delta)
+    rows = np.diff(starts, append=w.size)
     y = np.asarray(y, dtype=np.float64)
     w, y, sizes, starts = _in_blocks(w, y, starts, rows, 0.8 * most_staked / math.sqrt(2.0 * goal))
     counts = np.diff(starts, append=w.size)
@@ -166,9 +197,12 @@ def _means(
 def _in_blocks(
     w: FloatArray, y: FloatArray, starts: IndexArray, rows: IntArray, scale: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
-    """Weights, outcomes and sizes of blocks, and where those of each region start; a region's first rows are blocks.
+    """Weights, outcomes and sizes of blocks, and where those of each region start.
 
-    The first rows decide how large later blocks are: so small that a bet on a block stays below the largest allowed.
+    A region's first rows are blocks.
+
+    The first rows decide how large later blocks are: so small that a bet on a block stays below the
+    largest allowed.
     """
     is_start = np.ones(w.size, dtype=bool)
     for start, n in zip(starts.tolist(), rows.tolist(), strict=True):
@@ -176,7 +210,10 @@ def _in_blocks(
             first = slice(start, start + _BET_ON_SINGLY)
             mean = np.average(y[first], weights=w[first]) if w[first].any() else 0.5
             block = int(
-                min(max(scale * float((w[first] * (y[first] - mean)).std()) * math.sqrt(n), 1.0), _LARGEST_BLOCK)
+                min(
+                    max(scale * float((w[first] * (y[first] - mean)).std()) * math.sqrt(n), 1.0),
+                    _LARGEST_BLOCK,
+                )
             )
             is_start[first.stop : start + n] = False
             is_start[first.stop : start + n : block] = True
@@ -184,20 +221,27 @@ def _in_blocks(
         return w, y, np.ones(w.size), starts
     begins = np.flatnonzero(is_start)
     sizes = np.diff(begins, append=w.size).astype(np.float64)
-    sums, hits = np.add.reduceat(w, begins), np.add.reduceat(w * y, begins)
+    sums = np.add.reduceat(w, begins)
+    hits = np.add.reduceat(w * y, begins)
     means = np.divide(hits, sums, out=np.full(sums.size, 0.5), where=sums > 0.0)
     return sums / sizes, np.clip(means, 0.0, 1.0), sizes, np.searchsorted(begins, starts)
 
 
-def _stakes(w: FloatArray, y: FloatArray, sizes: FloatArray, starts: IndexArray, counts: IntArray) -> FloatArray:
-    """Bets on blocks, over sqrt(2 ln(2 / delta) / N): sizes over a standard deviation, from what came before."""
+def _stakes(
+    w: FloatArray, y: FloatArray, sizes: FloatArray, starts: IndexArray, counts: IntArray
+) -> FloatArray:
+    """Bets on blocks, over sqrt(2 ln(2 / delta) / N): sizes over a standard deviation, from what
+    came before.
+    """
 
     def running(values: FloatArray) -> FloatArray:
         """Sums that start anew in each region."""
         sums = np.cumsum(values)
         return np.asarray(sums - np.repeat(np.where(starts > 0, sums[starts - 1], 0.0), counts))
 
-    largest = np.concatenate([np.maximum.accumulate(w[a : a + n]) for a, n in zip(starts, counts, strict=True)])
+    largest = np.concatenate(
+        [np.maximum.accumulate(w[a : a + n]) for a, n in zip(starts, counts, strict=True)]
+    )
     # a rate of 1/2 and its variance, as if one row of the largest weight had been seen
     total = largest + running(sizes * w)
     mean = (0.5 * largest + running(sizes * w * y)) / np.where(largest > 0.0, total, 1.0)
@@ -207,6 +251,8 @@ def _stakes(w: FloatArray, y: FloatArray, sizes: FloatArray, starts: IndexArray,
     largest_before[starts] = 1.0
     seen = np.arange(1, w.size + 1) - np.repeat(starts, counts)
     variance = (0.25 * np.square(largest_before) + before) / seen
-    stakes = np.full(w.size, np.inf)  # nothing seen but weights of zero: only the cap limits the bet
+    stakes = np.full(
+        w.size, np.inf
+    )  # nothing seen but weights of zero: only the cap limits the bet
     np.divide(sizes, np.sqrt(variance), out=stakes, where=variance > 0.0)
     return stakes

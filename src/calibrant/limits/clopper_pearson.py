@@ -13,33 +13,36 @@ from calibrant.params.rules import OPEN_UNIT
 def clopper_pearson(tally: Tally, alpha: float) -> Interval:
     """Exact binomial limits for every region at once, at the Sidak level.
 
-    Given which region each row fell into, the labels inside a region are independent Bernoulli draws with one mean
-    (proof of `thm:emp_bernstein`), and the regions are independent of each other. So the binomial limits are exact
-    where the paper's empirical Bernstein bound is a relaxation, and the joint confidence is a product.
+    Given which region each row fell into, the labels inside a region are independent Bernoulli
+    draws with one mean (proof of `thm:emp_bernstein`), and the regions are independent of each
+    other. So the binomial limits are exact where the paper's empirical Bernstein bound is a
+    relaxation, and the joint confidence is a product.
 
     Parameters
     ----------
     tally : Tally
-        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where nothing else was.
+        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
+        nothing else was.
 
     Notes
     -----
-    With delta = 1 - (1 - alpha)^(1/B), lower is the Beta(k, N - k + 1) quantile at delta/2 and upper is the
-    Beta(k + 1, N - k) quantile at 1 - delta/2. They agree with 50-digit arithmetic to a relative 1e-9 for N up to 10^15
-    and alpha down to 1e-300, and are rounded outwards.
+    With delta = 1 - (1 - alpha)^(1/B), lower is the Beta(k, N - k + 1) quantile at delta/2 and
+    upper is the Beta(k + 1, N - k) quantile at 1 - delta/2. They agree with 50-digit arithmetic to
+    a relative 1e-9 for N up to 10^15 and alpha down to 1e-300, and are rounded outwards.
 
     References
     ----------
-    Clopper & Pearson (1934), "The use of confidence or fiducial limits illustrated in the case of the binomial",
-    Biometrika 26, 404-413. Sidak (1967), "Rectangular confidence regions for the means of multivariate normal
-    distributions", JASA 62, 626-633.
+    Clopper & Pearson (1934), "The use of confidence or fiducial limits illustrated in the case of
+    the binomial", Biometrika 26, 404-413. Sidak (1967), "Rectangular confidence regions for the
+    means of multivariate normal distributions", JASA 62, 626-633.
 
     Examples
     --------
@@ -50,7 +53,9 @@ def clopper_pearson(tally: Tally, alpha: float) -> Interval:
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
     log_level = sidak_log_level(alpha, tally.n_regions) - float(np.log(2.0))
-    return both_limits(tally.counts, tally.positives, lambda k, n: solve_distinct(k, n, np.asarray(log_level)))
+    return both_limits(
+        tally.counts, tally.positives, lambda k, n: solve_distinct(k, n, np.asarray(log_level))
+    )
 
 
 def largest_binomial(rows: int, most: int, alpha: float, n_regions: int) -> float:

@@ -1,4 +1,6 @@
-"""Clopper-Pearson with alpha shared unevenly: more for regions where scores suggest a rate near 1/2."""
+"""Clopper-Pearson with alpha shared unevenly: more for regions where scores suggest a rate near
+1/2.
+"""
 
 import numpy as np
 from scipy.special import exprel, ndtr
@@ -14,12 +16,16 @@ _EVEN = 0.5  # the part of alpha that all regions share evenly
 _BISECTIONS = 60
 
 
-def clopper_pearson_weighted(tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
-    """Exact binomial limits for every region at once, with more of alpha where the scores suggest a large variance.
+def clopper_pearson_weighted(
+    tally: Tally, alpha: float, partition: Partition | None = None
+) -> Interval:
+    """Exact binomial limits for every region at once, with more of alpha where the scores suggest a
+    large variance.
 
-    They hold for any scores. Where the scores are close to the rates, the largest half-width is 1 to 7 % smaller than
-    that of `clopper_pearson`; where they say nothing about the rates, it is up to 10 % larger
-    (``experiments/sharper.py``). Without bins of probabilities alpha is shared evenly.
+    They hold for any scores. Where the scores are close to the rates, the largest half-width is 1
+    to 7 % smaller than that of `clopper_pearson`; where they say nothing about the rates, it is up
+    to 10 % larger (``experiments/sharper.py``). Without bins of probabilities alpha is shared
+    evenly.
 
     Parameters
     ----------
@@ -36,12 +42,13 @@ def clopper_pearson_weighted(tally: Tally, alpha: float, partition: Partition | 
 
     Notes
     -----
-    Region b may miss with probability alpha_b = 1 - (1 - alpha)^(w_b), where the weights w add up to 1. Given which
-    region each row fell into, labels of different regions are independent, so all limits hold with probability
-    prod (1 - alpha_b) = 1 - alpha. That allows weights that depend on edges and counts, which are given too, and not on
-    labels or on the scores between the edges. Half of the weight is shared evenly. The other half is shared such that
-    normal limits would have one half-width h in all regions, if the rate of a region were the middle m of its edges:
-    alpha_b = 2 Phi(-h / sqrt(m (1 - m) / N_b)).
+    Region b may miss with probability alpha_b = 1 - (1 - alpha)^(w_b), where the weights w add up
+    to 1. Given which region each row fell into, labels of different regions are independent, so all
+    limits hold with probability prod (1 - alpha_b) = 1 - alpha. That allows weights that depend on
+    edges and counts, which are given too, and not on labels or on the scores between the edges.
+    Half of the weight is shared evenly. The other half is shared such that normal limits would have
+    one half-width h in all regions, if the rate of a region were the middle m of its edges: alpha_b
+    = 2 Phi(-h / sqrt(m (1 - m) / N_b)).
 
     Examples
     --------
@@ -77,14 +84,21 @@ def _middles(partition: Partition) -> FloatArray | None:
 
 
 def _shares(middle: FloatArray, counts: IntArray, alpha: float) -> FloatArray:
-    """Weights at which normal limits around the middles have the same half-width, as far as that can be."""
+    """Weights at which normal limits around the middles have the same half-width, as far as that
+    can be.
+    """
     spread = np.sqrt(middle * (1.0 - middle) / np.maximum(counts, 1))
     spread[(counts == 0) | (spread == 0.0)] = np.finfo(np.float64).tiny
-    low, high = 0.0, 40.0 * float(spread.max())
+    low = 0.0
+    high = 40.0 * float(spread.max())
     for _ in range(_BISECTIONS):
         half = (low + high) / 2.0
         with np.errstate(divide="ignore"):
             spent = -np.log1p(-2.0 * ndtr(-half / spread)).sum()
         low, high = (half, high) if spent > -np.log1p(-alpha) else (low, half)
     weights = -np.log1p(-2.0 * ndtr(-high / spread))
-    return np.asarray(weights / weights.sum()) if weights.sum() > 0.0 else np.full(middle.size, 1.0 / middle.size)
+    return (
+        np.asarray(weights / weights.sum())
+        if weights.sum() > 0.0
+        else np.full(middle.size, 1.0 / middle.size)
+    )

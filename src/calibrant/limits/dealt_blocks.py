@@ -1,7 +1,7 @@
 """Rows that are known as counts, dealt out in a random order: blocks of rows, then single rows.
 
-Given the counts of independent draws, their order is uniform. So an order that is drawn after counting has the same law
-as the order in which the rows came, and bets may follow it.
+Given the counts of independent draws, their order is uniform. So an order that is drawn after
+counting has the same law as the order in which the rows came, and bets may follow it.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ import numpy as np
 from calibrant._typing import IndexArray, IntArray
 from calibrant.limits.block_bets import SINGLE_ROWS, block_sizes
 
-_MOST_SHUFFLED = 1 << 18  # rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
+_MOST_SHUFFLED = (
+    1 << 18
+)  # rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +34,9 @@ class DealtBlocks:
 
     @classmethod
     def of(cls, counts: IntArray, generator: np.random.Generator) -> Self:
-        """Deal out rows, given how many there are of each sample and kind, an array of shape (n_samples, n_kinds)."""
+        """Deal out rows, given how many there are of each sample and kind, an array of shape
+        (n_samples, n_kinds).
+        """
         sizes = [block_sizes(int(n_rows)) for n_rows in counts.sum(axis=1)]
         n_blocks = max(map(len, sizes), default=0)
         blocks = np.zeros((counts.shape[0], n_blocks, counts.shape[1]), dtype=np.int64)
@@ -43,7 +47,11 @@ class DealtBlocks:
 
 
 def _deal(
-    counts: IntArray, sizes: tuple[int, ...], blocks: IntArray, singles: IndexArray, generator: np.random.Generator
+    counts: IntArray,
+    sizes: tuple[int, ...],
+    blocks: IntArray,
+    singles: IndexArray,
+    generator: np.random.Generator,
 ) -> None:
     """Deal out the rows of one sample."""
     left = counts.copy()

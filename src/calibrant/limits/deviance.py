@@ -1,7 +1,7 @@
 """The binomial deviance without cancellation, and its inverse.
 
-A probability p is carried as the pair (p, 1 - p), or as ``-log p``, from which both follow to full relative precision;
-a limit of 1e-300 and one of 1 - 1e-300 are then equally well resolved.
+A probability p is carried as the pair (p, 1 - p), or as ``-log p``, from which both follow to full
+relative precision; a limit of 1e-300 and one of 1 - 1e-300 are then equally well resolved.
 """
 
 import numpy as np
@@ -10,7 +10,8 @@ from calibrant._typing import FloatArray
 
 _SERIES_TERMS = 9
 LARGEST = 709.0
-"""The largest -log p that is looked at: p is then no normal double any more, and 1/p still is one."""
+"""The largest -log p that is looked at: p is then no normal double any more, and 1/p still is one.
+"""
 
 _MAX_ITERATIONS = 50
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
@@ -24,7 +25,9 @@ def split(neg_log_p: FloatArray) -> tuple[FloatArray, FloatArray]:
 def mirror(neg_log_p: FloatArray) -> FloatArray:
     """Turn ``-log p`` into ``-log(1 - p)`` to full relative precision."""
     p, q = split(neg_log_p)
-    return np.where(p < 0.5, -np.log1p(-np.minimum(p, 0.5)), -np.log(np.maximum(q, np.finfo(float).tiny)))
+    return np.where(
+        p < 0.5, -np.log1p(-np.minimum(p, 0.5)), -np.log(np.maximum(q, np.finfo(float).tiny))
+    )
 
 
 def neg_log_ratio(x: FloatArray, n: FloatArray) -> FloatArray:
@@ -37,9 +40,9 @@ def deviance_part(x: FloatArray, mean: FloatArray) -> FloatArray:
 
     Notes
     -----
-    With v = (x - mean) / (x + mean) the value is (x - mean) v + 2 x (v^3/3 + v^5/5 + ...), all of whose leading terms
-    are small when x is close to the mean, where the textbook form loses every digit (Loader 2000, "Fast and accurate
-    computation of binomial probabilities").
+    With v = (x - mean) / (x + mean) the value is (x - mean) v + 2 x (v^3/3 + v^5/5 + ...), all of
+    whose leading terms are small when x is close to the mean, where the textbook form loses every
+    digit (Loader 2000, "Fast and accurate computation of binomial probabilities").
     """
     difference = x - mean
     v = difference / (x + mean)
@@ -67,14 +70,18 @@ def surplus(x: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> Float
     return np.where(p < 0.5, x - n * p, n * q - (n - x))
 
 
-def invert_deviance(x: FloatArray, n: FloatArray, bound: FloatArray, last_step: float = 1e-8) -> FloatArray:
-    """Return ``-log p`` for the p <= x/n at which ``n kl(x / n, p) = bound``, for 0 < x < n and bound >= 0.01.
+def invert_deviance(
+    x: FloatArray, n: FloatArray, bound: FloatArray, last_step: float = 1e-8
+) -> FloatArray:
+    """Return ``-log p`` for the p <= x/n at which ``n kl(x / n, p) = bound``, for 0 < x < n and
+    bound >= 0.01.
 
     Notes
     -----
-    As a function of -log p the square root of the deviance is increasing and concave beyond x/n, and the deviance lies
-    below its parabola there; so Newton's iteration on the root, started from the parabola, climbs monotonically to the
-    solution. It ends once a step is below `last_step` of the distance travelled; the error left is about its square.
+    As a function of -log p the square root of the deviance is increasing and concave beyond x/n,
+    and the deviance lies below its parabola there; so Newton's iteration on the root, started from
+    the parabola, climbs monotonically to the solution. It ends once a step is below `last_step` of
+    the distance travelled; the error left is about its square.
     """
     origin = neg_log_ratio(x, n)
     solution = np.minimum(origin + np.sqrt(2.0 * bound * ((n - x) / n) / x), LARGEST)

@@ -12,31 +12,33 @@ from calibrant.params.rules import OPEN_UNIT
 def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
     """The paper's limits for every region at once, exactly as `thm:emp_bernstein` states them.
 
-    Offered for comparison with the paper: at alpha = 0.1 and B = 10 it is 2.6 times as wide as the exact limits for
-    50 positives in 100, and still 1.31 times as N grows without bound.
+    Offered for comparison with the paper: at alpha = 0.1 and B = 10 it is 2.6 times as wide as the
+    exact limits for 50 positives in 100, and still 1.31 times as N grows without bound.
 
     Parameters
     ----------
     tally : Tally
-        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where nothing else was.
+        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
+        nothing else was.
 
     Notes
     -----
-    k/N +- (sqrt(2 V ln(3B/alpha) / N) + 3 ln(3B/alpha) / N), within [0, 1], where V = (k/N) (1 - k/N) is the empirical
-    variance of the labels.
+    k/N +- (sqrt(2 V ln(3B/alpha) / N) + 3 ln(3B/alpha) / N), within [0, 1], where V = (k/N) (1 -
+    k/N) is the empirical variance of the labels.
 
     References
     ----------
-    Audibert, Munos & Szepesvari (2007), "Tuning bandit algorithms in stochastic environments", ALT. Gupta, Podkopaev &
-    Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals and calibration",
-    NeurIPS, `thm:emp_bernstein`.
+    Audibert, Munos & Szepesvari (2007), "Tuning bandit algorithms in stochastic environments", ALT.
+    Gupta, Podkopaev & Ramdas (2020), "Distribution-free binary classification: prediction sets,
+    confidence intervals and calibration", NeurIPS, `thm:emp_bernstein`.
 
     Examples
     --------
@@ -55,11 +57,13 @@ def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
 def largest_bernstein(rows: int, most: int, alpha: float, n_regions: int) -> float:
     """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`.
 
-    It is the largest min(1 - p, radius at p) over rates p up to most / rows, where the radius rises with p up to 1/2.
+    It is the largest min(1 - p, radius at p) over rates p up to most / rows, where the radius rises
+    with p up to 1/2.
     """
     from scipy.optimize import brentq
 
-    log_term, rate = math.log(3.0 * n_regions / alpha) / rows, min(most / rows, 0.5)
+    log_term = math.log(3.0 * n_regions / alpha) / rows
+    rate = min(most / rows, 0.5)
 
     def radius(p: float) -> float:
         return math.sqrt(2.0 * p * (1.0 - p) * log_term) + 3.0 * log_term

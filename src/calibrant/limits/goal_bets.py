@@ -1,10 +1,11 @@
 """Limits for the mean of bounded numbers, by bets that aim at the capital that is needed.
 
-A bet against the mean m wins if the numbers are larger than m. What is needed is known beforehand: a capital of
-1 / tail after at most n rows. The best stake then depends on the capital so far and on the rows that are left, as for
-a gambler who must reach a goal by a deadline (Kulldorff 1993). With few rows left and a small capital it is bold; once
-the goal is reached, nothing is staked any more. Limits are within 2 to 5 % of those of the normal distribution with a
-known variance, and hold for every distribution.
+A bet against the mean m wins if the numbers are larger than m. What is needed is known beforehand:
+a capital of 1 / tail after at most n rows. The best stake then depends on the capital so far and on
+the rows that are left, as for a gambler who must reach a goal by a deadline (Kulldorff 1993). With
+few rows left and a small capital it is bold; once the goal is reached, nothing is staked any more.
+Limits are within 2 to 5 % of those of the normal distribution with a known variance, and hold for
+every distribution.
 """
 
 import math
@@ -20,9 +21,13 @@ from calibrant.limits.bet_knots import KnotBlocks
 
 _MOST_LOST = 0.9  # share of the capital that a bet can lose
 _GUESS_ROWS = 20.0  # rows that the guess of the variance counts for
-_UNKNOWN_VARIANCE = 0.01  # over the square of the range: what is assumed at first where there is no guess
+_UNKNOWN_VARIANCE = (
+    0.01  # over the square of the range: what is assumed at first where there is no guess
+)
 _UNKNOWN_ROWS = 2.0  # rows that this counts for
-_PILOT_FROM = 1000  # rows from which on the first are not bet on where there is no guess, but make one
+_PILOT_FROM = (
+    1000  # rows from which on the first are not bet on where there is no guess, but make one
+)
 _PILOT_PART = 50  # of so many rows, one is not bet on
 _MOST_PILOT_ROWS = 32
 _STEPS = 32.0  # candidates for the limit within one standard error
@@ -49,10 +54,11 @@ class BetUnits:
     low, high : float
         What no number can lie beyond; fixed without these draws.
     variance : float, optional
-        A guess of the variance of z, or of w (z - mean), made without these draws: a good one makes limits sharper, and
-        a bad one never makes them wrong. None where nothing is known.
+        A guess of the variance of z, or of w (z - mean), made without these draws: a good one makes
+        limits sharper, and a bad one never makes them wrong. None where nothing is known.
     weights : float array of shape (n,), optional
-        In (0, 1]: how much each draw counts, such as the rows of a whole group over the largest number that counts.
+        In (0, 1]: how much each draw counts, such as the rows of a whole group over the largest
+        number that counts.
     typical_weight : float
         A guess of the mean weight.
     """
@@ -79,7 +85,9 @@ class BetUnits:
 
 
 def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
-    """Limits for the mean of independent numbers in a range; each side misses with probability at most `tail`.
+    """Limits for the mean of independent numbers in a range.
+
+    Each side misses with probability at most `tail`.
 
     Parameters
     ----------
@@ -95,38 +103,44 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
 
     Notes
     -----
-    *The bets.* Against a mean m: K_i = K_{i-1} (1 + lam_i (Z_i - m)), K_0 = 1, lam_i >= 0 and at most 0.9 / (m - low),
-    known before Z_i. If the true mean is at most m, K is a nonnegative supermartingale, so that it ever reaches
-    G = 1 / tail with probability at most `tail` (Ville). If it does, m is ruled out. With x = K_{i-1} / G, a running
-    standard deviation s and r rows left, lam_i = phi(Phi^-1(x)) / (x s sqrt(r)): for normal numbers this stake has the
-    largest chance to reach the goal.
+    *The bets.* Against a mean m: K_i = K_{i-1} (1 + lam_i (Z_i - m)), K_0 = 1, lam_i >= 0 and at
+    most 0.9 / (m - low), known before Z_i. If the true mean is at most m, K is a nonnegative
+    supermartingale, so that it ever reaches G = 1 / tail with probability at most `tail` (Ville).
+    If it does, m is ruled out. With x = K_{i-1} / G, a running standard deviation s and r rows
+    left, lam_i = phi(Phi^-1(x)) / (x s sqrt(r)): for normal numbers this stake has the largest
+    chance to reach the goal.
 
-    *The candidates.* They are the multiples of a step that is fixed beforehand: by the guess of the variance or, where
-    there is none, by the first rows of 1,000 or more, which are not bet on (1 of 50, at most 32). The limit is the last
-    of the candidates that were ruled out without a gap. If it lies above the true mean, then so does, or equals it, the
-    smallest candidate that is not below the mean, and that was ruled out: an event of probability at most `tail`,
-    however many candidates there are. The search starts at a limit that costs 1 % of the tail, and that is found by the
-    stakes lam_i = sqrt(2 ln G / n) / s, at most 0.9 / (m - low): each factor 1 + lam_i (Z_i - m) falls in m, and at the
-    true mean the product exceeds G with probability at most 1 / G (Markov). So all smaller candidates are ruled out at
-    once.
+    *The candidates.* They are the multiples of a step that is fixed beforehand: by the guess of the
+    variance or, where there is none, by the first rows of 1,000 or more, which are not bet on (1 of
+    50, at most 32). The limit is the last of the candidates that were ruled out without a gap. If
+    it lies above the true mean, then so does, or equals it, the smallest candidate that is not
+    below the mean, and that was ruled out: an event of probability at most `tail`, however many
+    candidates there are. The search starts at a limit that costs 1 % of the tail, and that is found
+    by the stakes lam_i = sqrt(2 ln G / n) / s, at most 0.9 / (m - low): each factor 1 + lam_i (Z_i
+    - m) falls in m, and at the true mean the product exceeds G with probability at most 1 / G
+    (Markov). So all smaller candidates are ruled out at once.
 
-    *Blocks.* Of n rows, the first n / 64 have one stake, and so have the first 1 / 64 of those that are left, until 128
-    single rows are left. The capital is the product over the rows of a block, with a stake known before the block. Of
-    blocks with 256 rows or more it is bounded from below (`KnotBlocks`), so that no mean is ruled out wrongly.
+    *Blocks.* Of n rows, the first n / 64 have one stake, and so have the first 1 / 64 of those that
+    are left, until 128 single rows are left. The capital is the product over the rows of a block,
+    with a stake known before the block. Of blocks with 256 rows or more it is bounded from below
+    (`KnotBlocks`), so that no mean is ruled out wrongly.
 
-    *The range* limits what can be known. If all n numbers are equal to z, then a share e of unseen numbers at the lower
-    end is compatible with them unless (1 - e)^n < `tail`: no method has a lower limit above
-    z - (z - low) (1 - tail^(1/n)). The limits here come within a factor of about 1.1 of that.
+    *The range* limits what can be known. If all n numbers are equal to z, then a share e of unseen
+    numbers at the lower end is compatible with them unless (1 - e)^n < `tail`: no method has a
+    lower limit above z - (z - low) (1 - tail^(1/n)). The limits here come within a factor of about
+    1.1 of that.
 
     References
     ----------
-    Kulldorff (1993), "Optimal control of favorable games with a time limit", SIAM J. Control Optim. 31, 52-69;
-    Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86, 1-27.
+    Kulldorff (1993), "Optimal control of favorable games with a time limit", SIAM J. Control Optim.
+    31, 52-69; Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by
+    betting", JRSS B 86, 1-27.
 
     Examples
     --------
     >>> import numpy as np
-    >>> lower, upper = goal_limits(BetUnits(np.tile([0.2, 0.3, 0.7], 100), 0.0, 1.0, variance=0.05), 0.05)
+    >>> lower, upper = goal_limits(BetUnits(np.tile([0.2, 0.3, 0.7], 100), 0.0, 1.0,
+    ...     variance=0.05), 0.05)
     >>> round(lower, 2), round(upper, 2)
     (0.38, 0.42)
     """
@@ -202,7 +216,10 @@ class _Bets:
         return float(self.deviations[first]) / weight
 
     def gains(self, block: int, stake: FloatArray, means: FloatArray) -> FloatArray:
-        """Logarithms of what the capital of bets against each mean is multiplied by in a block; at most these."""
+        """Logarithms of what the capital of bets against each mean is multiplied by in a block.
+
+        At most these.
+        """
         if self.large is not None and block < len(self.large.rows):
             return self.large.gains(block, stake, means)
         start = self.starts[block]
@@ -252,7 +269,9 @@ def _reaches_goal(bets: _Bets, means: FloatArray, goal: float) -> BoolArray:
 
 
 def _n_pilot(units: BetUnits) -> int:
-    """How many first rows are not bet on, but fix the candidates: where no variance is known, and rows are many."""
+    """How many first rows are not bet on, but fix the candidates: where no variance is known, and
+    rows are many.
+    """
     n_rows = units.values.size
     if units.variance is not None or n_rows < _PILOT_FROM:
         return 0
@@ -277,9 +296,12 @@ def _guess(units: BetUnits) -> float:
 
 
 def _running_deviation(units: BetUnits) -> FloatArray:
-    """The standard deviation of w (z - mean) of the rows before each row; the guess counts for some more rows.
+    """The standard deviation of w (z - mean) of the rows before each row.
 
-    Where nothing is known, not even how large weights are, it is a guess for weights as large as those before.
+    The guess counts for some more rows.
+
+    Where nothing is known, not even how large weights are, it is a guess for weights as large as
+    those before.
     """
     weights = np.ones(units.values.size) if units.weights is None else units.weights
     middle = (units.low + units.high) / 2.0
@@ -287,7 +309,11 @@ def _running_deviation(units: BetUnits) -> FloatArray:
     total = _before(weights)
     squares = _before(weights**2)
     mean = _before(weights * values) / np.where(total > 0.0, total, 1.0)
-    spread = _before((weights * values) ** 2) - 2.0 * mean * _before(weights**2 * values) + mean**2 * squares
+    spread = (
+        _before((weights * values) ** 2)
+        - 2.0 * mean * _before(weights**2 * values)
+        + mean**2 * squares
+    )
     spread = np.maximum(spread, 0.0)
     rows = np.arange(weights.size)
     guess = _guess(units)

@@ -1,7 +1,7 @@
 """Limits on rates where rows belong together: bets on the sums of whole groups.
 
-Groups are independent draws from one distribution; rows of one group may depend on each other in any way. How groups
-count, and so which rate is covered, is said in `calibrant.limits.group_sums`.
+Groups are independent draws from one distribution; rows of one group may depend on each other in
+any way. How groups count, and so which rate is covered, is said in `calibrant.limits.group_sums`.
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,22 @@ from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 
-_POINTS, _CENTRES = np.geomspace(0.02, 4.0, 160), np.geomspace(0.01, 1.0, 60)  # of bounds that are tried
-_FOR_SHARE = 0.1  # of the level of a distance: for the limit on how much of their bound weights reach in the mean
+# of bounds that are tried
+_POINTS = np.geomspace(0.02, 4.0, 160)
+_CENTRES = np.geomspace(0.01, 1.0, 60)
+# of the level of a distance: for the limit on how much of their bound weights reach in the mean
+_FOR_SHARE = 0.1
 _MOST_STAKED = 0.9  # no bet can lose more of the capital
-_BEGIN = 0.05  # of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
-_PER_WIDTH = 40.0  # steps of the grid for each 1 / sqrt(rows), if no group has more than `_MOST_ROWS`
+# of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
+_BEGIN = 0.05
+_PER_WIDTH = (
+    40.0  # steps of the grid for each 1 / sqrt(rows), if no group has more than `_MOST_ROWS`
+)
 _MOST_ROWS = 10
 _AT_ONCE = 32  # rates of the grid that are bet against together
-_TURNS = np.argsort([*range(0, N_BLOCKS, 2), *range(N_BLOCKS - 1, 0, -2)])  # the blocks grow, and then shrink
+_TURNS = np.argsort(
+    [*range(0, N_BLOCKS, 2), *range(N_BLOCKS - 1, 0, -2)]
+)  # the blocks grow, and then shrink
 
 
 def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
@@ -48,28 +56,30 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
 
     Notes
     -----
-    Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M]; how rows of a group
-    depend on each other does not matter, and sizes may depend on labels. The groups with rows in a region are
-    independent draws, in any order that does not depend on their rows. Bets are made on 48 blocks of groups one after
-    another. A block has the same bet for all of its groups, so that equal groups are one entry: the work grows with the
-    table, not with the rows. Which block a group falls into is decided by a hash of its label, and not by its place in
-    a sorted table: with N = 100 groups and a rate of 0.05, bets in the order that one fixed hash gives to sorted groups
-    miss with probability 0.26 at alpha = 0.1.
+    Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M];
+    how rows of a group depend on each other does not matter, and sizes may depend on labels. The
+    groups with rows in a region are independent draws, in any order that does not depend on their
+    rows. Bets are made on 48 blocks of groups one after another. A block has the same bet for all
+    of its groups, so that equal groups are one entry: the work grows with the table, not with the
+    rows. Which block a group falls into is decided by a hash of its label, and not by its place in
+    a sorted table: with N = 100 groups and a rate of 0.05, bets in the order that one fixed hash
+    gives to sorted groups miss with probability 0.26 at alpha = 0.1.
 
     First, with 5 % of delta, the bets of `calibrant.limits.shift.betting`: the stake in a block,
-    sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and no bet can lose more
-    than 0.9 of the capital. What is kept is an interval.
+    sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and
+    no bet can lose more than 0.9 of the capital. What is kept is an interval.
 
-    Then, with 95 % of delta, bets that depend on what has been won. If the capital K is a share p of the goal and n
-    groups are left, the stake is phi(Phi^-1(p)) / (p s sqrt(n)): in a game of many small steps that is how one reaches
-    the goal exactly if the normal test at this level rejects. Such bets are made against the rates of a grid, which is
-    fixed given the number of groups. The lower limit moves up from one rate to the next as long as that one is ruled
-    out. It passes the true rate only if the first rate of the grid that is not below it is ruled out, by bets that the
-    rate is larger, which it is not. So nothing is paid for the size of the grid.
+    Then, with 95 % of delta, bets that depend on what has been won. If the capital K is a share p
+    of the goal and n groups are left, the stake is phi(Phi^-1(p)) / (p s sqrt(n)): in a game of
+    many small steps that is how one reaches the goal exactly if the normal test at this level
+    rejects. Such bets are made against the rates of a grid, which is fixed given the number of
+    groups. The lower limit moves up from one rate to the next as long as that one is ruled out. It
+    passes the true rate only if the first rate of the grid that is not below it is ruled out, by
+    bets that the rate is larger, which it is not. So nothing is paid for the size of the grid.
 
-    Groups with rows in several regions make the regions dependent: delta is alpha over the number of regions
-    (Bonferroni). Regions must be fixed before the counted groups are seen. Those of segments that no group set aside
-    has are not, and have the limits 0 and 1, which cost nothing.
+    Groups with rows in several regions make the regions dependent: delta is alpha over the number
+    of regions (Bonferroni). Regions must be fixed before the counted groups are seen. Those of
+    segments that no group set aside has are not, and have the limits 0 and 1, which cost nothing.
 
     Examples
     --------
@@ -90,20 +100,26 @@ def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interva
     """Limits for the rate of every region at once, from sums of groups; see `group_limits`."""
     n_proved = max(sums.n_regions - len(design.unproved), 1)
     found = limits_of_sums(sums, design.max_size, alpha / n_proved)
-    found.lower[[*design.unproved]], found.upper[[*design.unproved]] = 0.0, 1.0
+    found.lower[[*design.unproved]] = 0.0
+    found.upper[[*design.unproved]] = 1.0
     return found
 
 
 def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
     """Limits for the rate of each region; each misses with probability at most `delta`.
 
-    A group has at most about `most_rows` rows in a region; the step of the grid depends on it, and nothing else.
+    A group has at most about `most_rows` rows in a region; the step of the grid depends on it, and
+    nothing else.
     """
-    lower, upper = np.zeros(sums.n_regions), np.ones(sums.n_regions)
+    lower = np.zeros(sums.n_regions)
+    upper = np.ones(sums.n_regions)
     if not sums.number.size:
         return Interval(lower, upper)
-    game, goal = _Game.of(sums), float(np.log(2.0 / delta))
-    begin, n_groups, seen = goal - float(np.log(_BEGIN)), game.n_groups, game.regions[game.first]
+    game = _Game.of(sums)
+    goal = float(np.log(2.0 / delta))
+    begin = goal - float(np.log(_BEGIN))
+    n_groups = game.n_groups
+    seen = game.regions[game.first]
     stake = np.sqrt(2.0 * begin / (n_groups[game.regions] * game.variance))
     bets = Bets(game.weight, game.rate, stake, game.first, _MOST_STAKED, game.starts, game.number)
     width = 1.0 / np.sqrt(n_groups[seen])
@@ -112,42 +128,51 @@ def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
 
 
 def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -> BoolArray:
-    """Whether the rate of each region is proved to be above `rate`, by a one-sided bet of its own at `alpha`.
+    """Whether the rate of each region is proved to be above `rate`, by a one-sided bet of its own
+    at `alpha`.
 
-    A region whose rate is `rate` or lower passes with probability at most alpha. Regions may overlap: nothing is said
-    of several at once.
+    A region whose rate is `rate` or lower passes with probability at most alpha. Regions may
+    overlap: nothing is said of several at once.
     """
     sums = GroupSums.of(tally, design)
     if not sums.number.size:
         return np.zeros(sums.n_regions, dtype=bool)
-    return _Game.of(sums).hedged(np.full((sums.n_regions, 1), rate), np.ones(1), float(-np.log(alpha)))[:, 0]
+    return _Game.of(sums).hedged(
+        np.full((sums.n_regions, 1), rate), np.ones(1), float(-np.log(alpha))
+    )[:, 0]
 
 
 def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArray:
-    """Limits on the Kolmogorov distance between the rows of each region and the population, all at once.
+    """Limits on the Kolmogorov distance between the rows of each region and the population, all at
+    once.
 
-    With probability at least 1 - alpha, in no region does the share of rows below any score, each row counting the
-    same, differ by more from the share in the population, each row counting by the target. At most 1.
+    With probability at least 1 - alpha, in no region does the share of rows below any score, each
+    row counting the same, differ by more from the share in the population, each row counting by the
+    target. At most 1.
 
     Notes
     -----
-    Pick a row of each of the N groups of a region, each with probability w / (S M), and none with what is left. The K
-    picks are independent draws from the population, and K is binomial with q = E[w] / M. By the inequality of
-    Dvoretzky, Kiefer, Wolfowitz and Massart, T = K sup |F_K - F| exceeds t with probability at most 2 exp(-2 t^2 / K).
-    Given the groups, the mean of the picks below a score less K F is W / M times the distance there between the
-    weighted share of all rows and F, W the sum of weights. So by Jensen's inequality that distance is at most M / W
-    times the mean of T given the groups, and by Markov's the latter exceeds s with probability at most
+    Pick a row of each of the N groups of a region, each with probability w / (S M), and none with
+    what is left. The K picks are independent draws from the population, and K is binomial with q =
+    E[w] / M. By the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart, T = K sup |F_K - F|
+    exceeds t with probability at most 2 exp(-2 t^2 / K). Given the groups, the mean of the picks
+    below a score less K F is W / M times the distance there between the weighted share of all rows
+    and F, W the sum of weights. So by Jensen's inequality that distance is at most M / W times the
+    mean of T given the groups, and by Markov's the latter exceeds s with probability at most
 
         E (T - a)+ / (s - a) <= E[K exp(-2 a^2 / K)] / (2 a (s - a))
-                             <= exp(-4 a^2 / k) N q e^v (1 - q + q e^v)^(N - 1) / (2 a (s - a)),    v = 2 a^2 / k^2,
+                             <= exp(-4 a^2 / k) N q e^v (1 - q + q e^v)^(N - 1) / (2 a (s - a)),
+                             v = 2 a^2 / k^2,
 
-    for any a and k: 1 / K >= 2 / k - K / k^2. The smallest s over fixed grids of a and k rises with q, for which
-    Chernoff's limit is taken at a tenth of the level. What is left is the difference between rows that count the same
-    and rows that count by their weight, at most their distance in total variation, which the table gives.
+    for any a and k: 1 / K >= 2 / k - K / k^2. The smallest s over fixed grids of a and k rises with
+    q, for which Chernoff's limit is taken at a tenth of the level. What is left is the difference
+    between rows that count the same and rows that count by their weight, at most their distance in
+    total variation, which the table gives.
     """
     sums = GroupSums.of(tally, design)
     distance = picked_distance(sums, design, alpha)
-    rows, total = sums.weight / sums.row_weight, sums.sums(sums.weight)
+    rows = sums.weight / sums.row_weight
+    total = sums.sums(sums.weight)
     n_rows = np.maximum(sums.sums(rows), 1.0)
     uneven = np.abs(1.0 / n_rows[sums.region] - sums.row_weight / total[sums.region])
     return np.minimum(distance + sums.sums(rows * uneven) / 2.0, 1.0)
@@ -155,11 +180,13 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
 
 def picked_distance(sums: GroupSums, design: GroupDesign, alpha: float) -> FloatArray:
     """The same for the share of rows where each row counts by its weight; see `group_distance`."""
-    n_groups, total = sums.n_groups, sums.sums(sums.weight)
+    n_groups = sums.n_groups
+    total = sums.sums(sums.weight)
     level = alpha / sums.n_regions
     distance = np.ones(sums.n_regions)
     for region in np.flatnonzero(n_groups):
-        n, share = int(n_groups[region]), total[region] / (sums.bound * n_groups[region])
+        n = int(n_groups[region])
+        share = total[region] / (sums.bound * n_groups[region])
         most = 1.0 - lower_mean(max(1.0 - share, 0.0), n, _FOR_SHARE * level)
         distance[region] = _picked(n, most, (1.0 - _FOR_SHARE) * level) / (share * n)
     distance[[*design.unproved]] = 1.0
@@ -167,8 +194,11 @@ def picked_distance(sums: GroupSums, design: GroupDesign, alpha: float) -> Float
 
 
 def _picked(n: int, share: float, level: float) -> float:
-    """What the mean of K sup |F_K - F| exceeds with probability at most `level`, K binomial with `n` and `share`."""
-    points, centres = np.sqrt(n) * _POINTS[:, None], n * _CENTRES
+    """What the mean of K sup |F_K - F| exceeds with probability at most `level`, K binomial with
+    `n` and `share`.
+    """
+    points = np.sqrt(n) * _POINTS[:, None]
+    centres = n * _CENTRES
     tilt = 2.0 * (points / centres) ** 2
     with np.errstate(over="ignore"):
         moment = np.log(n * share) + tilt + (n - 1) * np.log1p(share * np.expm1(tilt))
@@ -191,7 +221,8 @@ class _Game:
     first : int array
         The first block of each region that has any.
     variance, left : float arrays
-        What is known of the variance before a block, and the groups that are left, the block's own among them.
+        What is known of the variance before a block, and the groups that are left, the block's own
+        among them.
     n_groups : int array
         Groups of each region.
     """
@@ -212,8 +243,11 @@ class _Game:
     def of(cls, sums: GroupSums) -> Self:
         turn = _TURNS[sums.block]
         order = np.lexsort((turn, sums.region))
-        region, turn, number = sums.region[order], turn[order], sums.number[order]
-        weight, rate = sums.weight[order] / sums.bound, sums.rate[order]
+        region = sums.region[order]
+        turn = turn[order]
+        number = sums.number[order]
+        weight = sums.weight[order] / sums.bound
+        rate = sums.rate[order]
         starts = np.flatnonzero(np.diff(region * N_BLOCKS + turn, prepend=-1))
         regions = region[starts]
         first = np.flatnonzero(np.diff(regions, prepend=-1))
@@ -223,7 +257,9 @@ class _Game:
             """Sums over the groups of earlier blocks of the same region."""
             inside = np.add.reduceat(number * values, starts)
             running = np.cumsum(inside) - inside
-            earlier: FloatArray = running - np.repeat(running[first], np.diff(first, append=starts.size))
+            earlier: FloatArray = running - np.repeat(
+                running[first], np.diff(first, append=starts.size)
+            )
             return np.maximum(earlier, 0.0)
 
         # a rate of 1/2 and its variance, as if one group of the largest weight so far had been seen
@@ -232,33 +268,58 @@ class _Game:
         largest = np.concatenate([[1.0], largest[:-1]])
         largest[first] = 1.0
         mean = (0.5 * largest + before(weight * rate)) / (largest + before(weight))
-        squares = [before(np.square(weight) * values) for values in (np.ones(rate.size), rate, rate * rate)]
+        squares = [
+            before(np.square(weight) * values) for values in (np.ones(rate.size), rate, rate * rate)
+        ]
         variance = np.maximum(squares[2] - 2.0 * mean * squares[1] + mean * mean * squares[0], 0.0)
         seen = before(np.ones(rate.size))
         variance = (0.25 * np.square(largest) + variance) / (1.0 + seen)
         left = sums.n_groups[regions] - seen
-        return cls(weight, rate, number, starts, length, regions, turn[starts], first, variance, left, sums.n_groups)
+        return cls(
+            weight,
+            rate,
+            number,
+            starts,
+            length,
+            regions,
+            turn[starts],
+            first,
+            variance,
+            left,
+            sums.n_groups,
+        )
 
-    def hedged(self, rates: FloatArray, side: FloatArray, goal: float, among: BoolArray | bool = True) -> BoolArray:
-        """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns).
+    def hedged(
+        self, rates: FloatArray, side: FloatArray, goal: float, among: BoolArray | bool = True
+    ) -> BoolArray:
+        """Whether bets that depend on what has been won so far ever reach the goal, for each of the
+        rates (columns).
 
         They are made in the regions `among` all.
         """
         of_these = np.broadcast_to(among, self.n_groups.shape)[self.regions]
         capital = np.zeros(rates.shape)
         best = np.zeros(rates.shape)
-        room = _MOST_STAKED / np.maximum(np.where(side > 0, rates, 1.0 - rates), np.finfo(np.float64).tiny)
+        room = _MOST_STAKED / np.maximum(
+            np.where(side > 0, rates, 1.0 - rates), np.finfo(np.float64).tiny
+        )
         for turn in range(N_BLOCKS):
             blocks = np.flatnonzero((self.turn == turn) & of_these)
             if not blocks.size:
                 continue
-            here, length = self.regions[blocks], self.length[blocks]
+            here = self.regions[blocks]
+            length = self.length[blocks]
             ends = np.cumsum(length)
             rows = np.repeat(self.starts[blocks] - ends + length, length) + np.arange(ends[-1])
             log_share = np.minimum(capital[here] - goal, -ROUNDING)
             d = ndtri_exp(log_share)
-            stake = np.exp(-0.5 * d * d - log_share) / np.sqrt(2.0 * np.pi * self.variance * self.left)[blocks, None]
-            stake = side * np.where(best[here] >= goal + ROUNDING, 0.0, np.minimum(stake, room[here]))
+            stake = (
+                np.exp(-0.5 * d * d - log_share)
+                / np.sqrt(2.0 * np.pi * self.variance * self.left)[blocks, None]
+            )
+            stake = side * np.where(
+                best[here] >= goal + ROUNDING, 0.0, np.minimum(stake, room[here])
+            )
             entry = np.repeat(np.arange(blocks.size), length)
             gain = self.weight[rows, None] * (self.rate[rows, None] - rates[here][entry])
             growth = self.number[rows, None] * np.log1p(stake[entry] * gain)
@@ -267,16 +328,24 @@ class _Game:
         return np.asarray(best >= goal + ROUNDING)
 
 
-def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: float, goal: float) -> Interval:
-    """Move limits inwards over a fixed grid of rates, as long as hedged bets rule the next rate out."""
-    # the square root of a rate is the sine of an angle: half-widths are about as large at every angle
+def _sharpened(
+    game: _Game, lower: FloatArray, upper: FloatArray, most_rows: float, goal: float
+) -> Interval:
+    """Move limits inwards over a fixed grid of rates, as long as hedged bets rule the next rate
+    out.
+    """
+    # the square root of a rate is the sine of an angle: half-widths are about as large at every
+    # angle
     step = 1.0 / (_PER_WIDTH * np.sqrt(np.maximum(game.n_groups, 1) * min(most_rows, _MOST_ROWS)))
     place = [np.ceil(np.arcsin(np.sqrt(end)) / step) for end in (lower, 1.0 - upper)]
     ends = [lower.copy(), 1.0 - upper]
     going = np.stack([game.n_groups > 0, game.n_groups > 0])
     side = np.repeat([1.0, -1.0], _AT_ONCE)
     while going.any():
-        angles = [np.minimum((start[:, None] + np.arange(_AT_ONCE)) * step[:, None], np.pi / 2) for start in place]
+        angles = [
+            np.minimum((start[:, None] + np.arange(_AT_ONCE)) * step[:, None], np.pi / 2)
+            for start in place
+        ]
         shares = [np.square(np.sin(angle)) for angle in angles]
         rates = np.concatenate([shares[0], 1.0 - shares[1]], axis=1)
         lost = game.hedged(rates, side, goal, going[0] | going[1])

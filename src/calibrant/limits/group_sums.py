@@ -1,10 +1,11 @@
 """How groups count, rows that belong together: their weights and rates in each region.
 
-In a region a group has S rows, T of them positive. It counts there by a weight w, and what is covered is
-E[w T / S] / E[w] over the groups with rows in the region:
+In a region a group has S rows, T of them positive. It counts there by a weight w, and what is
+covered is E[w T / S] / E[w] over the groups with rows in the region:
 
 - "rows": w = min(S, M), the rate among rows, where a group counts as at most M rows in a region;
-- "groups": w = S over the rows of the group in all, the rate of a row drawn at random from a group drawn at random.
+- "groups": w = S over the rows of the group in all, the rate of a row drawn at random from a group
+  drawn at random.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ class GroupDesign:
     Attributes
     ----------
     max_size : int
-        M: a group counts as at most this many rows in a region. Fixed before the counted groups were seen.
+        M: a group counts as at most this many rows in a region. Fixed before the counted groups
+        were seen.
     target : {"rows", "groups"}
         Whether every row or every group counts the same.
     aside : int
@@ -38,7 +40,8 @@ class GroupDesign:
     unproved : tuple of int
         Regions for which nothing is proved: no group that was set aside has rows in their segment.
     max_weight : float or None
-        If rows have importance weights: the largest weight of a group in a region. Not saved, because limits are.
+        If rows have importance weights: the largest weight of a group in a region. Not saved,
+        because limits are.
     fixed : bool
         Whether the regions were given, so that groups set aside did not cut them.
     """
@@ -54,7 +57,13 @@ class GroupDesign:
         """As plain JSON values."""
         unproved = {"unproved": list(self.unproved)} if self.unproved else {}
         fixed = {"fixed": True} if self.fixed else {}
-        return {"max_size": self.max_size, "target": self.target, "aside": self.aside, **unproved, **fixed}
+        return {
+            "max_size": self.max_size,
+            "target": self.target,
+            "aside": self.aside,
+            **unproved,
+            **fixed,
+        }
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
@@ -111,12 +120,17 @@ class GroupSums:
             raise InvalidTypeError("tally", "count groups", got="rows only")
         rows = table.rows.astype(np.float64)
         if design.target == "rows":
-            uncapped, bound = rows, float(design.max_size)
+            uncapped = rows
+            bound = float(design.max_size)
         elif not table.size.all():
-            raise InvalidTypeError("tally", "know the sizes of groups", got="rows and positives only")
+            raise InvalidTypeError(
+                "tally", "know the sizes of groups", got="rows and positives only"
+            )
         else:
-            uncapped, bound = rows / table.size, 1.0
-        weight, rate = np.minimum(uncapped, bound), table.positives / rows
+            uncapped = rows / table.size
+            bound = 1.0
+        weight = np.minimum(uncapped, bound)
+        rate = table.positives / rows
         counted = (table.block, table.number, weight / rows, tally.n_regions)
         return cls(table.region, weight, rate, *counted, bound, uncapped)
 
@@ -131,11 +145,12 @@ class GroupSums:
         design: GroupDesign,
         blocks: RandomSource,
     ) -> tuple[Self, FloatArray]:
-        """Sums of importance weights: a group counts by those of its rows in a region, at most `design.max_weight`.
+        """Sums of importance weights: a group counts by those of its rows in a region, at most
+        `design.max_weight`.
 
-        With the target "groups" it counts by the share of its weight that lies in the region. `groups` are the number
-        of each row's group, and the key of each group; `blocks` puts groups into blocks. The second result is the
-        weight by which each row counts.
+        With the target "groups" it counts by the share of its weight that lies in the region.
+        `groups` are the number of each row's group, and the key of each group; `blocks` puts groups
+        into blocks. The second result is the weight by which each row counts.
         """
         of_row, keys = groups
         whole = np.bincount(of_row, weights, minlength=len(keys))
@@ -143,32 +158,47 @@ class GroupSums:
         pairs, entry = np.unique(of_row[inside] * n_regions + regions[inside], return_inverse=True)
         group, region = np.divmod(pairs, n_regions)
         total = np.bincount(entry, weights[inside], minlength=pairs.size)
-        rate = np.minimum(np.bincount(entry, weights[inside] * codes[inside], minlength=pairs.size) / total, 1.0)
+        rate = np.minimum(
+            np.bincount(entry, weights[inside] * codes[inside], minlength=pairs.size) / total, 1.0
+        )
         if design.target == "groups":
-            uncapped, bound = total / whole[group], 1.0
+            uncapped = total / whole[group]
+            bound = 1.0
         else:
-            bound = float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
+            bound = (
+                float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
+            )
             uncapped = np.asarray(total, dtype=np.float64)
         weight = np.minimum(uncapped, bound)
-        block, number = block_of(keys, blocks)[group], np.ones(pairs.size, dtype=np.int64)
-        rows, own = np.bincount(entry, minlength=pairs.size), np.zeros(weights.size)
+        block = block_of(keys, blocks)[group]
+        number = np.ones(pairs.size, dtype=np.int64)
+        rows = np.bincount(entry, minlength=pairs.size)
+        own = np.zeros(weights.size)
         own[inside] = weights[inside] * (weight / total)[entry]
-        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound, uncapped), own
+        return (
+            cls(region, weight, rate, block, number, weight / rows, n_regions, bound, uncapped),
+            own,
+        )
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""
-        return np.bincount(self.region, self.number * values, minlength=self.n_regions).astype(np.float64)
+        return np.bincount(self.region, self.number * values, minlength=self.n_regions).astype(
+            np.float64
+        )
 
     @property
     def above_cap(self) -> float:
-        """The share of rows, or of their importance weight, by which groups exceed what they count as."""
+        """The share of rows, or of their importance weight, by which groups exceed what they count
+        as.
+        """
         whole = float((self.number * self.uncapped).sum())
         return 1.0 - float((self.number * self.weight).sum()) / whole if whole > 0.0 else 0.0
 
     @property
     def uncapped_rates(self) -> FloatArray:
         """The rate of each region if every group counted in full; NaN where no row was seen."""
-        total, rates = self.sums(self.uncapped), np.full(self.n_regions, np.nan)
+        total = self.sums(self.uncapped)
+        rates = np.full(self.n_regions, np.nan)
         np.divide(self.sums(self.uncapped * self.rate), total, out=rates, where=total > 0.0)
         return rates
 
@@ -180,13 +210,16 @@ class GroupSums:
     @property
     def rates(self) -> FloatArray:
         """The weighted rate of each region; NaN where no row was seen."""
-        total, rates = self.sums(self.weight), np.full(self.n_regions, np.nan)
+        total = self.sums(self.weight)
+        rates = np.full(self.n_regions, np.nan)
         np.divide(self.sums(self.weight * self.rate), total, out=rates, where=total > 0.0)
         return rates
 
     @property
     def _variances(self) -> FloatArray:
-        """Sums of w² (y - rate)² over groups: what the variance of a region's weighted sum is estimated by."""
+        """Sums of w² (y - rate)² over groups: what the variance of a region's weighted sum is
+        estimated by.
+        """
         return self.sums(np.square(self.weight * (self.rate - self.rates[self.region])))
 
     @property
@@ -196,10 +229,12 @@ class GroupSums:
 
     @property
     def design_effect(self) -> float:
-        """How many times larger variances are than with the same number of independent rows; NaN without rows.
+        """How many times larger variances are than with the same number of independent rows.
 
-        Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N rows that count as
-        much as these.
+        NaN without rows.
+
+        Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N
+        rows that count as much as these.
         """
         rates = np.nan_to_num(self.rates)
         alone = float((self._rows * rates * (1.0 - rates)).sum())
@@ -207,10 +242,16 @@ class GroupSums:
 
     @property
     def telling(self) -> tuple[FloatArray, FloatArray]:
-        """The number of independent rows that would give each rate the same precision, and of positives among them."""
-        total, rates = self.sums(self.weight), np.nan_to_num(self.rates)
-        rows, variances = self._rows, self._variances
+        """The number of independent rows that would give each rate the same precision, and of
+        positives among them.
+        """
+        total = self.sums(self.weight)
+        rates = np.nan_to_num(self.rates)
+        rows = self._rows
+        variances = self._variances
         alike = np.divide(total**2, rows, out=np.zeros(self.n_regions), where=rows > 0.0)
-        told = np.divide(total**2 * rates * (1.0 - rates), variances, out=alike.copy(), where=variances > 0.0)
+        told = np.divide(
+            total**2 * rates * (1.0 - rates), variances, out=alike.copy(), where=variances > 0.0
+        )
         effective = np.minimum(told, alike)  # at most the number of rows
         return effective, effective * rates

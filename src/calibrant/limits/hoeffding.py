@@ -15,14 +15,16 @@ def hoeffding(tally: Tally, alpha: float) -> Interval:
     Parameters
     ----------
     tally : Tally
-        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where nothing else was.
+        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
+        nothing else was.
 
     Notes
     -----
@@ -30,7 +32,8 @@ def hoeffding(tally: Tally, alpha: float) -> Interval:
 
     References
     ----------
-    Hoeffding (1963), "Probability inequalities for sums of bounded random variables", JASA 58, 13-30.
+    Hoeffding (1963), "Probability inequalities for sums of bounded random variables", JASA 58,
+    13-30.
 
     Examples
     --------
@@ -45,4 +48,6 @@ def hoeffding(tally: Tally, alpha: float) -> Interval:
 
 def largest_hoeffding(rows: int, most: int, alpha: float, n_regions: int) -> float:
     """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`."""
-    return math.sqrt(math.log(2.0 * n_regions / alpha) / (2.0 * rows)) * (1.0 + 1e-10) + 0.5 / (rows + 1)
+    return math.sqrt(math.log(2.0 * n_regions / alpha) / (2.0 * rows)) * (1.0 + 1e-10) + 0.5 / (
+        rows + 1
+    )

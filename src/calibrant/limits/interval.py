@@ -55,14 +55,14 @@ class Method:
     name : str
         What the parameter ``interval`` calls it.
     function : callable
-        ``function(tally, alpha)`` returns the `Interval` of all regions, which holds with probability at least
-        1 - alpha.
+        ``function(tally, alpha)`` returns the `Interval` of all regions, which holds with
+        probability at least 1 - alpha.
     theorem : str
         One line: the result that the method rests on.
     largest_radius : callable or None
-        ``largest_radius(rows, most, alpha, n_regions)`` bounds how far a limit can be from the values "mean" and
-        "jeffreys" of its region, if that has at least `rows` rows and at most `most` positives. `plan` offers
-        the methods that have it.
+        ``largest_radius(rows, most, alpha, n_regions)`` bounds how far a limit can be from the
+        values "mean" and "jeffreys" of its region, if that has at least `rows` rows and at most
+        `most` positives. `plan` offers the methods that have it.
     exact : bool
         Whether the limits invert the binomial distribution itself, rather than a bound on it.
     takes_partition : bool
@@ -84,19 +84,31 @@ class Method:
     takes_partition: bool = False
 
     def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
-        """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
-        return self.function(tally, alpha, partition) if self.takes_partition else self.function(tally, alpha)
+        """Return the interval of every region, valid for all at once with probability at least 1 -
+        alpha.
+        """
+        return (
+            self.function(tally, alpha, partition)
+            if self.takes_partition
+            else self.function(tally, alpha)
+        )
 
 
 def around(center: FloatArray, radius: FloatArray) -> Interval:
-    """Return [center - radius, center + radius] within [0, 1]; [0, 1] where one of the two is NaN: nothing was seen."""
+    """Return [center - radius, center + radius] within [0, 1]; [0, 1] where one of the two is NaN:
+    nothing was seen.
+    """
     unknown = np.isnan(center) | np.isnan(radius)
-    center, radius = np.where(unknown, 0.5, center), np.where(unknown, 1.0, radius)
+    center = np.where(unknown, 0.5, center)
+    radius = np.where(unknown, 1.0, radius)
     return outwards(center - radius, center + radius)
 
 
 def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
-    """Round limits away from each other, so that rounding cannot make an interval narrower than its formula."""
+    """Round limits away from each other, so that rounding cannot make an interval narrower than its
+    formula.
+    """
     with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
-        lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
+        lower = np.nextafter(lower, -np.inf)
+        upper = np.nextafter(upper, np.inf)
     return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))

@@ -19,24 +19,27 @@ def kl(tally: Tally, alpha: float) -> Interval:
     Parameters
     ----------
     tally : Tally
-        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where nothing else was.
+        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
+        nothing else was.
 
     Notes
     -----
-    {q : N kl(k/N, q) <= ln(2B/alpha)} with kl(p, q) = p ln(p/q) + (1 - p) ln((1 - p)/(1 - q)). At k = 0 this is
-    [0, 1 - (alpha/2B)^(1/N)].
+    {q : N kl(k/N, q) <= ln(2B/alpha)} with kl(p, q) = p ln(p/q) + (1 - p) ln((1 - p)/(1 - q)). At k
+    = 0 this is [0, 1 - (alpha/2B)^(1/N)].
 
     References
     ----------
-    Chernoff (1952), "A measure of asymptotic efficiency for tests of a hypothesis based on the sum of observations",
-    Annals of Mathematical Statistics 23, 493-507. Hoeffding (1963), JASA 58, Theorem 1.
+    Chernoff (1952), "A measure of asymptotic efficiency for tests of a hypothesis based on the sum
+    of observations", Annals of Mathematical Statistics 23, 493-507. Hoeffding (1963), JASA 58,
+    Theorem 1.
 
     Examples
     --------

@@ -6,16 +6,22 @@ from scipy.special import smirnovi
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.limits.binomial import sidak_level, sidak_levels, upper_limit
 
-_MOST_EXACT = 2_000  # rows: beyond, the closed form is within 0.3 % of the exact limit, which takes time to find
+# rows: beyond, the closed form is within 0.3 % of the exact limit, which takes time to find
+_MOST_EXACT = 2_000
 
 
-def kolmogorov_distance(counts: IntArray, alpha: float, shares: FloatArray | None = None) -> FloatArray:
-    """Return limits on the Kolmogorov distance of each region; all of them hold with probability 1 - alpha.
+def kolmogorov_distance(
+    counts: IntArray, alpha: float, shares: FloatArray | None = None
+) -> FloatArray:
+    """Return limits on the Kolmogorov distance of each region.
 
-    Given the counts, the rows of different regions are independent, so each region gets 1 - (1 - alpha)^(1 / R), or
-    1 - (1 - alpha)^w with `shares` w that were fixed before the rows were seen, and add up to at most 1. The
-    limit is Smirnov's exact one-sided limit at half of that on each side; with many rows it is that of Massart (1990),
-    sqrt(ln(2 / alpha) / (2 N)). Without any row it is 1.
+    All of them hold with probability 1 - alpha.
+
+    Given the counts, the rows of different regions are independent, so each region gets 1 - (1 -
+    alpha)^(1 / R), or 1 - (1 - alpha)^w with `shares` w that were fixed before the rows were seen,
+    and add up to at most 1. The limit is Smirnov's exact one-sided limit at half of that on each
+    side; with many rows it is that of Massart (1990), sqrt(ln(2 / alpha) / (2 N)). Without any row
+    it is 1.
 
     >>> kolmogorov_distance(np.array([0, 50, 5000]), 0.01).round(4)
     array([1.    , 0.2483, 0.0253])
@@ -29,8 +35,11 @@ def kolmogorov_distance(counts: IntArray, alpha: float, shares: FloatArray | Non
     return np.where(counts > 0, np.minimum(limit, 1.0), 1.0)
 
 
-def rank_distance(rows: IntArray, region: IndexArray, distance: FloatArray, level: FloatArray) -> FloatArray:
-    """Return limits on how far the share of rows up to any score of a cell is from that of the population.
+def rank_distance(
+    rows: IntArray, region: IndexArray, distance: FloatArray, level: FloatArray
+) -> FloatArray:
+    """Return limits on how far the share of rows up to any score of a cell is from that of the
+    population.
 
     Parameters
     ----------
@@ -45,11 +54,12 @@ def rank_distance(rows: IntArray, region: IndexArray, distance: FloatArray, leve
 
     Notes
     -----
-    With F the distribution of the scores of a region, F(X_(i)) is at least, and its limit from the left at most, a
-    variable with the law Beta(i, N + 1 - i), tied or not. Each of the 2 N limits, from below and from above, gets an
-    equal part of the level. Near the ends of a region these limits are much smaller than the Kolmogorov distance.
-    Within a cell with i rows before it and k up to its end, the share lies between i / N and k / N, and F between the
-    lower limit at rank i and the upper limit at rank k + 1. Of this and the distance the smaller is returned; only the
+    With F the distribution of the scores of a region, F(X_(i)) is at least, and its limit from the
+    left at most, a variable with the law Beta(i, N + 1 - i), tied or not. Each of the 2 N limits,
+    from below and from above, gets an equal part of the level. Near the ends of a region these
+    limits are much smaller than the Kolmogorov distance. Within a cell with i rows before it and k
+    up to its end, the share lies between i / N and k / N, and F between the lower limit at rank i
+    and the upper limit at rank k + 1. Of this and the distance the smaller is returned; only the
     distance in regions with more than 2,000 rows, where exact limits take time.
 
     Examples
@@ -60,17 +70,25 @@ def rank_distance(rows: IntArray, region: IndexArray, distance: FloatArray, leve
     """
     found = np.where(region >= 0, distance[region], 0.0)
     inside = np.flatnonzero(region >= 0)
-    where, counts = region[inside], rows[inside]
+    where = region[inside]
+    counts = rows[inside]
     n = np.bincount(where, counts, distance.size).astype(np.int64)[where]
     starts = np.flatnonzero(np.diff(where, prepend=-1))
     after = np.cumsum(counts)
     after -= np.repeat((after - counts)[starts], np.diff(starts, append=where.size))
-    fine = (counts < n * found[inside] / 4) & (n <= _MOST_EXACT)  # in wide cells little can be gained
+    fine = (counts < n * found[inside] / 4) & (
+        n <= _MOST_EXACT
+    )  # in wide cells little can be gained
     if not fine.any():
         return found
-    after, n, where = after[fine], n[fine], where[fine]
+    after = after[fine]
+    n = n[fine]
+    where = where[fine]
     before = after - counts[fine]
-    limit = upper_limit(np.append(n - before, after), np.tile(n, 2), np.tile(level[where] / (2.0 * n), 2))
-    below, above = limit[: n.size] - 1.0 + after / n, limit[n.size :] - before / n
+    limit = upper_limit(
+        np.append(n - before, after), np.tile(n, 2), np.tile(level[where] / (2.0 * n), 2)
+    )
+    below = limit[: n.size] - 1.0 + after / n
+    above = limit[n.size :] - before / n
     found[inside[fine]] = np.minimum(found[inside[fine]], np.maximum(below, above))
     return found

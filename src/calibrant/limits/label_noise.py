@@ -1,8 +1,10 @@
-"""How far the sum of labels can be from that of their rates, with multipliers that are fixed but not known.
+"""How far the sum of labels can be from that of their rates, with multipliers that are fixed but
+not known.
 
-Of n independent labels y_i with rates r_i, let W be the mean of a_i (r_i - y_i), with fixed |a_i| <= 1. This is the
-noise of a calibration error: the error is a largest sum over such multipliers, so that the multipliers at which the
-true error is reached are fixed by the rates, whatever the labels are. The bounds hold for all multipliers.
+Of n independent labels y_i with rates r_i, let W be the mean of a_i (r_i - y_i), with fixed |a_i|
+<= 1. This is the noise of a calibration error: the error is a largest sum over such multipliers, so
+that the multipliers at which the true error is reached are fixed by the rates, whatever the labels
+are. The bounds hold for all multipliers.
 """
 
 import math
@@ -25,7 +27,8 @@ def largest_variance(limits: Interval) -> FloatArray:
 
 
 def noise_bound(n_rows: float, variance: float | None, tail: float) -> float:
-    """What the mean of a_i (r_i - y_i) exceeds with probability at most `tail`, for any fixed |a_i| <= 1.
+    """What the mean of a_i (r_i - y_i) exceeds with probability at most `tail`, for any fixed |a_i|
+    <= 1.
 
     Parameters
     ----------
@@ -38,9 +41,9 @@ def noise_bound(n_rows: float, variance: float | None, tail: float) -> float:
 
     Notes
     -----
-    The smaller of two bounds. Hoeffding (1963): each term has a range of at most 1. Bennett (1962): for X <= 1 with
-    mean 0 and variance v, E exp(lam X) <= 1 + v (exp(lam) - 1 - lam), and log(1 + v c) is concave in v. With weights
-    only the first is used.
+    The smaller of two bounds. Hoeffding (1963): each term has a range of at most 1. Bennett (1962):
+    for X <= 1 with mean 0 and variance v, E exp(lam X) <= 1 + v (exp(lam) - 1 - lam), and log(1 + v
+    c) is concave in v. With weights only the first is used.
 
     Examples
     --------
@@ -61,10 +64,11 @@ def signed_noise_bound(n_rows: int, variance: float, tail: float) -> float:
 
     Notes
     -----
-    Then the mean of a_i (r_i - y_i) is the mean rate minus the share of positives among the labels y_i, or 1 - y_i
-    where a_i is -1. With k of these positive, the upper limit u(k) for labels with different rates (Hoeffding 1956)
-    holds with probability at least 1 - `tail`, and k is not known. So the largest u(k) - k / n is a third bound.
-    With more than 4,096 labels, u(k + d) - k / n for each d-th k is at least that.
+    Then the mean of a_i (r_i - y_i) is the mean rate minus the share of positives among the labels
+    y_i, or 1 - y_i where a_i is -1. With k of these positive, the upper limit u(k) for labels with
+    different rates (Hoeffding 1956) holds with probability at least 1 - `tail`, and k is not known.
+    So the largest u(k) - k / n is a third bound. With more than 4,096 labels, u(k + d) - k / n for
+    each d-th k is at least that.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""How much of the population a region can hold, and how much lies in no region: upper limits that hold at once."""
+"""How much of the population a region can hold, and how much lies in no region: upper limits that
+hold at once.
+"""
 
 from dataclasses import dataclass
 
@@ -13,8 +15,10 @@ from calibrant.limits.binomial import upper_limit
 
 MASS_SHARE = 0.05  # of alpha: what the limits on mass may miss
 _MOST_TRIES = 256  # numbers of bins that are tried to find the ranks of the edges
-# shares of rows set aside, and bases of the bets on how many of them are new, for which `missing_mass_limit` averages
-_SHARES, _BASES = np.array([0.5, 0.9])[:, None, None], np.array([0.0, 0.5, 0.9])[:, None]
+# shares of rows set aside, and bases of the bets on how many of them are new, for which
+# `missing_mass_limit` averages
+_SHARES = np.array([0.5, 0.9])[:, None, None]
+_BASES = np.array([0.0, 0.5, 0.9])[:, None]
 _LARGEST_KIND = 1000
 _BISECTIONS = 50
 
@@ -28,8 +32,8 @@ class MassLimits:
     regions : float array of shape (n_regions,)
         Limit on the share in each region.
     outside : float
-        Limit on the share in no region: rows of unseen segments, and scores equal to an edge that was seen once. 1
-        where nothing can be proved.
+        Limit on the share in no region: rows of unseen segments, and scores equal to an edge that
+        was seen once. 1 where nothing can be proved.
     """
 
     regions: FloatArray
@@ -49,36 +53,44 @@ def budgets(alpha: float) -> tuple[float, float]:
 def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
     """Return limits that all hold, with probability at least 1 - alpha.
 
-    Because the limits hold at once, regions may be left out of a statement after looking at the data: the sum of
-    their limits and the limit on what lies outside bounds what was left out.
+    Because the limits hold at once, regions may be left out of a statement after looking at the
+    data: the sum of their limits and the limit on what lies outside bounds what was left out.
 
     Notes
     -----
-    Regions fixed before the tallied rows were seen: exact binomial limits on the counts. With segments, unseen ones
-    lie outside (see `missing_mass_limit`); each region and the unseen segments get an equal share of alpha.
+    Regions fixed before the tallied rows were seen: exact binomial limits on the counts. With
+    segments, unseen ones lie outside (see `missing_mass_limit`); each region and the unseen
+    segments get an equal share of alpha.
 
-    Edges that are order statistics of the tallied rows: write the scores as quantiles of uniform variables U. A
-    region that holds N of the n rows, an open gap or a single value, lies within N + 1 neighbouring spacings of the
-    order statistics of U, whose sum follows Beta(N + 1, n - N), the law of the exact binomial limit for N of n. Which
-    spacings they are depends on the data, so the limit is taken over all (n + 1)(n + 2) / 2 runs of neighbouring
-    spacings at once, with half of alpha. An edge value of rank r that was seen once lies within the spacings on both
-    sides of U_(r). For B bins the ranks are fixed, so all edge values seen once lie within 2(B - 1) fixed spacings,
-    whose sum follows Beta(2B - 2, n + 3 - 2B); the other half of alpha pays for all B from 1 to n at once. Ties change
-    nothing.
+    Edges that are order statistics of the tallied rows: write the scores as quantiles of uniform
+    variables U. A region that holds N of the n rows, an open gap or a single value, lies within N +
+    1 neighbouring spacings of the order statistics of U, whose sum follows Beta(N + 1, n - N), the
+    law of the exact binomial limit for N of n. Which spacings they are depends on the data, so the
+    limit is taken over all (n + 1)(n + 2) / 2 runs of neighbouring spacings at once, with half of
+    alpha. An edge value of rank r that was seen once lies within the spacings on both sides of
+    U_(r). For B bins the ranks are fixed, so all edge values seen once lie within 2(B - 1) fixed
+    spacings, whose sum follows Beta(2B - 2, n + 3 - 2B); the other half of alpha pays for all B
+    from 1 to n at once. Ties change nothing.
 
-    With segments of the latter kind, or where each segment had a draw of its own, a region's mass is its segment's mass
-    times its mass within the segment. The masses of segments, the regions within them, the edges within them, and the
-    unseen segments get a quarter of alpha each. Rows that were drawn count for the masses of segments, except those
-    that chose which segments have regions of their own. With regions for all other segments, no segment is unseen.
+    With segments of the latter kind, or where each segment had a draw of its own, a region's mass
+    is its segment's mass times its mass within the segment. The masses of segments, the regions
+    within them, the edges within them, and the unseen segments get a quarter of alpha each. Rows
+    that were drawn count for the masses of segments, except those that chose which segments have
+    regions of their own. With regions for all other segments, no segment is unseen.
     """
     parts = partition.bins_by_segment.values()
     if partition.cuts_own_sample or (partition.has_segments and any(part.aside for part in parts)):
         return _limits_within_segments(partition.as_bins(), tally, alpha)
-    n_regions, n_rows = tally.n_regions, tally.n_rows
+    n_regions = tally.n_regions
+    n_rows = tally.n_rows
     if not partition.has_segments or OTHER in partition.as_bins().segments:
-        return MassLimits(upper_limit(tally.counts, np.full(n_regions, n_rows), alpha / n_regions), 0.0)
+        return MassLimits(
+            upper_limit(tally.counts, np.full(n_regions, n_rows), alpha / n_regions), 0.0
+        )
     share = alpha / (n_regions + 1)
-    seen = np.bincount(partition.as_bins().layout.cells.segment, weights=tally.counts).astype(np.int64)
+    seen = np.bincount(partition.as_bins().layout.cells.segment, weights=tally.counts).astype(
+        np.int64
+    )
     regions = upper_limit(tally.counts, np.full(n_regions, n_rows), share)
     return MassLimits(regions, missing_mass_limit(seen, share))
 
@@ -90,7 +102,8 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
     segment = bins.layout.cells.segment
     counted = np.bincount(segment, weights=tally.counts, minlength=len(parts)).astype(np.int64)
     n_rows = np.array([part.n_rows or 0 for part in parts])
-    # with rows counted later, two samples of unlike size would be added up: nothing is known of the masses of segments
+    # with rows counted later, two samples of unlike size would be added up: nothing is known of the
+    # masses of segments
     one_sample = own.all() or int(n_rows.sum() + counted[~own].sum()) == tally.n_rows
     n_rows[~own] = counted[~own]
     n_runs = np.where(own, (n_rows + 1.0) * (n_rows + 2.0) / 2.0, np.bincount(segment))
@@ -108,7 +121,9 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
     segment_mass = segment_mass if one_sample else np.ones(len(parts))
     unseen = missing_mass_limit(drawn_too, alpha / 4) if one_sample else 1.0
     unseen = 0.0 if OTHER in bins.segments else unseen
-    return MassLimits(segment_mass[segment] * within, min(1.0, unseen + float(segment_mass @ edges)))
+    return MassLimits(
+        segment_mass[segment] * within, min(1.0, unseen + float(segment_mass @ edges))
+    )
 
 
 def _spacings_at_edges(part: ScorePartition) -> int:
@@ -126,22 +141,25 @@ def _spacings_at_edges(part: ScorePartition) -> int:
 
 
 def missing_mass_limit(counts: IntArray, alpha: float) -> float:
-    """Return an upper limit on the probability that a row is of a kind not seen yet, at confidence 1 - alpha.
+    """Return an upper limit on the probability that a row is of a kind not seen yet, at confidence
+    1 - alpha.
 
     Parameters
     ----------
     counts : int array
-        Rows of each kind; the rows are independent draws from one distribution over any number of kinds.
+        Rows of each kind; the rows are independent draws from one distribution over any number of
+        kinds.
     alpha : float
         Probability with which the limit may be too small.
 
     Notes
     -----
-    Set each row aside with probability s. Given the other rows, those set aside are of a kind not among the others
-    with probability M' >= M, the missing mass of all rows. Let K of the b rows set aside be of such a kind. For
-    0 <= c < 1 the mean of e(m) = c^K / (1 - m (1 - c))^b is 1 at m = M', and e rises with m, so the mean of e(M) is
-    at most 1. That stays true for the average over all ways to set rows aside, which is a product over kinds, and for
-    the average over several s and c. By Markov's inequality it exceeds 1 / alpha with probability at most alpha.
+    Set each row aside with probability s. Given the other rows, those set aside are of a kind not
+    among the others with probability M' >= M, the missing mass of all rows. Let K of the b rows set
+    aside be of such a kind. For 0 <= c < 1 the mean of e(m) = c^K / (1 - m (1 - c))^b is 1 at m =
+    M', and e rises with m, so the mean of e(M) is at most 1. That stays true for the average over
+    all ways to set rows aside, which is a product over kinds, and for the average over several s
+    and c. By Markov's inequality it exceeds 1 / alpha with probability at most alpha.
 
     Examples
     --------
@@ -151,7 +169,8 @@ def missing_mass_limit(counts: IntArray, alpha: float) -> float:
     >>> round(missing_mass_limit(np.ones(1000, dtype=int), 0.005), 4)  # every row of another kind
     1.0
     """
-    n_rows, needed = float(counts.sum()), np.log(len(_SHARES) * len(_BASES) / alpha)
+    n_rows = float(counts.sum())
+    needed = np.log(len(_SHARES) * len(_BASES) / alpha)
     # the factor of a kind grows with its size, so cutting sizes off can only raise the limit
     sizes, kinds = np.unique(np.minimum(counts[counts > 0], _LARGEST_KIND), return_counts=True)
 
@@ -163,7 +182,8 @@ def missing_mass_limit(counts: IntArray, alpha: float) -> float:
         evidence = n_rows * np.log1p(_SHARES * gain)[..., 0] + kept @ kinds
         return bool(np.logaddexp.reduce(evidence, axis=None) > needed)
 
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
         low, high = (low, middle) if refuted(middle) else (middle, high)

@@ -21,12 +21,20 @@ _TAILS = "binomial tails inverted (Clopper and Pearson 1934)"
 _ACCEPTABILITY = "binomial acceptability inverted (Blaker 2000, Theorem 1)"
 _BERNSTEIN = "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, Theorem 4)"
 _CHERNOFF = "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1)"
-_SMALLEST = "Hoeffding's inequality at the smallest count of a uniform-mass bin (Gupta, Ramdas 2021)"
+_SMALLEST = (
+    "Hoeffding's inequality at the smallest count of a uniform-mass bin (Gupta, Ramdas 2021)"
+)
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("clopper-pearson", clopper_pearson, f"{_TAILS}, at the Sidak level", largest_binomial, exact=True),
+        Method(
+            "clopper-pearson",
+            clopper_pearson,
+            f"{_TAILS}, at the Sidak level",
+            largest_binomial,
+            exact=True,
+        ),
         Method(
             "clopper-pearson-weighted",
             clopper_pearson_weighted,
@@ -34,9 +42,21 @@ METHODS: dict[str, Method] = {
             exact=True,
             takes_partition=True,
         ),
-        Method("blaker", blaker, f"{_ACCEPTABILITY}, at the Sidak level", largest_binomial, exact=True),
-        Method("hoeffding", hoeffding, "Hoeffding's inequality (1963, Theorem 2), by Bonferroni", largest_hoeffding),
-        Method("empirical-bernstein", empirical_bernstein, f"{_BERNSTEIN}, by Bonferroni", largest_bernstein),
+        Method(
+            "blaker", blaker, f"{_ACCEPTABILITY}, at the Sidak level", largest_binomial, exact=True
+        ),
+        Method(
+            "hoeffding",
+            hoeffding,
+            "Hoeffding's inequality (1963, Theorem 2), by Bonferroni",
+            largest_hoeffding,
+        ),
+        Method(
+            "empirical-bernstein",
+            empirical_bernstein,
+            f"{_BERNSTEIN}, by Bonferroni",
+            largest_bernstein,
+        ),
         Method("kl", kl, f"{_CHERNOFF}, by Bonferroni", largest_kl),
         Method("umd", umd, f"{_SMALLEST}, by Bonferroni"),
     )

@@ -1,4 +1,6 @@
-"""Limits for the average of labels that are independent but not alike: what holds once the scores are given."""
+"""Limits for the average of labels that are independent but not alike: what holds once the scores
+are given.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,11 +10,14 @@ from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.interval import Interval
 
 
-def non_identical(counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, identical: ArrayLike = False) -> Interval:
+def non_identical(
+    counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, identical: ArrayLike = False
+) -> Interval:
     """Binomial limits for the mean of independent labels whose rates may all differ.
 
-    Claimed: let N labels be independent, with any rates p_1, ..., p_N, and let k of them be positive. Then the mean
-    rate lies below `lower` with probability at most `tail`, and above `upper` with probability at most `tail`.
+    Claimed: let N labels be independent, with any rates p_1, ..., p_N, and let k of them be
+    positive. Then the mean rate lies below `lower` with probability at most `tail`, and above
+    `upper` with probability at most `tail`.
 
     Parameters
     ----------
@@ -21,8 +26,8 @@ def non_identical(counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, iden
     tail : array-like of float in (0, 1)
         Probability with which each limit may miss.
     identical : array-like of bool, default=False
-        Regions whose rows are known to share one rate, as rows with one score do: there the limits are
-        Clopper-Pearson's own.
+        Regions whose rows are known to share one rate, as rows with one score do: there the limits
+        are Clopper-Pearson's own.
 
     Returns
     -------
@@ -31,10 +36,11 @@ def non_identical(counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, iden
 
     Notes
     -----
-    Hoeffding (1956): of all sums of independent labels with mean N p, for a whole number c <= N p - 1, the binomial
-    has the largest P(sum <= c). The Clopper-Pearson limit u(k) misses when k <= c for the largest c with
-    P(Bin(N, p) <= c) < tail, so it holds for unlike labels too wherever c <= N p - 1. That fails only when k is next
-    to N; there unlike labels do miss more often than the tail. Hence
+    Hoeffding (1956): of all sums of independent labels with mean N p, for a whole number c <= N p -
+    1, the binomial has the largest P(sum <= c). The Clopper-Pearson limit u(k) misses when k <= c
+    for the largest c with P(Bin(N, p) <= c) < tail, so it holds for unlike labels too wherever c <=
+    N p - 1. That fails only when k is next to N; there unlike labels do miss more often than the
+    tail. Hence
 
         upper = max(u(k), (k + 1) / N),    lower = min(l(k), (k - 1) / N),
 
@@ -43,8 +49,8 @@ def non_identical(counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, iden
 
     References
     ----------
-    Hoeffding (1956), "On the distribution of the number of successes in independent trials", Annals of Mathematical
-    Statistics 27, 713-721, Theorem 4 and its corollary.
+    Hoeffding (1956), "On the distribution of the number of successes in independent trials", Annals
+    of Mathematical Statistics 27, 713-721, Theorem 4 and its corollary.
 
     Examples
     --------
@@ -53,12 +59,17 @@ def non_identical(counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, iden
     [0.3983 0.9455] [0.6017 1.    ]
     """
     rows, hits, alike = np.broadcast_arrays(
-        np.asarray(counts, dtype=np.float64), np.asarray(positives, dtype=np.float64), np.asarray(identical)
+        np.asarray(counts, dtype=np.float64),
+        np.asarray(positives, dtype=np.float64),
+        np.asarray(identical),
     )
     some = np.maximum(rows, 1.0)
-    lower, upper = lower_limit(hits, rows, tail), upper_limit(hits, rows, tail)
+    lower = lower_limit(hits, rows, tail)
+    upper = upper_limit(hits, rows, tail)
     lower = np.where(alike, lower, np.minimum(lower, np.maximum(hits - 1.0, 0.0) / some))
-    upper = np.where(alike | (rows == 0.0), upper, np.maximum(upper, np.minimum(hits + 1.0, rows) / some))
+    upper = np.where(
+        alike | (rows == 0.0), upper, np.maximum(upper, np.minimum(hits + 1.0, rows) / some)
+    )
     return Interval(lower, upper)
 
 

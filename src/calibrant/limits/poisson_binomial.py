@@ -17,8 +17,8 @@ def upper_tail(rates: FloatArray, count: int) -> float:
 
     Notes
     -----
-    Distributions of 64 labels each come from the usual recursion. They are then convolved in pairs, by Fourier
-    transforms whose rounding is below 1e-12, which is added.
+    Distributions of 64 labels each come from the usual recursion. They are then convolved in pairs,
+    by Fourier transforms whose rounding is below 1e-12, which is added.
 
     Examples
     --------
@@ -71,13 +71,15 @@ def _distribution(rates: FloatArray) -> FloatArray:
 
 
 def log_tail_bound(counts: IntArray | FloatArray, means: FloatArray, count: float) -> float:
-    """An upper bound of log P(S >= count), from the rates of kinds of labels: how many there are, and their mean rate.
+    """An upper bound of log P(S >= count), from the rates of kinds of labels: how many there are,
+    and their mean rate.
 
     Notes
     -----
-    Chernoff: log P(S >= k) <= sum_i log(1 - s_i + s_i e^t) - t k for every t >= 0. The logarithm is concave in s_i, so
-    that labels of one kind may all be given their mean rate. The bound needs no single rate: kinds can be fine cells of
-    a score, wherever these were counted. The best t is found by Newton's steps; any t gives a bound.
+    Chernoff: log P(S >= k) <= sum_i log(1 - s_i + s_i e^t) - t k for every t >= 0. The logarithm is
+    concave in s_i, so that labels of one kind may all be given their mean rate. The bound needs no
+    single rate: kinds can be fine cells of a score, wherever these were counted. The best t is
+    found by Newton's steps; any t gives a bound.
 
     Examples
     --------

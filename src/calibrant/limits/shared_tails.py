@@ -11,11 +11,12 @@ _WIDEST = 60.0  # standard deviations
 
 
 def even_width_tails(deviations: FloatArray, alpha: float) -> FloatArray:
-    """The tail of each of two limits, for means whose estimates have about these standard deviations; alpha in all.
+    """The tail of each of two limits, for means whose estimates have about these standard
+    deviations; alpha in all.
 
-    Limits at x / e standard deviations are all x wide, where e is the deviation of one. x is chosen so that nine tenths
-    of alpha are used; all share the rest alike. The deviations must be fixed beforehand: bad ones make limits wider,
-    and never wrong.
+    Limits at x / e standard deviations are all x wide, where e is the deviation of one. x is chosen
+    so that nine tenths of alpha are used; all share the rest alike. The deviations must be fixed
+    beforehand: bad ones make limits wider, and never wrong.
 
     >>> tails = even_width_tails(np.array([0.01, 0.02]), 0.05)
     >>> tails.round(5), round(float(2 * tails.sum()), 6)

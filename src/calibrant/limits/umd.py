@@ -10,15 +10,17 @@ from calibrant.text.sentences import Setting
 
 
 def umd(tally: Tally, alpha: float) -> Interval:
-    """The closed form for uniform-mass bins whose edges were cut from the same rows, without a split.
+    """The closed form for uniform-mass bins whose edges were cut from the same rows, without a
+    split.
 
-    It is Hoeffding's bound with the smallest count that such a bin can have, so its width is known before any data are
-    seen; that makes it the method to plan with, and never the narrowest one.
+    It is Hoeffding's bound with the smallest count that such a bin can have, so its width is known
+    before any data are seen; that makes it the method to plan with, and never the narrowest one.
 
     Parameters
     ----------
     tally : Tally
-        Counts and positives of B uniform-mass bins, and the number n of all rows seen (``n_rows``), edge rows included.
+        Counts and positives of B uniform-mass bins, and the number n of all rows seen (``n_rows``),
+        edge rows included.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its mean.
 
@@ -30,8 +32,9 @@ def umd(tally: Tally, alpha: float) -> Interval:
     Raises
     ------
     ValueError
-        Where floor(n/B) <= 1, and where a region holds fewer than floor(n/B) - 1 rows, as atoms of tied scores and
-        other partitions do: there the closed form promises more than Hoeffding's bound gives.
+        Where floor(n/B) <= 1, and where a region holds fewer than floor(n/B) - 1 rows, as atoms of
+        tied scores and other partitions do: there the closed form promises more than Hoeffding's
+        bound gives.
 
     Notes
     -----
@@ -39,8 +42,8 @@ def umd(tally: Tally, alpha: float) -> Interval:
 
     References
     ----------
-    Gupta & Ramdas (2021), "Distribution-free calibration guarantees for histogram binning without sample splitting",
-    ICML.
+    Gupta & Ramdas (2021), "Distribution-free calibration guarantees for histogram binning without
+    sample splitting", ICML.
 
     Examples
     --------
@@ -49,16 +52,23 @@ def umd(tally: Tally, alpha: float) -> Interval:
     np.float64(0.0515)
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
-    smallest, fewest = tally.n_rows // tally.n_regions - 1, int(tally.counts.min())
-    method, exact = Setting("interval", "umd"), ("use ", Setting("interval", "clopper-pearson"))
+    smallest = tally.n_rows // tally.n_regions - 1
+    fewest = int(tally.counts.min())
+    method = Setting("interval", "umd")
+    exact = ("use ", Setting("interval", "clopper-pearson"))
     if smallest < 1:
         got = f"{tally.n_rows} rows in {tally.n_regions} regions"
         needs = (method, " needs at least 2 rows per region")
         raise InvalidValueError(None, needs, got=got, advice=(*exact, " or fewer bins"))
     if fewest < smallest:
         got = f"a region with {fewest} rows where floor(n/B) - 1 = {smallest}"
-        rows = " needs at least floor(n/B) - 1 rows in every region, as uniform-mass bins of untied scores have"
-        raise InvalidValueError(None, (method, rows), got=got, advice=(*exact, ", which is exact for any counts"))
+        rows = (
+            " needs at least floor(n/B) - 1 rows in every region, as uniform-mass bins of untied"
+            " scores have"
+        )
+        raise InvalidValueError(
+            None, (method, rows), got=got, advice=(*exact, ", which is exact for any counts")
+        )
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
     width = np.sqrt(log_term / (2.0 * smallest))
     return around(tally.rates, np.full(tally.n_regions, width))

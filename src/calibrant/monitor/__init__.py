@@ -1,4 +1,6 @@
-"""Watching a calibrated model in production: tests for drift that are valid at every moment, and late labels."""
+"""Watching a calibrated model in production: tests for drift that are valid at every moment, and
+late labels.
+"""
 
 from calibrant.monitor.change import Change, Moment, MonitorResult
 from calibrant.monitor.drift import DriftMonitor

@@ -41,7 +41,9 @@ class Moment:
         check_state(state, ("batch", "rows", "at"))
         at = state["at"]
         count = Integer(0)
-        return cls(count.check("batch", state["batch"]), count.check("rows", state["rows"]), at and str(at))
+        return cls(
+            count.check("batch", state["batch"]), count.check("rows", state["rows"]), at and str(at)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,12 @@ class Change:
     rows : int
         Rows since then.
     rate_before, rate_since : float
-        Observed rates before and since. Over all regions, `rate_before` is what the mix of rows since then had before.
+        Observed rates before and since. Over all regions, `rate_before` is what the mix of rows
+        since then had before.
     lower, upper : float or None
-        Limits on the difference. For a region, on the rate since less the rate before. Over all regions, on the rate
-        since less `rate_before` as it was observed. None where none are proved.
+        Limits on the difference. For a region, on the rate since less the rate before. Over all
+        regions, on the rate since less `rate_before` as it was observed. None where none are
+        proved.
     """
 
     region: int | None
@@ -137,7 +141,10 @@ class MonitorResult(Result):
         condition = ", and ".join(self.assumptions)
         if not self.alarm:
             seen = f"after {counted(self.n_rows, 'row')}"
-            return f"{self.calm}, {seen}; a false alarm ever has probability at most {chance}, if {condition}."
+            return (
+                f"{self.calm}, {seen}; a false alarm ever has probability at most {chance}, if"
+                f" {condition}."
+            )
         more = "".join(f"; {change}" for change in self.changes[1:4])
         sure = f"Without a change, an alarm ever has probability at most {chance}, if {condition}."
         return f"{self.finding_in_short}{more}. {sure} {self.advice}"

@@ -28,40 +28,49 @@ _ASSUMED_OF_ROWS = (
     "labels within a bin are independent and had one rate in calibration and in the stream",
     "which rows form a batch does not depend on labels",
 )
-_MATURE = "labels count as known at the age of maturity, in calibration too, and unknown ones as negative"
+_MATURE = (
+    "labels count as known at the age of maturity, in calibration too, and unknown ones as negative"
+)
 
 
 class DriftMonitor(EvidenceMonitor):
     """Watch whether the rate of each region is still the one that it had in calibration.
 
-    Claimed: while the rates stay, the probability that an alarm is *ever* raised is at most 1 - confidence_level. This
-    is exact although the rates are estimates, however few rows calibration had. Not claimed: that every change is
-    found. Scores that move between regions are no change, as long as the rate of each region stays.
+    Claimed: while the rates stay, the probability that an alarm is *ever* raised is at most 1 -
+    confidence_level. This is exact although the rates are estimates, however few rows calibration
+    had. Not claimed: that every change is found. Scores that move between regions are no change, as
+    long as the rate of each region stays.
 
-    Assumed, for ``unit="row"``: given which region each row falls into, the labels of a region are independent and have
-    one rate, in calibration and since; and which rows form a batch does not depend on labels. Rows of one day often
-    have something in common, and then this is too strict: use ``unit="day"``.
+    Assumed, for ``unit="row"``: given which region each row falls into, the labels of a region are
+    independent and have one rate, in calibration and since; and which rows form a batch does not
+    depend on labels. Rows of one day often have something in common, and then this is too strict:
+    use ``unit="day"``.
 
-    Assumed, for the other units: the days (or weeks, or blocks) of the stream are exchangeable. Rows within a day may
-    depend on each other in any way. Weekdays that differ break that: set `weekdays`, or use ``unit="week"``.
+    Assumed, for the other units: the days (or weeks, or blocks) of the stream are exchangeable.
+    Rows within a day may depend on each other in any way. Weekdays that differ break that: set
+    `weekdays`, or use ``unit="week"``.
 
     Parameters
     ----------
     calibrator : ScoreCalibrator, Model or Partition
-        A fitted calibrator, or the content of its model file. Its counted rows are the pool that new rows are compared
-        with. A calibrator without regions, such as `PlattCalibrator`, and a bare partition have no such rows; then the
-        first rows of the stream are the reference, and `summary` says so.
+        A fitted calibrator, or the content of its model file. Its counted rows are the pool that
+        new rows are compared with. A calibrator without regions, such as `PlattCalibrator`, and a
+        bare partition have no such rows; then the first rows of the stream are the reference, and
+        `summary` says so.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     unit : {"row", "day", "week", "block"}, default="row"
         What is independent. "day" and "week" need `at`, "block" needs `blocks`.
     maturity : float or timedelta, default=None
-        The age, in days, at which a row counts, with the label known by then. See `calibrant.monitor.Monitor`.
+        The age, in days, at which a row counts, with the label known by then. See
+        `calibrant.monitor.Monitor`.
     reference : int, default=None
-        Rows, or units, that later ones are compared with, where calibration counted none: 2,000 rows, 30 days, 12 weeks
-        or 30 blocks. Units always need them, because calibration does not know its days.
+        Rows, or units, that later ones are compared with, where calibration counted none: 2,000
+        rows, 30 days, 12 weeks or 30 blocks. Units always need them, because calibration does not
+        know its days.
     batch_rows : int, default=None
-        Rows wait until there are this many, because tiny batches waste evidence. None is 10 for each region.
+        Rows wait until there are this many, because tiny batches waste evidence. None is 10 for
+        each region.
     weekdays : bool, default=False
         For ``unit="day"``: rank each day among those of the same weekday.
     classes, pos_label : optional
@@ -80,23 +89,27 @@ class DriftMonitor(EvidenceMonitor):
 
     Notes
     -----
-    **Rows.** For a batch and a region let the pool have N rows, k of them positive, and the batch n rows, s of them
-    positive. Given k + s, s is hypergeometric; its randomised rank gives one N(0, 1) number z. Then the batch joins the
-    pool. All z are independent (`calibrant.monitor.exact_scores`). Bets exp(c z - c^2 / 2) are averaged over changes of
-    all regions alike, a slope over the regions, and single regions; over sizes of the change in log-odds from 0.05 to
-    0.8; and over starts, half of the weight at the beginning and two starts for each doubling after it. Stakes come
-    from edges and sizes alone: a stake that knew the labels of calibration would not be fair.
+    **Rows.** For a batch and a region let the pool have N rows, k of them positive, and the batch n
+    rows, s of them positive. Given k + s, s is hypergeometric; its randomised rank gives one N(0,
+    1) number z. Then the batch joins the pool. All z are independent
+    (`calibrant.monitor.exact_scores`). Bets exp(c z - c^2 / 2) are averaged over changes of all
+    regions alike, a slope over the regions, and single regions; over sizes of the change in
+    log-odds from 0.05 to 0.8; and over starts, half of the weight at the beginning and two starts
+    for each doubling after it. Stakes come from edges and sizes alone: a stake that knew the labels
+    of calibration would not be fair.
 
-    Rows at an edge value that calibration has chosen are left out. Rows with groups or weights are refused.
+    Rows at an edge value that calibration has chosen are left out. Rows with groups or weights are
+    refused.
 
-    **Units.** Each unit's residual is ranked among all units so far (`calibrant.monitor.ranked_units`).
+    **Units.** Each unit's residual is ranked among all units so far
+    (`calibrant.monitor.ranked_units`).
 
     Memory does not grow with rows. With units it grows by one number each.
 
     References
     ----------
-    Ville (1939), "Étude critique de la notion de collectif". Vovk, Gammerman and Shafer (2005), "Algorithmic learning
-    in a random world", on martingales of ranks.
+    Ville (1939), "Étude critique de la notion de collectif". Vovk, Gammerman and Shafer (2005),
+    "Algorithmic learning in a random world", on martingales of ranks.
 
     Examples
     --------
@@ -135,7 +148,9 @@ class DriftMonitor(EvidenceMonitor):
                 raise InvalidTypeError("classes and pos_label", rule)
             named = name_classes((0, 1) if classes is None else classes, pos_label)
             watched = watched.with_classes(named)
-        self._make(watched, confidence_level, unit, maturity, reference, batch_rows, weekdays, random_state)
+        self._make(
+            watched, confidence_level, unit, maturity, reference, batch_rows, weekdays, random_state
+        )
 
     def _make(
         self,
@@ -197,18 +212,20 @@ class DriftMonitor(EvidenceMonitor):
         Parameters
         ----------
         scores, y : array-like of shape (n,)
-            Scores and labels. With `maturity`, a label that is not known at that age is None or NaN.
+            Scores and labels. With `maturity`, a label that is not known at that age is None or
+            NaN.
         segments : array-like of shape (n,), optional
             For regions by segment.
         at : array-like of shape (n,), optional
             When each row was predicted: dates, or numbers of days. Needed for days and weeks.
         labelled_at : array-like of shape (n,), optional
-            With `maturity`: when each label came. Labels that came later than at that age count as unknown.
+            With `maturity`: when each label came. Labels that came later than at that age count as
+            unknown.
         now : date or number, optional
             With `maturity` and `at`: rows that are younger raise an error.
         blocks : array-like of shape (n,), optional
-            For ``unit="block"``: which block each row belongs to. All rows of a unit must be in one batch, and units
-            are taken in order.
+            For ``unit="block"``: which block each row belongs to. All rows of a unit must be in one
+            batch, and units are taken in order.
         """
         labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
         prepared = self.watched.prepared(scores, segments)
@@ -219,7 +236,9 @@ class DriftMonitor(EvidenceMonitor):
         pooled = self._pooled
         if pooled is not None:
             if blocks is not None:
-                raise InvalidTypeError("blocks", "be None for a monitor of rows", "blocks", 'set unit="block"')
+                raise InvalidTypeError(
+                    "blocks", "be None for a monitor of rows", "blocks", 'set unit="block"'
+                )
             with self._lock:
                 self._take_rows(pooled, rows, hits, time)
             return self
@@ -228,15 +247,25 @@ class DriftMonitor(EvidenceMonitor):
             self._take_units(self._ranked, regions, labels.codes, units, names, kinds)
         return self
 
-    def update_counts(self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None) -> Self:
-        """Take a batch that was counted elsewhere: rows and positive rows of each region, strictly between edges.
+    def update_counts(
+        self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None
+    ) -> Self:
+        """Take a batch that was counted elsewhere: rows and positive rows of each region, strictly
+        between edges.
 
         For other units than rows the batch is one unit, and `at` is its name; names must increase.
         """
         size = self.watched.n_regions
         found = (np.asarray(rows, dtype=np.int64), np.asarray(positives, dtype=np.int64))
-        if found[0].shape != (size,) or found[1].shape != (size,) or (found[0] < found[1]).any() or found[1].min() < 0:
-            raise InvalidValueError("positives", f"lie between 0 and rows, in each of {size} regions")
+        if (
+            found[0].shape != (size,)
+            or found[1].shape != (size,)
+            or (found[0] < found[1]).any()
+            or found[1].min() < 0
+        ):
+            raise InvalidValueError(
+                "positives", f"lie between 0 and rows, in each of {size} regions"
+            )
         with self._lock:
             if self._pooled is not None:
                 self._take_rows(self._pooled, *found, at)
@@ -244,7 +273,9 @@ class DriftMonitor(EvidenceMonitor):
                 self._take_unit(self._ranked, *found, at)
         return self
 
-    def _take_rows(self, test: PooledRates, rows: IntArray, hits: IntArray, time: str | None) -> None:
+    def _take_rows(
+        self, test: PooledRates, rows: IntArray, hits: IntArray, time: str | None
+    ) -> None:
         test.wait(rows, hits)
         if test.is_due:
             if test.begins:
@@ -277,16 +308,22 @@ class DriftMonitor(EvidenceMonitor):
         kinds: list[int],
     ) -> None:
         last = self._last_unit
-        again = last is not None and (last in names or (self.unit != "block" and names and names[0] < last))
+        again = last is not None and (
+            last in names or (self.unit != "block" and names and names[0] < last)
+        )
         if again:
             rule = f"have all rows of a {self.unit} in one batch, and later ones later"
-            raise InvalidValueError("blocks" if self.unit == "block" else "at", rule, got=f"{names[0]} after {last}")
+            raise InvalidValueError(
+                "blocks" if self.unit == "block" else "at", rule, got=f"{names[0]} after {last}"
+            )
         for number, name in enumerate(names):
             here = units == number
             rows, hits = counts_of(regions[here], codes[here], self.watched.n_regions)
             self._take_unit(test, rows, hits, name, kinds[number])
 
-    def _take_unit(self, test: RankedUnits, rows: IntArray, hits: IntArray, name: str | None, kind: int = 0) -> None:
+    def _take_unit(
+        self, test: RankedUnits, rows: IntArray, hits: IntArray, name: str | None, kind: int = 0
+    ) -> None:
         if name is None or (self._last_unit is not None and name == self._last_unit):
             raise InvalidValueError("at", f"name another {self.unit} than the last", got=repr(name))
         if test.begins:
@@ -319,7 +356,8 @@ class DriftMonitor(EvidenceMonitor):
                 log_evidence=self._largest,
                 log_threshold=self.log_threshold,
                 n_rows=self.n_rows,
-                calm="No sign that the rates have changed" + ("" if self.in_reference else self._compared),
+                calm="No sign that the rates have changed"
+                + ("" if self.in_reference else self._compared),
                 finding="The rates have changed",
                 advice=self._advice,
                 alarmed=self._alarmed,
@@ -331,7 +369,11 @@ class DriftMonitor(EvidenceMonitor):
 
     @property
     def _compared(self) -> str:
-        return " since calibration" if self.watched.has_counts and self.unit == "row" else " since the reference period"
+        return (
+            " since calibration"
+            if self.watched.has_counts and self.unit == "row"
+            else " since the reference period"
+        )
 
     @property
     def _advice(self) -> str:
@@ -364,7 +406,10 @@ class DriftMonitor(EvidenceMonitor):
 
     def __repr__(self) -> str:
         state = "alarm" if self.alarm else "no alarm"
-        return f"<DriftMonitor of {self.watched.n_regions} regions: {state} after {counted(self.n_rows, 'row')}>"
+        return (
+            f"<DriftMonitor of {self.watched.n_regions} regions: {state} after"
+            f" {counted(self.n_rows, 'row')}>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values; `from_dict` reads it back."""
@@ -384,11 +429,27 @@ class DriftMonitor(EvidenceMonitor):
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        keys = ("confidence_level", "watched", "unit", "maturity", "weekdays", "seed", "last_unit", "test")
+        keys = (
+            "confidence_level",
+            "watched",
+            "unit",
+            "maturity",
+            "weekdays",
+            "seed",
+            "last_unit",
+            "test",
+        )
         check_schema(state, _SCHEMA, keys)
         monitor = cls.__new__(cls)
         watched = Watched.from_dict(state["watched"])
-        settings = (state["confidence_level"], state["unit"], state["maturity"], None, None, state["weekdays"])
+        settings = (
+            state["confidence_level"],
+            state["unit"],
+            state["maturity"],
+            None,
+            None,
+            state["weekdays"],
+        )
         seed = Integer(0).check("seed", state["seed"])
         monitor._make(watched, *settings, seed)
         monitor._test.restore(state["test"])

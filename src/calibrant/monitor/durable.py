@@ -43,12 +43,14 @@ _SECONDS = Number("a number of seconds >= 0", 0.0)
 class Monitor(AbstractContextManager["Monitor"]):
     """Keep predictions until their labels come, count each once, and watch the guarantee.
 
-    Claimed: a call returns only when what it wrote is on the disk. Each id counts once, whatever comes twice, late,
-    early, or in another order; if the process dies, it may be handed in again. And while nothing changes, the
-    probability that any test *ever* raises an alarm is at most 1 - confidence_level, all tests together.
+    Claimed: a call returns only when what it wrote is on the disk. Each id counts once, whatever
+    comes twice, late, early, or in another order; if the process dies, it may be handed in again.
+    And while nothing changes, the probability that any test *ever* raises an alarm is at most 1 -
+    confidence_level, all tests together.
 
-    A prediction counts when its day is over and `maturity` days have passed, with the label known at that age. What is
-    not known to be positive by then counts as negative. The labels of calibration must be counted in the same way.
+    A prediction counts when its day is over and `maturity` days have passed, with the label known
+    at that age. What is not known to be positive by then counts as negative. The labels of
+    calibration must be counted in the same way.
 
     Parameters
     ----------
@@ -59,14 +61,17 @@ class Monitor(AbstractContextManager["Monitor"]):
     maturity : float or timedelta
         The age, in days, at which a prediction counts; 0 if labels are known on the same day.
     remember : float, default=None
-        Days for which ids are kept, so that replays are noticed. None is twice the maturity, at least 2 days. A label
-        that comes again later counts as unknown; a prediction that is handed in again, with its time, as late.
+        Days for which ids are kept, so that replays are noticed. None is twice the maturity, at
+        least 2 days. A label that comes again later counts as unknown; a prediction that is handed
+        in again, with its time, as late.
     confidence_level : float, default=0.95
         Probability that no test ever raises a false alarm, all together.
     unit : {"row", "day"}, default="row"
-        What is independent; see `DriftMonitor`. With "day", only the rates are tested, with the whole budget.
+        What is independent; see `DriftMonitor`. With "day", only the rates are tested, with the
+        whole budget.
     reference : int, default=None
-        Days that later ones are compared with, or rows where calibration counted none; see `DriftMonitor`.
+        Days that later ones are compared with, or rows where calibration counted none; see
+        `DriftMonitor`.
     timeout : float, default=30
         Seconds to wait for another process that writes.
     random_state : int, Generator or None, default=None
@@ -74,15 +79,16 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     Notes
     -----
-    Events must be handed in in the order of time, roughly: the latest time that was seen is the clock of the store, and
-    it never goes back. Times that lie more than a day in the future are refused. Several threads and processes may use
-    one store; writers take turns.
+    Events must be handed in in the order of time, roughly: the latest time that was seen is the
+    clock of the store, and it never goes back. Times that lie more than a day in the future are
+    refused. Several threads and processes may use one store; writers take turns.
 
-    Raw scores are stored; calibrated values are computed when they are read. Counted rows are folded into tallies, one
-    for each day, so that the store stays small.
+    Raw scores are stored; calibrated values are computed when they are read. Counted rows are
+    folded into tallies, one for each day, so that the store stays small.
 
-    The budget 1 - confidence_level is shared: half for the rates (`DriftMonitor`), 30 % for the guarantee
-    (`GuaranteeMonitor`), 20 % for the scores (`ScoreDriftMonitor`, which compares with the first 2,000 predictions).
+    The budget 1 - confidence_level is shared: half for the rates (`DriftMonitor`), 30 % for the
+    guarantee (`GuaranteeMonitor`), 20 % for the scores (`ScoreDriftMonitor`, which compares with
+    the first 2,000 predictions).
 
     Examples
     --------
@@ -151,7 +157,9 @@ class Monitor(AbstractContextManager["Monitor"]):
             "confidence_level": self.confidence_level,
             "unit": self.unit,
             "reference": self.reference,
-            "model": self.watched.partition.fingerprint + json.dumps(self.watched.to_dict()["rows"]),
+            "model": (
+                self.watched.partition.fingerprint + json.dumps(self.watched.to_dict()["rows"])
+            ),
         }
         self._store.open()
         with self._store.writing() as connection:
@@ -159,7 +167,9 @@ class Monitor(AbstractContextManager["Monitor"]):
             saved = read_text(connection, "settings")
             if saved is None:
                 Live().write(connection)
-                tests = Tests.of(self.calibrator, self._alpha, self.maturity, self.unit, self.reference, seed)
+                tests = Tests.of(
+                    self.calibrator, self._alpha, self.maturity, self.unit, self.reference, seed
+                )
                 tests.write(connection)
                 write_text(connection, "settings", json.dumps({**settings, "seed": seed}))
                 return seed
@@ -169,7 +179,9 @@ class Monitor(AbstractContextManager["Monitor"]):
                 got = "another model" if name == "model" else f"{value!r}"
                 known = "the one that it was made for" if name == "model" else f"{found[name]!r}"
                 advice = "use another store for other settings"
-                raise InvalidValueError(name, f"be {known}, as in the store", got=got, advice=advice)
+                raise InvalidValueError(
+                    name, f"be {known}, as in the store", got=got, advice=advice
+                )
         return int(found["seed"])
 
     @property
@@ -193,18 +205,28 @@ class Monitor(AbstractContextManager["Monitor"]):
         times = None if at is None else [at]
         return _only(self.record_many([id], [score], times, None if segment is None else [segment]))
 
-    def record_many(self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None) -> "Receipt":
+    def record_many(
+        self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None
+    ) -> "Receipt":
         """Take many predictions in one transaction; all of them or, if it raises, none."""
         from calibrant.monitor.ledger import take_predictions
 
         names = _ids(ids)
-        found = np.asarray(as_scores(scores, positive_column=self.watched.classes.positive_index), dtype=np.float64)
+        found = np.asarray(
+            as_scores(scores, positive_column=self.watched.classes.positive_index), dtype=np.float64
+        )
         self._check_lengths(names, scores=found, at=at, segments=segments)
         self.watched.prepared(found, None if segments is None else np.asarray(segments))
-        kept = [None] * len(names) if segments is None else [json.dumps(segment) for segment in segments]
+        kept = (
+            [None] * len(names)
+            if segments is None
+            else [json.dumps(segment) for segment in segments]
+        )
 
         def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
-            return take_predictions(connection, live, names, found.tolist(), times, kept, self.maturity)
+            return take_predictions(
+                connection, live, names, found.tolist(), times, kept, self.maturity
+            )
 
         return self._write(take, at, len(names))
 
@@ -223,7 +245,9 @@ class Monitor(AbstractContextManager["Monitor"]):
         classes = self.watched.classes
         known = as_array(labels, "labels")
         self._check_lengths(names, labels=known, at=at)
-        codes, _ = encode_labels(known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1)
+        codes, _ = encode_labels(
+            known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1
+        )
         values = codes.tolist()
 
         def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
@@ -232,7 +256,10 @@ class Monitor(AbstractContextManager["Monitor"]):
         return self._write(take, at, len(names))
 
     def advance(self, now: Time = None) -> MonitorSnapshot:
-        """Let time pass: count what is mature by `now`, or by the clock of this machine. Return a snapshot."""
+        """Let time pass: count what is mature by `now`, or by the clock of this machine.
+
+        Return a snapshot.
+        """
         self._write(lambda *_: None, [now] if now is not None else None, 1)
         return self.snapshot()
 
@@ -244,7 +271,10 @@ class Monitor(AbstractContextManager["Monitor"]):
             return read_snapshot(connection, self)
 
     def _write(self, take: "Callable[[Any, Live, list[float]], T]", at: Times, n_rows: int) -> T:
-        """Run a change in a transaction of its own; the clock goes forward, and mature days are counted."""
+        """Run a change in a transaction of its own.
+
+        The clock goes forward, and mature days are counted.
+        """
         from calibrant.monitor.ledger import Live
         from calibrant.monitor.mature_days import advance
         from calibrant.monitor.store import lock
@@ -258,13 +288,18 @@ class Monitor(AbstractContextManager["Monitor"]):
             before = live.latest
             live.latest = max(live.latest, max(times, default=0.0))
             taken = take(connection, live, times)
-            if _day(before) < _day(live.latest) or _day(before, self.maturity) < _day(live.latest, self.maturity):
+            if _day(before) < _day(live.latest) or _day(before, self.maturity) < _day(
+                live.latest, self.maturity
+            ):
                 advance(connection, live, self.maturity, self.remember, self._alpha, self.seed)
             live.write(connection)
         return taken
 
     def read_note(self, key: str) -> Any:
-        """A note that was kept in the store, such as how far a file was read; None if there is none."""
+        """A note that was kept in the store, such as how far a file was read.
+
+        None if there is none.
+        """
         from calibrant.monitor.store import read_text
 
         with self._store.reading() as connection:
@@ -281,14 +316,19 @@ class Monitor(AbstractContextManager["Monitor"]):
     def _check_lengths(self, names: list[str], **columns: Any) -> None:
         for name, column in columns.items():
             if column is not None and len(column) != len(names):
-                raise InvalidValueError(name, f"have one entry per id, {len(names)}", got=str(len(column)))
+                raise InvalidValueError(
+                    name, f"have one entry per id, {len(names)}", got=str(len(column))
+                )
 
     def close(self) -> None:
         """Close the connections of the store. What was acknowledged is on the disk already."""
         self._store.close()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -326,7 +366,13 @@ def _seconds(at: Any, n_rows: int) -> list[float]:
     days = days_of(entries if isinstance(entries, np.ndarray) else list(entries), n_rows, "at")
     ahead = float(days.max(initial=0.0)) - time.time() / _SECONDS_A_DAY
     if ahead > _AHEAD:
-        latest = datetime.fromtimestamp(float(days.max()) * _SECONDS_A_DAY, UTC) if ahead < 1e6 else "a far future"
-        raise InvalidValueError("at", "lie at most a day in the future", got=str(latest), advice="check the clocks")
+        latest = (
+            datetime.fromtimestamp(float(days.max()) * _SECONDS_A_DAY, UTC)
+            if ahead < 1e6
+            else "a far future"
+        )
+        raise InvalidValueError(
+            "at", "lie at most a day in the future", got=str(latest), advice="check the clocks"
+        )
     seconds: list[float] = (days * _SECONDS_A_DAY).tolist()
     return seconds

@@ -1,4 +1,6 @@
-"""What all monitors have in common: evidence that is looked at after each batch, and an alarm that stays raised."""
+"""What all monitors have in common: evidence that is looked at after each batch, and an alarm that
+stays raised.
+"""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -16,7 +18,9 @@ _ROUNDING = 1e-9  # of saved evidence
 
 
 class EvidenceMonitor(Locked):
-    """A test that may be looked at after every batch. A subclass implements `_log_evidence`, and what is said.
+    """A test that may be looked at after every batch.
+
+    A subclass implements `_log_evidence`, and what is said.
 
     Several threads may update it; their batches are taken one at a time.
     """
@@ -56,7 +60,9 @@ class EvidenceMonitor(Locked):
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What has changed, after an alarm: over all regions first, then the regions in which it is clear."""
+        """What has changed, after an alarm: over all regions first, then the regions in which it is
+        clear.
+        """
         with self._lock:
             return self._changes() if self.alarm else ()
 
@@ -107,6 +113,10 @@ class EvidenceMonitor(Locked):
         self._starts = [Moment.from_dict(moment) for moment in state["starts"]]
         self._at = None if state["at"] is None else str(state["at"])
         if self._largest < self._log_evidence() - _ROUNDING:
-            raise InvalidValueError("largest", "be at least the evidence of the saved bets", got=str(self._largest))
+            raise InvalidValueError(
+                "largest", "be at least the evidence of the saved bets", got=str(self._largest)
+            )
         if (self._alarmed is not None) != (self._largest >= self.log_threshold):
-            raise InvalidValueError("alarmed", "be a moment if, and only if, the evidence was large enough")
+            raise InvalidValueError(
+                "alarmed", "be a moment if, and only if, the evidence was large enough"
+            )

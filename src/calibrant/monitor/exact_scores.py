@@ -5,7 +5,8 @@ from scipy.special import ndtri
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
 
-_REACH = 40.0  # standard deviations, and counts, beyond which a hypergeometric law has no mass that a double shows
+# standard deviations, and counts, beyond which a hypergeometric law has no mass that a double shows
+_REACH = 40.0
 _MOST_TERMS = 4_000_000  # of all cells at once
 _TINY = 1e-300
 
@@ -15,17 +16,20 @@ def exact_scores(
 ) -> FloatArray:
     """Return one number for each cell, N(0, 1) if the batch is drawn like the pool.
 
-    Given how many of pool and batch together are hits, the hits of the batch are hypergeometric. With F its
-    distribution function and f its probabilities, u = F(s - 1) + V f(s) is uniform for V uniform, and z = Phi^-1(u).
+    Given how many of pool and batch together are hits, the hits of the batch are hypergeometric.
+    With F its distribution function and f its probabilities, u = F(s - 1) + V f(s) is uniform for V
+    uniform, and z = Phi^-1(u).
 
     Notes
     -----
-    Let the pool of a cell grow by each batch, and let the joint law of all labels be unchanged when they are permuted.
-    Then the z of all batches are independent. Backwards in time: u_t is uniform given the pool after batch t and all
-    later pools, as which of the pooled labels came last is a random choice. The later u are functions of these pools
-    and of their own V. So u_t is independent of all later u. Cells are independent given their totals.
+    Let the pool of a cell grow by each batch, and let the joint law of all labels be unchanged when
+    they are permuted. Then the z of all batches are independent. Backwards in time: u_t is uniform
+    given the pool after batch t and all later pools, as which of the pooled labels came last is a
+    random choice. The later u are functions of these pools and of their own V. So u_t is
+    independent of all later u. Cells are independent given their totals.
 
-    Probabilities are products of the ratios of neighbours, divided by their sum: nothing large cancels.
+    Probabilities are products of the ratios of neighbours, divided by their sum: nothing large
+    cancels.
 
     >>> half = np.array([0.5])
     >>> exact_scores(np.array([4]), np.array([2]), np.array([2]), np.array([1]), half).round(12)
@@ -41,15 +45,25 @@ def exact_scores(
     for start in range(0, rows.size, step):
         part = slice(start, start + step)
         below[part], above[part] = _tails(
-            totals[part], successes[part], rows[part], hits[part], first[part], last[part], uniforms[part]
+            totals[part],
+            successes[part],
+            rows[part],
+            hits[part],
+            first[part],
+            last[part],
+            uniforms[part],
         )
     low = ndtri(np.maximum(below, _TINY))
     high = -ndtri(np.maximum(above, _TINY))
     return np.asarray(np.where(below < above, low, high))
 
 
-def _support(totals: IntArray, successes: IntArray, rows: IntArray, hits: IntArray) -> tuple[IntArray, IntArray]:
-    """The smallest and the largest count that the batch may have, without those that are all but impossible."""
+def _support(
+    totals: IntArray, successes: IntArray, rows: IntArray, hits: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The smallest and the largest count that the batch may have, without those that are all but
+    impossible.
+    """
     n = totals.astype(np.float64)
     share = successes / np.maximum(n, 1.0)
     mean = rows * share
@@ -77,7 +91,9 @@ def _tails(
     before = counts[:, :-1].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         gained = (successes[:, None] - before) * (rows[:, None] - before)
-        lost = (before + 1.0) * (totals[:, None] - successes[:, None] - rows[:, None] + before + 1.0)
+        lost = (before + 1.0) * (
+            totals[:, None] - successes[:, None] - rows[:, None] + before + 1.0
+        )
         ratios = np.where(inside[:, 1:], np.log(gained) - np.log(lost), -np.inf)
     logs = np.concatenate([np.zeros((rows.size, 1)), np.cumsum(ratios, axis=1)], axis=1)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -36,8 +36,8 @@ class ExpectedPerformance(Result):
     brier_lower, brier_upper : float
         The expected Brier score of the calibrated probabilities.
     thresholds, share, precision_lower, precision_upper : float arrays
-        For each threshold of the score: the share of new rows at or above it, and limits on the expected share of
-        positives among them.
+        For each threshold of the score: the share of new rows at or above it, and limits on the
+        expected share of positives among them.
     is_curve : bool
         Whether predictions vary within bins.
     """
@@ -61,8 +61,9 @@ class ExpectedPerformance(Result):
         brier = limits(self.brier_lower, self.brier_upper)
         level = percent(self.confidence_level)
         return (
-            f"Among {counted(self.n_rows, 'new row')}, expect a rate of positives of {rate} and a Brier score of "
-            f"{brier}, with confidence {level}, if {' and '.join(self.assumptions)}."
+            f"Among {counted(self.n_rows, 'new row')}, expect a rate of positives of {rate} and a"
+            f" Brier score of {brier}, with confidence {level}, if"
+            f" {' and '.join(self.assumptions)}."
         )
 
     @property
@@ -93,12 +94,14 @@ def expected_performance(
     thresholds: ArrayLike | None = None,
     segments: ArrayLike | None = None,
 ) -> ExpectedPerformance:
-    """Limits on the rate, the precision and the Brier score of new rows whose labels are not known yet.
+    """Limits on the rate, the precision and the Brier score of new rows whose labels are not known
+    yet.
 
-    Claimed, with the confidence of the calibrator's guarantee: the expected share of positives among these rows, that
-    among those at or above each threshold, and the expected Brier score lie within the limits. Assumed: the rate of
-    each region is that of calibration; for a curve, the average error of its predictions in each region. How many rows
-    fall into each region may have changed in any way.
+    Claimed, with the confidence of the calibrator's guarantee: the expected share of positives
+    among these rows, that among those at or above each threshold, and the expected Brier score lie
+    within the limits. Assumed: the rate of each region is that of calibration; for a curve, the
+    average error of its predictions in each region. How many rows fall into each region may have
+    changed in any way.
 
     Parameters
     ----------
@@ -113,10 +116,11 @@ def expected_performance(
 
     Notes
     -----
-    A region with the share s of the rows has positives of mass s [L, U]; with a curve, s (mean of h + [lower, upper]).
-    The part of it above a threshold, with the share q, has positives between max(0, s L - (s - q)) and min(q, s U). The
-    Brier score is the mean of h^2 + Y (1 - 2 h). It is largest if positives come at the lowest h first, as many of them
-    as there are rows with h < 1/2 where the limits allow that; and smallest the other way round.
+    A region with the share s of the rows has positives of mass s [L, U]; with a curve, s (mean of h
+    + [lower, upper]). The part of it above a threshold, with the share q, has positives between
+    max(0, s L - (s - q)) and min(q, s U). The Brier score is the mean of h^2 + Y (1 - 2 h). It is
+    largest if positives come at the lowest h first, as many of them as there are rows with h < 1/2
+    where the limits allow that; and smallest the other way round.
 
     Examples
     --------
@@ -134,10 +138,14 @@ def expected_performance(
     if found is None or not is_guarantee(found.guarantee_):
         got = type(given).__name__
         advice = "use BinningCalibrator or AnchoredCalibrator"
-        raise InvalidValueError("calibrator", "have a guarantee for each region", got=got, advice=advice)
+        raise InvalidValueError(
+            "calibrator", "have a guarantee for each region", got=got, advice=advice
+        )
     check_plain(found.tally_, "rows that are independent and count the same")
     watched = Watched.by(found)
-    plain = np.asarray(as_scores(scores, positive_column=watched.classes.positive_index), dtype=np.float64)
+    plain = np.asarray(
+        as_scores(scores, positive_column=watched.classes.positive_index), dtype=np.float64
+    )
     if plain.size == 0:
         raise InvalidValueError("scores", "have at least one row", got="none")
     regions = watched.partition.regions_of(watched.prepared(scores, segments))
@@ -185,7 +193,9 @@ def _edges(watched: Watched) -> FloatArray:
 def _precision(
     scores: FloatArray, regions: Any, mass: Interval, thresholds: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The share of rows at or above each threshold, and limits on the share of positives among them."""
+    """The share of rows at or above each threshold, and limits on the share of positives among
+    them.
+    """
     size = mass.lower.size
     rows = np.bincount(regions, minlength=size).astype(np.float64)
     found = np.zeros((3, thresholds.size))
@@ -205,7 +215,9 @@ def _brier(values: FloatArray, regions: Any, mass: Interval) -> tuple[float, flo
     order = np.lexsort((values, regions))
     ends = np.cumsum(np.bincount(regions, minlength=mass.lower.size))
     for region, ordered in enumerate(np.split(values[order], ends[:-1])):
-        gains = np.concatenate([[0.0], np.cumsum(1.0 - 2.0 * ordered)])  # positives at the lowest predictions first
+        gains = np.concatenate(
+            [[0.0], np.cumsum(1.0 - 2.0 * ordered)]
+        )  # positives at the lowest predictions first
         losses = np.concatenate([[0.0], np.cumsum(1.0 - 2.0 * ordered[::-1])])
         places = np.arange(gains.size)
         within = (float(mass.lower[region]), float(mass.upper[region]))

@@ -26,18 +26,25 @@ _SCHEMA = "calibrant.guarantee-monitor/1"
 _SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 _FEW = 0.9  # of the largest bet that cannot lose everything
 _LEAST = 1e-9
-_ASSUMED = "given earlier labels, a row of a bin is positive with a probability within the bin's limits"
-_ASSUMED_OF_CURVE = (
-    "given earlier labels, the average error of the predictions of a bin's next row is within the bin's limits"
+_ASSUMED = (
+    "given earlier labels, a row of a bin is positive with a probability within the bin's limits"
 )
-_MATURE = "labels count as known at the age of maturity; bets on rates that are too low count unknown ones as positive"
+_ASSUMED_OF_CURVE = (
+    "given earlier labels, the average error of the predictions of a bin's next row is within the"
+    " bin's limits"
+)
+_MATURE = (
+    "labels count as known at the age of maturity; bets on rates that are too low count unknown"
+    " ones as positive"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class _Limits:
     """What is bet against: that the mean of Z = Y - h lies in [lower, upper], in each region.
 
-    For bins h is 0 and these are limits of the rate. For a curve h is the prediction, between `least` and `most`.
+    For bins h is 0 and these are limits of the rate. For a curve h is the prediction, between
+    `least` and `most`.
     """
 
     lower: FloatArray
@@ -53,7 +60,9 @@ class _Limits:
         ends = calibrator.value_ranges()
         if ends is not None and guarantee.errors is not None:
             least, most = ends
-            return cls(guarantee.errors.lower, guarantee.errors.upper, least, most, guarantee.value, True)
+            return cls(
+                guarantee.errors.lower, guarantee.errors.upper, least, most, guarantee.value, True
+            )
         nothing = np.zeros(guarantee.value.size)
         return cls(guarantee.lower, guarantee.upper, nothing, nothing, guarantee.value, False)
 
@@ -67,7 +76,9 @@ class _Limits:
         down = growth / (1.0 + (1.0 - low) * growth)
         if self.is_curve:
             up = np.minimum(up, _FEW / np.maximum(self.upper + self.most, _LEAST)[:, None])
-            down = np.minimum(down, _FEW / np.maximum(1.0 - self.least - self.lower, _LEAST)[:, None])
+            down = np.minimum(
+                down, _FEW / np.maximum(1.0 - self.least - self.lower, _LEAST)[:, None]
+            )
         return np.stack([up, down], axis=1)
 
 
@@ -75,11 +86,13 @@ class GuaranteeMonitor(EvidenceMonitor):
     """Watch whether the guarantee of a calibrator is still kept.
 
     Claimed: while the guarantee is kept, the probability that an alarm is *ever* raised is at most
-    1 - confidence_level. It is kept while, given earlier labels, the rate of every region lies within its limits; for a
-    curve, the average error of its predictions. The rates may move within the limits. If they are those of
-    calibration, the probability of an alarm is at most 1 - confidence_level plus that of the guarantee's own failure.
+    1 - confidence_level. It is kept while, given earlier labels, the rate of every region lies
+    within its limits; for a curve, the average error of its predictions. The rates may move within
+    the limits. If they are those of calibration, the probability of an alarm is at most 1 -
+    confidence_level plus that of the guarantee's own failure.
 
-    `DriftMonitor` finds smaller changes; this one raises no alarm for changes that the guarantee covers.
+    `DriftMonitor` finds smaller changes; this one raises no alarm for changes that the guarantee
+    covers.
 
     Parameters
     ----------
@@ -88,17 +101,19 @@ class GuaranteeMonitor(EvidenceMonitor):
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     maturity : float or timedelta, default=None
-        The age, in days, at which a row counts, with the label known by then. Bets that a rate is too high count
-        unknown labels as negative, and bets that it is too low count them as positive.
+        The age, in days, at which a row counts, with the label known by then. Bets that a rate is
+        too high count unknown labels as negative, and bets that it is too low count them as
+        positive.
 
     Notes
     -----
     For each region, direction and d = 0.05, 0.1, ..., 1.6: M <- (M + w_t) F with
-    F = exp(d s - n ln(1 + U (e^d - 1))) for a batch of n rows, s of them positive, against the upper limit U; mirrored
-    against the lower one. Given the past each row's factor has expectation at most 1 while the rate is at most U. For a
-    curve F is the product of 1 + lam (Y - h - upper), with lam at most 0.9 / (upper - lo), lo the smallest possible
-    Y - h. Half of the weight is on single regions, half on products over all regions. With w_0 = 1/2 and
-    w_t = 1 / (2 t (t + 1)) the weighted sum is a supermartingale that starts at 1.
+    F = exp(d s - n ln(1 + U (e^d - 1))) for a batch of n rows, s of them positive, against the
+    upper limit U; mirrored against the lower one. Given the past each row's factor has expectation
+    at most 1 while the rate is at most U. For a curve F is the product of 1 + lam (Y - h - upper),
+    with lam at most 0.9 / (upper - lo), lo the smallest possible Y - h. Half of the weight is on
+    single regions, half on products over all regions. With w_0 = 1/2 and w_t = 1 / (2 t (t + 1))
+    the weighted sum is a supermartingale that starts at 1.
 
     Examples
     --------
@@ -115,13 +130,20 @@ class GuaranteeMonitor(EvidenceMonitor):
     True
     """
 
-    def __init__(self, calibrator: Fitted, *, confidence_level: float = 0.95, maturity: Age = None) -> None:
+    def __init__(
+        self, calibrator: Fitted, *, confidence_level: float = 0.95, maturity: Age = None
+    ) -> None:
         given = fitted_calibrator(calibrator)
         found = given.as_regions
         if found is None or not is_guarantee(found.guarantee_):
-            advice = "use BinningCalibrator or AnchoredCalibrator, or DriftMonitor, which needs no guarantee"
+            advice = (
+                "use BinningCalibrator or AnchoredCalibrator, or DriftMonitor, which needs no"
+                " guarantee"
+            )
             got = type(given).__name__
-            raise InvalidValueError("calibrator", "have a guarantee for each region", got=got, advice=advice)
+            raise InvalidValueError(
+                "calibrator", "have a guarantee for each region", got=got, advice=advice
+            )
         check_plain(found.tally_, "rows that are independent and count the same")
         self._begin(confidence_level)
         self.maturity = maturity_days(maturity)
@@ -135,7 +157,9 @@ class GuaranteeMonitor(EvidenceMonitor):
         of_all = np.full(n_bets, 0.5 / n_bets)
         weights = np.concatenate([of_regions, of_all])
         self._bets = RestartedBets(weights)
-        self._sums = np.zeros((3, weights.size))  # since each start: rows, hits, hits that were predicted
+        self._sums = np.zeros(
+            (3, weights.size)
+        )  # since each start: rows, hits, hits that were predicted
 
     @property
     def _shape(self) -> tuple[int, int, int]:
@@ -174,7 +198,9 @@ class GuaranteeMonitor(EvidenceMonitor):
             self._look(self._bets.n_batches)
         return self
 
-    def _predicted(self, scores: ArrayLike, segments: ArrayLike | None, regions: IndexArray) -> FloatArray:
+    def _predicted(
+        self, scores: ArrayLike, segments: ArrayLike | None, regions: IndexArray
+    ) -> FloatArray:
         """The prediction for each row."""
         if not self._limits.is_curve:
             return self._limits.value[np.maximum(regions, 0)]
@@ -248,11 +274,21 @@ class GuaranteeMonitor(EvidenceMonitor):
             total = max(rows, 1.0)
             value = predicted / total
             number = None if region == regions else region
-            found.append(Change(number, names[region], int(rows), value, hits / total, low - value, high - value))
-        clear = [change for change in found[1:] if not (change.lower or 0.0) <= 0.0 <= (change.upper or 0.0)]
+            found.append(
+                Change(
+                    number, names[region], int(rows), value, hits / total, low - value, high - value
+                )
+            )
+        clear = [
+            change
+            for change in found[1:]
+            if not (change.lower or 0.0) <= 0.0 <= (change.upper or 0.0)
+        ]
         return (found[0], *(clear or found[1:2]))
 
-    def _rate_limits(self, hits: int, rows: int, alpha: float, *, one_rate: bool) -> tuple[float, float]:
+    def _rate_limits(
+        self, hits: int, rows: int, alpha: float, *, one_rate: bool
+    ) -> tuple[float, float]:
         """Limits on the rate since a start; narrower where rows have one rate since then."""
         if self._limits.is_curve or not one_rate:
             return mean_limits(hits, rows, alpha)
@@ -275,14 +311,20 @@ class GuaranteeMonitor(EvidenceMonitor):
                 n_rows=self.n_rows,
                 calm="No sign that the guarantee is broken",
                 finding="The guarantee no longer holds",
-                advice=f"Recalibrate on about {counted(guarantee.n_rows, 'row')}, as many as calibration had.",
+                advice=(
+                    f"Recalibrate on about {counted(guarantee.n_rows, 'row')}, as many as"
+                    " calibration had."
+                ),
                 alarmed=self._alarmed,
                 since=self._since() if self.alarm else None,
                 changes=self._changes() if self.alarm else (),
                 assumptions=self._assumed,
                 notes=(
-                    f"The guarantee itself may fail, with probability {failure} at most. So if all rates are those of "
-                    f"calibration, an alarm has probability {chance} at most.",
+                    (
+                        f"The guarantee itself may fail, with probability {failure} at most. So if"
+                        f" all rates are those of calibration, an alarm has probability {chance} at"
+                        " most."
+                    ),
                 ),
             )
 
@@ -293,7 +335,10 @@ class GuaranteeMonitor(EvidenceMonitor):
 
     def __repr__(self) -> str:
         state = "alarm" if self.alarm else "no alarm"
-        return f"<GuaranteeMonitor of {self.watched.n_regions} regions: {state} after {counted(self.n_rows, 'row')}>"
+        return (
+            f"<GuaranteeMonitor of {self.watched.n_regions} regions: {state} after"
+            f" {counted(self.n_rows, 'row')}>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values; `from_dict` reads it back."""
@@ -319,6 +364,8 @@ class GuaranteeMonitor(EvidenceMonitor):
         if not isinstance(sums, list | tuple) or len(sums) != 3:
             raise InvalidValueError("sums", "be three lists of numbers")
         size = monitor._bets.weights.size
-        monitor._sums = np.array([read_numbers(numbers, "sums", size=size, low=0.0) for numbers in sums])
+        monitor._sums = np.array(
+            [read_numbers(numbers, "sums", size=size, low=0.0) for numbers in sums]
+        )
         monitor._restore_evidence(state)
         return monitor

@@ -1,8 +1,10 @@
-"""Labels that come late: each row counts once, at a fixed age, with the label that is known by then.
+"""Labels that come late: each row counts once, at a fixed age, with the label that is known by
+then.
 
-Counted as they come, labels of the class that is known first are too many at first. With `maturity`, a row counts when
-it is that old. Y^W is 1 if the row is known to be positive by then, and 0 otherwise; later corrections are ignored. The
-labels of calibration must be Y^W too: those known when a row was that old, unknown ones counted as negative.
+Counted as they come, labels of the class that is known first are too many at first. With
+`maturity`, a row counts when it is that old. Y^W is 1 if the row is known to be positive by then,
+and 0 otherwise; later corrections are ignored. The labels of calibration must be Y^W too: those
+known when a row was that old, unknown ones counted as negative.
 """
 
 from dataclasses import dataclass
@@ -63,14 +65,18 @@ def known_labels(
         if labelled_at is not None or now is not None:
             rule = "be None for a monitor without maturity"
             raise InvalidTypeError("labelled_at and now", rule, advice="set maturity, in days")
-        codes, _ = encode_labels(y, classes=classes_of(y, classes), pos_label=classes.positive, score_columns=1)
+        codes, _ = encode_labels(
+            y, classes=classes_of(y, classes), pos_label=classes.positive, score_columns=1
+        )
         return KnownLabels(codes, np.zeros(codes.size, dtype=bool))
     missing = missing_labels(labels)
     missing |= _too_late(labels.size, maturity, at, labelled_at, now)
     filled = labels.astype(object)
     filled[missing] = classes.negative
     known = filled.tolist()
-    codes, _ = encode_labels(known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1)
+    codes, _ = encode_labels(
+        known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1
+    )
     codes = np.where(missing, 0, codes).astype(np.uint8)
     return KnownLabels(codes, missing)
 
@@ -99,12 +105,16 @@ def _too_late(
         if (age < maturity).any():
             got = f"{int((age < maturity).sum()):,} younger rows"
             advice = "hold them back until they are; calibrant.monitor.Monitor does"
-            raise InvalidValueError("rows", f"be at least {maturity:g} days old", got=got, advice=advice)
+            raise InvalidValueError(
+                "rows", f"be at least {maturity:g} days old", got=got, advice=advice
+            )
     if labelled_at is not None:
         times = as_array(labelled_at, "labelled_at").ravel()
         known = ~missing_labels(times) if times.dtype.kind != "M" else ~np.isnat(times)
         if times.size != n_rows:
-            raise InvalidValueError("labelled_at", f"have one entry per score, {n_rows}", got=str(times.size))
+            raise InvalidValueError(
+                "labelled_at", f"have one entry per score, {n_rows}", got=str(times.size)
+            )
         taken = np.flatnonzero(known)
         waited = days_of(times[taken], taken.size, "labelled_at") - predicted[taken]
         late[taken[waited > maturity]] = True
@@ -130,5 +140,7 @@ def days_of(times: Any, n_rows: int, name: str) -> NDArray[np.float64]:
         times = [_in_utc(entry) for entry in times]
     found = read_times(times, n_rows)
     if found.dtype.kind == "M":
-        return np.asarray((found - np.datetime64(0, "s")) / np.timedelta64(1, "D"), dtype=np.float64)
+        return np.asarray(
+            (found - np.datetime64(0, "s")) / np.timedelta64(1, "D"), dtype=np.float64
+        )
     return found.astype(np.float64)

@@ -111,7 +111,12 @@ def take_predictions(
     """Take predictions into the store; labels that waited for them are attached."""
     columns = (PREDICTIONS.c.score, PREDICTIONS.c.segment)
     known = rows_by_id(connection, PREDICTIONS, ids, columns)
-    waiting = rows_by_id(connection, WAITING, [one for one in ids if one not in known], (WAITING.c.label, WAITING.c.at))
+    waiting = rows_by_id(
+        connection,
+        WAITING,
+        [one for one in ids if one not in known],
+        (WAITING.c.label, WAITING.c.at),
+    )
     outcomes = _Outcomes()
     new: dict[str, dict[str, Any]] = {}
     attached = []
@@ -149,12 +154,22 @@ def take_predictions(
 
 
 def take_labels(
-    connection: Any, live: Live, ids: Sequence[str], codes: Sequence[int], times: Sequence[float], maturity: float
+    connection: Any,
+    live: Live,
+    ids: Sequence[str],
+    codes: Sequence[int],
+    times: Sequence[float],
+    maturity: float,
 ) -> Receipt:
     """Take labels into the store. The first label of an id stays, whatever comes later."""
-    known = rows_by_id(connection, PREDICTIONS, ids, (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day))
+    known = rows_by_id(
+        connection, PREDICTIONS, ids, (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day)
+    )
     strange = [one for one in ids if one not in known]
-    waiting = {one: row[1] for one, row in rows_by_id(connection, WAITING, strange, (WAITING.c.label,)).items()}
+    waiting = {
+        one: row[1]
+        for one, row in rows_by_id(connection, WAITING, strange, (WAITING.c.label,)).items()
+    }
     labels = {one: row[2] for one, row in known.items()}
     outcomes = _Outcomes()
     changed = []

@@ -1,7 +1,8 @@
-"""The martingales of all monitors: bets on a change, averaged over its direction, its size and its start.
+"""The martingales of all monitors: bets on a change, averaged over its direction, its size and its
+start.
 
-Each is a nonnegative martingale under its null hypothesis and starts at 1. By Ville's inequality it ever reaches
-1 / alpha with probability at most alpha. All sums are of logarithms.
+Each is a nonnegative martingale under its null hypothesis and starts at 1. By Ville's inequality it
+ever reaches 1 / alpha with probability at most alpha. All sums are of logarithms.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,9 @@ def later_start(number: int) -> int:
 
 
 def start_weight(number: int | IntArray) -> FloatArray:
-    """The weight of a start: 1/2 for the first, and 1 / (2 j (j + 1)) for number j; they add up to 1.
+    """The weight of a start: 1/2 for the first, and 1 / (2 j (j + 1)) for number j.
+
+    They add up to 1.
 
     >>> round(float(start_weight(np.arange(10_000)).sum()), 3)
     1.0
@@ -58,13 +61,13 @@ def log_sum(logs: FloatArray) -> float:
 class ShiftMixture:
     """Bets that independent N(0, 1) numbers have got another mean.
 
-    Each batch gives one z for each channel. Bets multiply by exp(c z - c^2 / 2), with c = d x a: a size d, a direction
-    x over the channels, and a stake a. All stakes are known before z, so each product is a martingale in the filtration
-    of the z, and so is the weighted sum over sizes, both signs, directions and starts. The weight of a start that has
-    not begun counts as it is.
+    Each batch gives one z for each channel. Bets multiply by exp(c z - c^2 / 2), with c = d x a: a
+    size d, a direction x over the channels, and a stake a. All stakes are known before z, so each
+    product is a martingale in the filtration of the z, and so is the weighted sum over sizes, both
+    signs, directions and starts. The weight of a start that has not begun counts as it is.
 
-    The stake of a channel is a = strength * N_start / N: how far a change of 1 moves z, where the pool of N units has
-    only N_start from before the change.
+    The stake of a channel is a = strength * N_start / N: how far a change of 1 moves z, where the
+    pool of N units has only N_start from before the change.
 
     Attributes
     ----------
@@ -107,7 +110,10 @@ class ShiftMixture:
         return self.n_starts == 0 or self.n_batches >= later_start(self.n_starts)
 
     def update(self, z: FloatArray, strength: FloatArray, pool: FloatArray) -> None:
-        """Take the numbers of a batch; `pool` is the size of the pool of each channel before the batch."""
+        """Take the numbers of a batch.
+
+        `pool` is the size of the pool of each channel before the batch.
+        """
         if self.begins():
             nothing = np.zeros((1, z.size))
             self.first = np.concatenate([self.first, pool[None, :]])
@@ -119,7 +125,9 @@ class ShiftMixture:
         self.n_batches += 1
 
     def log_parts(self) -> FloatArray:
-        """Logarithm of the weighted product of each start and direction, summed over sizes and signs."""
+        """Logarithm of the weighted product of each start and direction, summed over sizes and
+        signs.
+        """
         moved = self.moved @ self.directions.T
         spent = self.spent @ (self.directions.T**2)
         sizes = np.concatenate([self.sizes, -self.sizes])
@@ -163,15 +171,21 @@ class ShiftMixture:
             due += 1
         due = due if self.n_batches else 0
         if not len(self.first) == len(self.moved) == len(self.spent) == due:
-            raise InvalidValueError("first, moved and spent", f"have {due} starts", got=str(len(self.first)))
+            raise InvalidValueError(
+                "first, moved and spent", f"have {due} starts", got=str(len(self.first))
+            )
         return self
 
 
-def _read_table(state: Mapping[str, Any], name: str, width: int, *, low: float = -np.inf) -> FloatArray:
+def _read_table(
+    state: Mapping[str, Any], name: str, width: int, *, low: float = -np.inf
+) -> FloatArray:
     """A list of rows of numbers, all of one length."""
     rows = state[name]
     if not isinstance(rows, list | tuple) or len(rows) > _MOST_STARTS:
-        raise InvalidValueError(name, "be a list of rows, one for each start", got=type(rows).__name__)
+        raise InvalidValueError(
+            name, "be a list of rows, one for each start", got=type(rows).__name__
+        )
     read = [read_numbers(row, name, size=width, low=low) for row in rows]
     return np.array(read).reshape(len(read), width)
 
@@ -180,8 +194,9 @@ def _read_table(state: Mapping[str, Any], name: str, width: int, *, low: float =
 class RestartedBets:
     """Bets that begin anew with every batch: M <- (M + w_t) F, for each of several kinds of bets.
 
-    F is the product of a batch's factors, each with expectation at most 1 given the past. With w_0 = 1/2 and
-    w_t = 1 / (2 t (t + 1)), M plus the weights not yet used is a nonnegative supermartingale that starts at 1.
+    F is the product of a batch's factors, each with expectation at most 1 given the past. With w_0
+    = 1/2 and w_t = 1 / (2 t (t + 1)), M plus the weights not yet used is a nonnegative
+    supermartingale that starts at 1.
 
     Attributes
     ----------
@@ -219,7 +234,9 @@ class RestartedBets:
 
     def log_evidence(self) -> float:
         """Logarithm of the supermartingale."""
-        waiting = 0.5 / self.n_batches if self.n_batches else 1.0  # the sum of 1 / (2 t (t + 1)) from n on is 1 / (2 n)
+        waiting = (
+            0.5 / self.n_batches if self.n_batches else 1.0
+        )  # the sum of 1 / (2 t (t + 1)) from n on is 1 / (2 n)
         return log_sum(np.append(self.logs + np.log(self.weights), np.log(waiting)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -262,10 +279,12 @@ def _read_logs(state: Mapping[str, Any], name: str, size: int) -> FloatArray:
 
 
 def mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:
-    """Limits on the average conditional mean of numbers in [0, 1], valid at every moment with probability 1 - alpha.
+    """Limits on the average conditional mean of numbers in [0, 1], valid at every moment with
+    probability 1 - alpha.
 
-    exp(l S - l^2 n / 8), with S the sum of n numbers less their conditional means, is a supermartingale for every l
-    (Hoeffding's lemma). Averaged over l ~ N(0, 1 / r) it gives |S| <= sqrt((n/4 + r) ln((n/4 + r) / (r alpha^2))).
+    exp(l S - l^2 n / 8), with S the sum of n numbers less their conditional means, is a
+    supermartingale for every l (Hoeffding's lemma). Averaged over l ~ N(0, 1 / r) it gives |S| <=
+    sqrt((n/4 + r) ln((n/4 + r) / (r alpha^2))).
 
     >>> low, high = mean_limits(500, 1000, 0.05)
     >>> round(low, 3), round(high, 3)

@@ -40,12 +40,25 @@ class Tests:
 
     @classmethod
     def of(
-        cls, calibrator: ScoreCalibrator, alpha: float, maturity: float, unit: str, reference: int | None, seed: int
+        cls,
+        calibrator: ScoreCalibrator,
+        alpha: float,
+        maturity: float,
+        unit: str,
+        reference: int | None,
+        seed: int,
     ) -> "Tests":
-        """New tests of a calibrator. Where rows of a day depend on each other, the rates alone are tested."""
+        """New tests of a calibrator.
+
+        Where rows of a day depend on each other, the rates alone are tested.
+        """
         by_row = unit == "row"
         kept = by_row and is_guarantee(calibrator.guarantee_)
-        share = SHARES["rates"] + (0.0 if kept else SHARES["guarantee"]) + (0.0 if by_row else SHARES["scores"])
+        share = (
+            SHARES["rates"]
+            + (0.0 if kept else SHARES["guarantee"])
+            + (0.0 if by_row else SHARES["scores"])
+        )
         rates = DriftMonitor(
             calibrator,
             confidence_level=1.0 - share * alpha,
@@ -102,12 +115,17 @@ class Tests:
         if len(self.reference) >= _REFERENCE_SCORES:
             level = 1.0 - SHARES["scores"] * self.alpha
             if np.unique(self.reference).size > 1:
-                self.scores = ScoreDriftMonitor(self.reference, confidence_level=level, random_state=seed)
+                self.scores = ScoreDriftMonitor(
+                    self.reference, confidence_level=level, random_state=seed
+                )
             self.reference = []
 
 
-def advance(connection: Any, live: Live, maturity: float, remember: float, alpha: float, seed: int) -> None:
-    """Count the days that are mature by now, compare the scores of those that are over, and forget old rows.
+def advance(
+    connection: Any, live: Live, maturity: float, remember: float, alpha: float, seed: int
+) -> None:
+    """Count the days that are mature by now, compare the scores of those that are over, and forget
+    old rows.
 
     What is counted, and when, depends on times alone, never on labels.
     """
@@ -144,13 +162,17 @@ class _Rows:
 
 def _days_with_rows(connection: Any, first: int, end: int) -> list[int]:
     within = (PREDICTIONS.c.day >= first) & (PREDICTIONS.c.day < end)
-    found = connection.execute(sa.select(PREDICTIONS.c.day).where(within).distinct().order_by(PREDICTIONS.c.day))
+    found = connection.execute(
+        sa.select(PREDICTIONS.c.day).where(within).distinct().order_by(PREDICTIONS.c.day)
+    )
     return [int(day) for (day,) in found]
 
 
 def _chunks(connection: Any, day: int) -> Iterator[_Rows]:
     """The rows of a day, some at a time; labels that are unknown or came too late are NaN."""
-    query = sa.select(PREDICTIONS.c.score, PREDICTIONS.c.label, PREDICTIONS.c.segment).where(PREDICTIONS.c.day == day)
+    query = sa.select(PREDICTIONS.c.score, PREDICTIONS.c.label, PREDICTIONS.c.segment).where(
+        PREDICTIONS.c.day == day
+    )
     found = connection.execution_options(yield_per=_CHUNK).execute(query)
     for part in found.partitions():
         scores = np.array([row[0] for row in part])
@@ -193,4 +215,6 @@ def _join_old_days(connection: Any) -> None:
     query = sa.select(DAYS.c.counts).where(DAYS.c.day <= old[-1])
     total = sum(np.array(json.loads(text)) for (text,) in connection.execute(query))
     connection.execute(DAYS.delete().where(DAYS.c.day <= old[-1]))
-    connection.execute(DAYS.insert().values(day=old[-1], counts=json.dumps(np.asarray(total).tolist())))
+    connection.execute(
+        DAYS.insert().values(day=old[-1], counts=json.dumps(np.asarray(total).tolist()))
+    )

@@ -16,7 +16,9 @@ from calibrant.params.random import RandomSource
 from calibrant.params.rules import check_state
 from calibrant.params.saved_state import read_count, read_counts
 
-LEVEL, SLOPE, SINGLE = 0.4, 0.05, 0.55
+LEVEL = 0.4
+SLOPE = 0.05
+SINGLE = 0.55
 """Weights of bets on all regions alike, on a slope over the regions, and on single regions."""
 _CLEAR = 3.3  # standard deviations from which on a region is named
 _ROWS_A_REGION = 10  # of a batch, in the mean
@@ -25,8 +27,9 @@ _ROWS_A_REGION = 10  # of a batch, in the mean
 class PooledRates:
     """A pool of rows of each region, and bets that a new batch has other rates.
 
-    The pool begins with the rows of calibration. Each batch gives one N(0, 1) number for each region and then joins the
-    pool; see `exact_scores`. Without rows of calibration, the first `reference` rows of the stream are the pool.
+    The pool begins with the rows of calibration. Each batch gives one N(0, 1) number for each
+    region and then joins the pool; see `exact_scores`. Without rows of calibration, the first
+    `reference` rows of the stream are the pool.
     """
 
     def __init__(self, watched: Watched, seed: int, reference: int, batch_rows: int | None) -> None:
@@ -58,7 +61,10 @@ class PooledRates:
 
     @property
     def is_due(self) -> bool:
-        """Whether the rows that wait are enough for a batch. It looks at numbers of rows, never at labels."""
+        """Whether the rows that wait are enough for a batch.
+
+        It looks at numbers of rows, never at labels.
+        """
         return self.n_waiting >= self.batch_rows
 
     @property
@@ -93,16 +99,22 @@ class PooledRates:
         self.mixture.update(z, np.sqrt(self._variances * rows * pool / both), pool)
 
     def clarity(self, start: int) -> FloatArray:
-        """For each region, how many standard deviations its rows since a start are off; positive for more hits."""
+        """For each region, how many standard deviations its rows since a start are off.
+
+        Positive for more hits.
+        """
         moved = self.mixture.moved[start]
         spent = self.mixture.spent[start]
-        return np.asarray(np.divide(moved, np.sqrt(spent), out=np.zeros(moved.size), where=spent > 0.0))
+        return np.asarray(
+            np.divide(moved, np.sqrt(spent), out=np.zeros(moved.size), where=spent > 0.0)
+        )
 
     def changes(self, start: int, alpha: float) -> tuple[Change, ...]:
         """What has changed since a start: over all regions, then the regions in which it is clear.
 
-        All limits hold at once with probability at least 1 - alpha, if each region had one rate before the start and
-        has one since; a start's limits have its share of alpha, so that the start may be chosen afterwards.
+        All limits hold at once with probability at least 1 - alpha, if each region had one rate
+        before the start and has one since; a start's limits have its share of alpha, so that the
+        start may be chosen afterwards.
         """
         size = self.watched.n_regions
         before_rows = self.mixture.first[start].astype(np.int64)
@@ -118,7 +130,9 @@ class PooledRates:
         names = self.watched.partition.describe()
         clarity = self.clarity(start)
         order = np.argsort(-np.abs(clarity), kind="stable")
-        clear = [region for region in order.tolist() if abs(clarity[region]) >= _CLEAR] or order[:1].tolist()
+        clear = [region for region in order.tolist() if abs(clarity[region]) >= _CLEAR] or order[
+            :1
+        ].tolist()
         found = [
             Change(
                 region=region,
@@ -133,12 +147,16 @@ class PooledRates:
         ]
         return (self._overall(since_rows, since_hits, rates_before, share), *found)
 
-    def _overall(self, rows: IntArray, hits: IntArray, rates_before: FloatArray, alpha: float) -> Change:
+    def _overall(
+        self, rows: IntArray, hits: IntArray, rates_before: FloatArray, alpha: float
+    ) -> Change:
         total = int(rows.sum())
         expected = float(rates_before @ rows) / max(total, 1)
         low, high = mean_limits(float(hits.sum()), total, alpha)
         observed = float(hits.sum()) / max(total, 1)
-        return Change(None, "all regions", total, expected, observed, low - expected, high - expected)
+        return Change(
+            None, "all regions", total, expected, observed, low - expected, high - expected
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The counts and the bets as plain JSON values."""
@@ -158,7 +176,9 @@ class PooledRates:
         """Take over what `to_dict` wrote."""
         size = self.watched.n_regions
         counts = ("pool_rows", "pool_hits", "waiting_rows", "waiting_hits")
-        check_state(state, (*counts, "reference", "batch_rows", "first_hits", "n_closed", "mixture"))
+        check_state(
+            state, (*counts, "reference", "batch_rows", "first_hits", "n_closed", "mixture")
+        )
         for name in counts:
             setattr(self, name, read_counts(state[name], name, size=size))
         for kind in ("pool", "waiting"):
@@ -170,9 +190,16 @@ class PooledRates:
         self.batch_rows = read_count(state, "batch_rows")
         self.n_closed = read_count(state, "n_closed")
         self.mixture.restore(state["mixture"])
-        if not isinstance(state["first_hits"], list | tuple) or len(state["first_hits"]) != self.mixture.n_starts:
+        if (
+            not isinstance(state["first_hits"], list | tuple)
+            or len(state["first_hits"]) != self.mixture.n_starts
+        ):
             raise InvalidValueError("first_hits", f"have {self.mixture.n_starts} starts")
         rows = [read_counts(row, "first_hits", size=size) for row in state["first_hits"]]
         self.first_hits = np.array(rows, dtype=np.int64).reshape(len(rows), size)
-        if (self.first_hits > self.mixture.first).any() or (self.mixture.first > self.pool_rows).any():
-            raise InvalidValueError("first", "be at most the rows of the pool, and at least first_hits")
+        if (self.first_hits > self.mixture.first).any() or (
+            self.mixture.first > self.pool_rows
+        ).any():
+            raise InvalidValueError(
+                "first", "be at most the rows of the pool, and at least first_hits"
+            )

@@ -1,4 +1,6 @@
-"""Have the rates changed, where rows of one day or week depend on each other? Days are ranked among each other."""
+"""Have the rates changed, where rows of one day or week depend on each other? Days are ranked among
+each other.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,13 +22,15 @@ _DAYS_A_WEEK = 7
 
 
 class RankedUnits:
-    """The rank of each unit's residual among all units so far, and bets that ranks have become higher or lower.
+    """The rank of each unit's residual among all units so far, and bets that ranks have become
+    higher or lower.
 
-    The residual of a unit is sum (s_b - n_b p_b) / sqrt(sum n_b p_b (1 - p_b)), over regions with n_b rows and s_b
-    positive ones. The rates p_b come from calibration: from rows that are in no unit. If units are exchangeable, the
-    rank of each among those up to it is uniform and independent of the earlier ranks, so with ties broken at random
-    z = Phi^-1((rank - V) / n) are independent N(0, 1) numbers as n grows, and uniform on a grid made continuous by V
-    for every n: exact.
+    The residual of a unit is sum (s_b - n_b p_b) / sqrt(sum n_b p_b (1 - p_b)), over regions with
+    n_b rows and s_b positive ones. The rates p_b come from calibration: from rows that are in no
+    unit. If units are exchangeable, the rank of each among those up to it is uniform and
+    independent of the earlier ranks, so with ties broken at random z = Phi^-1((rank - V) / n) are
+    independent N(0, 1) numbers as n grows, and uniform on a grid made continuous by V for every n:
+    exact.
     """
 
     def __init__(self, watched: Watched, seed: int, reference: int, weekdays: bool) -> None:
@@ -55,7 +59,9 @@ class RankedUnits:
         rates = self.watched.baseline
         expected = float(rows @ rates)
         variance = float(rows @ (rates * (1.0 - rates)))
-        residual = (float(hits.sum()) - expected) / float(np.sqrt(variance)) if variance > 0.0 else 0.0
+        residual = (
+            (float(hits.sum()) - expected) / float(np.sqrt(variance)) if variance > 0.0 else 0.0
+        )
         earlier = np.array(self.residuals[kind])
         if not self.in_reference:
             if self.mixture.begins():
@@ -108,6 +114,8 @@ class RankedUnits:
         sums = state["sums"]
         if not isinstance(sums, list | tuple) or len(sums) != 3:
             raise InvalidValueError("sums", "be three lists of numbers")
-        read = [read_numbers(numbers, "sums", size=self.mixture.n_starts, low=0.0) for numbers in sums]
+        read = [
+            read_numbers(numbers, "sums", size=self.mixture.n_starts, low=0.0) for numbers in sums
+        ]
         read_counts(sums[0], "sums")
         self.sums = np.array(read).reshape(3, self.mixture.n_starts)

@@ -35,16 +35,18 @@ _ASSUMED = (
 class ScoreDriftMonitor(EvidenceMonitor):
     """Watch whether scores still have the distribution of a reference; no labels are needed.
 
-    Claimed: while they have, the probability that an alarm is *ever* raised is at most 1 - confidence_level. This is
-    exact although the distribution is known from a sample only. Assumed: the scores of the reference and of the stream
-    are independent draws. Scores that have moved need not break a guarantee; see `expected_performance`.
+    Claimed: while they have, the probability that an alarm is *ever* raised is at most 1 -
+    confidence_level. This is exact although the distribution is known from a sample only. Assumed:
+    the scores of the reference and of the stream are independent draws. Scores that have moved need
+    not break a guarantee; see `expected_performance`.
 
     Parameters
     ----------
     reference : array-like of shape (n,)
         Scores to compare with, such as those of the calibration rows.
     n_bins : int, default=20
-        Number of bins. A random tenth of the reference, at most 20 rows for each bin, cuts them and is not compared.
+        Number of bins. A random tenth of the reference, at most 20 rows for each bin, cuts them and
+        is not compared.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     random_state : int, Generator or None, default=None
@@ -52,10 +54,10 @@ class ScoreDriftMonitor(EvidenceMonitor):
 
     Notes
     -----
-    Go down from the highest bin. Given how many of pool and batch together lie in bin b and in bins up to b, and how
-    many of the batch lie in bins up to b, those of the batch in bin b are hypergeometric. This gives one independent
-    N(0, 1) number for each bin but the lowest, and the bets of `DriftMonitor`. Bins between quantiles of the pool
-    itself would not be exact.
+    Go down from the highest bin. Given how many of pool and batch together lie in bin b and in bins
+    up to b, and how many of the batch lie in bins up to b, those of the batch in bin b are
+    hypergeometric. This gives one independent N(0, 1) number for each bin but the lowest, and the
+    bets of `DriftMonitor`. Bins between quantiles of the pool itself would not be exact.
 
     Examples
     --------
@@ -88,11 +90,22 @@ class ScoreDriftMonitor(EvidenceMonitor):
         pilot = scores[order[:n_pilot]]
         bins = ScorePartition.from_other_scores(pilot, wanted)
         if bins.n_regions < 2:
-            raise InvalidValueError("reference", "have scores that differ", got="one score nearly everywhere")
+            raise InvalidValueError(
+                "reference", "have scores that differ", got="one score nearly everywhere"
+            )
         shares = (_counts(bins, pilot) + 0.5) / (n_pilot + 0.5 * bins.n_regions)
-        self._make(bins, shares.tolist(), _counts(bins, scores[order[n_pilot:]]), confidence_level, seed)
+        self._make(
+            bins, shares.tolist(), _counts(bins, scores[order[n_pilot:]]), confidence_level, seed
+        )
 
-    def _make(self, bins: Partition, shares: list[float], pool: IntArray, confidence_level: float, seed: int) -> None:
+    def _make(
+        self,
+        bins: Partition,
+        shares: list[float],
+        pool: IntArray,
+        confidence_level: float,
+        seed: int,
+    ) -> None:
         self._begin(confidence_level)
         self.partition = bins
         self.seed = seed
@@ -129,7 +142,8 @@ class ScoreDriftMonitor(EvidenceMonitor):
         pool_up_to = np.cumsum(pool)[1:]
         keys = np.uint64(self._n_closed * up_to.size) + np.arange(up_to.size, dtype=np.uint64)
         z = exact_scores(pool_up_to, pool[1:], up_to, batch[1:], self._source.uniforms(keys))
-        # stakes know the sizes of batch and pool, and the shares of the pilot, but no count of a bin
+        # stakes know the sizes of batch and pool, and the shares of the pilot, but no count of a
+        # bin
         cumulated = np.cumsum(self._shares)[1:]
         share = self._shares[1:] / cumulated
         n_batch = float(batch.sum())
@@ -162,7 +176,11 @@ class ScoreDriftMonitor(EvidenceMonitor):
         new = CentredBetaBinomial.limits_of(total_since, since, log_share)
         share_before = before / max(1, int(before.sum()))
         share_since = since / max(1, int(since.sum()))
-        spread = np.sqrt(share_before * (1.0 - share_before) * (1.0 / total_before + 1.0 / np.maximum(total_since, 1)))
+        spread = np.sqrt(
+            share_before
+            * (1.0 - share_before)
+            * (1.0 / total_before + 1.0 / np.maximum(total_since, 1))
+        )
         clarity = np.abs(share_since - share_before) / np.maximum(spread, 1e-12)
         order = np.argsort(-clarity, kind="stable").tolist()
         named = [place for place in order if clarity[place] >= _CLEAR] or order[:1]
@@ -193,17 +211,27 @@ class ScoreDriftMonitor(EvidenceMonitor):
                 n_rows=self.n_rows,
                 calm="No sign that the scores have changed",
                 finding="The scores have changed",
-                advice="The rates may still hold: see expected_performance, and check labels with DriftMonitor.",
+                advice=(
+                    "The rates may still hold: see expected_performance, and check labels with"
+                    " DriftMonitor."
+                ),
                 alarmed=self._alarmed,
                 since=self._since() if self.alarm else None,
                 changes=self._changes() if self.alarm else (),
                 assumptions=_ASSUMED,
-                notes=(f"{counted(waiting, 'row')} wait for their batch of {_BATCH_ROWS}.",) if waiting else (),
+                notes=(
+                    (f"{counted(waiting, 'row')} wait for their batch of {_BATCH_ROWS}.",)
+                    if waiting
+                    else ()
+                ),
             )
 
     def __repr__(self) -> str:
         state = "alarm" if self.alarm else "no alarm"
-        return f"<ScoreDriftMonitor of {self._pool.size} bins: {state} after {counted(self.n_rows, 'row')}>"
+        return (
+            f"<ScoreDriftMonitor of {self._pool.size} bins: {state} after"
+            f" {counted(self.n_rows, 'row')}>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values; `from_dict` reads it back."""
@@ -224,14 +252,26 @@ class ScoreDriftMonitor(EvidenceMonitor):
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        keys = ("partition", "shares", "seed", "pool", "waiting", "first", "n_closed", "mixture", "confidence_level")
+        keys = (
+            "partition",
+            "shares",
+            "seed",
+            "pool",
+            "waiting",
+            "first",
+            "n_closed",
+            "mixture",
+            "confidence_level",
+        )
         check_schema(state, _SCHEMA, keys)
         bins = Partition.from_dict(state["partition"])
         size = bins.n_regions
         shares = read_numbers(state["shares"], "shares", size=size, low=1e-12, high=1.0).tolist()
         monitor = cls.__new__(cls)
         pool = read_counts(state["pool"], "pool", size=size)
-        monitor._make(bins, shares, pool, state["confidence_level"], Integer(0).check("seed", state["seed"]))
+        monitor._make(
+            bins, shares, pool, state["confidence_level"], Integer(0).check("seed", state["seed"])
+        )
         monitor._waiting = read_counts(state["waiting"], "waiting", size=size)
         monitor._n_closed = read_count(state, "n_closed")
         monitor._mixture.restore(state["mixture"])

@@ -64,14 +64,15 @@ class MonitorSnapshot(Result):
     maturity : float
         The age, in days, at which predictions count.
     epsilon : float
-        How far, at most, a calibrated value is from the rate of its region in the stream so far, if rates did not
-        change.
+        How far, at most, a calibrated value is from the rate of its region in the stream so far, if
+        rates did not change.
     n_recorded, n_pending, n_mature : int
         Predictions that were taken; those that are not mature yet; and those that were counted.
     n_labels : int
         Counted predictions whose label was known in time.
     n_waiting, n_expired, n_unknown : int
-        Labels that wait for their prediction; that came too late to count; whose prediction did not come.
+        Labels that wait for their prediction; that came too late to count; whose prediction did not
+        come.
     n_late : int
         Predictions of a day that was counted already.
     n_duplicate, n_conflicting : int
@@ -79,7 +80,8 @@ class MonitorSnapshot(Result):
     n_until_scores : int
         Predictions that are missing until scores can be compared.
     regions, counts, positives, lower, upper
-        The regions, their rows and positive rows, and limits on their rates that hold after every day at once.
+        The regions, their rows and positive rows, and limits on their rates that hold after every
+        day at once.
     verdicts : tuple of MonitorResult
         What each test has found.
     path : tuple of EpsilonPath
@@ -122,25 +124,37 @@ class MonitorSnapshot(Result):
         chance = percent(1.0 - self.confidence_level)
         known = f"{counted(self.n_mature, 'prediction')} counted, {self.n_labels:,} with a label"
         seen = f"{known}, {self.n_pending:,} pending"
-        sure = f"All tests together ever raise a false alarm with probability at most {chance}, if {_CONDITION}."
+        sure = (
+            f"All tests together ever raise a false alarm with probability at most {chance}, if"
+            f" {_CONDITION}."
+        )
         if self.alarm:
             found = [verdict for verdict in self.verdicts if verdict.alarm]
             told = ". ".join(verdict.finding_in_short for verdict in found)
             return f"Alarm. {told}. {found[0].advice} So far {seen}. {sure}"
-        held = f"; calibrated values are within {upper(self.epsilon)} of the rates so far" if self.n_mature else ""
+        held = (
+            f"; calibrated values are within {upper(self.epsilon)} of the rates so far"
+            if self.n_mature
+            else ""
+        )
         return f"No sign of drift: {seen}{held}. {sure}"
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the tests take for granted."""
-        return tuple(dict.fromkeys(said for verdict in self.verdicts for said in verdict.assumptions))
+        return tuple(
+            dict.fromkeys(said for verdict in self.verdicts for said in verdict.assumptions)
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What did not count, and why."""
         found = []
         for number, what in (
-            (self.n_conflicting, "conflicting: another score or label for the same id; the first one stays"),
+            (
+                self.n_conflicting,
+                "conflicting: another score or label for the same id; the first one stays",
+            ),
             (self.n_duplicate, "duplicate: handed in again; counted once"),
             (self.n_expired, "expired: labels that came after the age of maturity"),
             (self.n_late, "late: predictions of a day that was counted already"),
@@ -150,7 +164,9 @@ class MonitorSnapshot(Result):
             if number:
                 found.append(f"{number:,} {what}.")
         if self.n_until_scores:
-            found.append(f"Scores are compared after {counted(self.n_until_scores, 'more prediction')}.")
+            found.append(
+                f"Scores are compared after {counted(self.n_until_scores, 'more prediction')}."
+            )
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
@@ -167,7 +183,9 @@ class MonitorSnapshot(Result):
             "alarm": [verdict.alarm for verdict in self.verdicts],
             "log_evidence": [verdict.log_evidence for verdict in self.verdicts],
             "log_threshold": [verdict.log_threshold for verdict in self.verdicts],
-            "since": [None if verdict.since is None else str(verdict.since) for verdict in self.verdicts],
+            "since": [
+                None if verdict.since is None else str(verdict.since) for verdict in self.verdicts
+            ],
         }
         days: dict[str, Any] = {
             "day": [step.day for step in self.path],

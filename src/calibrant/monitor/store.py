@@ -1,4 +1,6 @@
-"""A store in a database: transactions that are durable when they end, and errors that say what to do."""
+"""A store in a database: transactions that are durable when they end, and errors that say what to
+do.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +66,10 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """A transaction that no other writer runs beside; it is durable when the block ends, or never happened."""
+        """A transaction that no other writer runs beside.
+
+        It is durable when the block ends, or never happened.
+        """
         with self._explained("written"), self.engine.connect() as plain:
             connection = plain.execution_options(calibrant_writes=True)
             with connection.begin():
@@ -87,7 +92,9 @@ class Store:
         except sa.exc.SQLAlchemyError as error:
             found = str(getattr(error, "orig", None) or error).splitlines()[0]
             advice = next((said for sign, said in _ADVICE if sign in found.lower()), None)
-            raise StoreError("store", f"be {what} ({self.place})", got=found, advice=advice) from error
+            raise StoreError(
+                "store", f"be {what} ({self.place})", got=found, advice=advice
+            ) from error
 
     def open(self) -> bool:
         """Make the tables or bring them up to date; return whether the store is new."""
@@ -106,7 +113,9 @@ def lock(connection: Any) -> None:
 
 def read_text(connection: Any, key: str) -> str | None:
     """A text of the state; None if there is none."""
-    found: str | None = connection.execute(sa.select(STATE.c.value).where(STATE.c.key == key)).scalar()
+    found: str | None = connection.execute(
+        sa.select(STATE.c.value).where(STATE.c.key == key)
+    ).scalar()
     return found
 
 
@@ -117,10 +126,14 @@ def write_text(connection: Any, key: str, value: str) -> None:
         connection.execute(STATE.insert().values(key=key, value=value))
 
 
-def rows_by_id(connection: Any, table: Any, ids: Sequence[str], columns: Sequence[Any]) -> dict[str, Any]:
+def rows_by_id(
+    connection: Any, table: Any, ids: Sequence[str], columns: Sequence[Any]
+) -> dict[str, Any]:
     """The rows of a table that have one of these ids, by id."""
     found: dict[str, Any] = {}
-    query = sa.select(table.c.id, *columns).where(table.c.id.in_(sa.bindparam("ids", expanding=True)))
+    query = sa.select(table.c.id, *columns).where(
+        table.c.id.in_(sa.bindparam("ids", expanding=True))
+    )
     for start in range(0, len(ids), _MOST_NAMES):
         rows = connection.execute(query, {"ids": ids[start : start + _MOST_NAMES]}).fetchall()
         found.update({row[0]: row for row in rows})
@@ -128,7 +141,9 @@ def rows_by_id(connection: Any, table: Any, ids: Sequence[str], columns: Sequenc
 
 
 def execute_rows(connection: Any, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Run a statement for each row of parameters, past what SQLAlchemy does for each: a third of the time."""
+    """Run a statement for each row of parameters, past what SQLAlchemy does for each: a third of
+    the time.
+    """
     compiled = statement.compile(dialect=connection.dialect)
     given: Any = rows
     if compiled.positional:

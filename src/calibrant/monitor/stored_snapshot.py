@@ -27,8 +27,12 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
     if regions is not None:
         values = regions.guarantee_.value
     path = _path(connection, size, 1.0 - monitor.confidence_level, values)
-    open_days = PREDICTIONS.c.day >= (live.counted_until if live.counted_until is not None else -(2**31))
-    pending = connection.execute(sa.select(sa.func.count()).select_from(PREDICTIONS).where(open_days)).scalar()
+    open_days = PREDICTIONS.c.day >= (
+        live.counted_until if live.counted_until is not None else -(2**31)
+    )
+    pending = connection.execute(
+        sa.select(sa.func.count()).select_from(PREDICTIONS).where(open_days)
+    ).scalar()
     waiting = connection.execute(sa.select(sa.func.count()).select_from(WAITING)).scalar()
     verdicts = [tests.rates.summary()]
     if tests.guarantee is not None:
@@ -61,7 +65,9 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
         verdicts=tuple(verdicts),
         path=tuple(path),
         counted_until=None if live.counted_until is None else unit_name(live.counted_until, "day"),
-        lag=None if live.counted_until is None else live.latest / SECONDS_A_DAY - live.counted_until,
+        lag=(
+            None if live.counted_until is None else live.latest / SECONDS_A_DAY - live.counted_until
+        ),
     )
 
 

@@ -32,7 +32,9 @@ PREDICTIONS = sa.Table(
     sa.Index("calibrant_predictions_by_day", "day"),
     sqlite_with_rowid=False,
 )
-"""Predictions by id. The label is 0 or 1, 2 or 3 for one that came too late to count, and null while unknown."""
+"""Predictions by id. The label is 0 or 1, 2 or 3 for one that came too late to count, and null
+while unknown.
+"""
 
 WAITING = sa.Table(
     "calibrant_waiting",
@@ -54,7 +56,10 @@ DAYS = sa.Table(
 """What was counted of each day: rows, positive rows and unknown labels of each region, as JSON."""
 
 MIGRATIONS: Mapping[int, Callable[[Any], None]] = {}
-"""What turns version n into n + 1, by n; it is given a connection, within the transaction that opens the store."""
+"""What turns version n into n + 1, by n.
+
+It is given a connection, within the transaction that opens the store.
+"""
 
 
 def prepare_tables(connection: Any) -> bool:
@@ -67,9 +72,13 @@ def prepare_tables(connection: Any) -> bool:
     version = int(found)
     if version > VERSION:
         rule = f"have a schema of version {VERSION} or older"
-        raise InvalidValueError("store", rule, got=f"version {version}", advice="install a newer release of calibrant")
+        raise InvalidValueError(
+            "store", rule, got=f"version {version}", advice="install a newer release of calibrant"
+        )
     for step in range(version, VERSION):
         MIGRATIONS[step](connection)
     if version < VERSION:
-        connection.execute(STATE.update().where(STATE.c.key == "version").values(value=str(VERSION)))
+        connection.execute(
+            STATE.update().where(STATE.c.key == "version").values(value=str(VERSION))
+        )
     return False

@@ -16,7 +16,8 @@ _MONDAY = 3  # 1970-01-01 was a Thursday
 
 
 def numbered_units(days: NDArray[np.float64], unit: str) -> tuple[IndexArray, list[int]]:
-    """The number of each row's unit, in the order of time, and the first day of each unit, since 1970.
+    """The number of each row's unit, in the order of time, and the first day of each unit, since
+    1970.
 
     >>> numbered_units(np.array([4.5, 3.0, 11.0]), "week")
     (array([1, 0, 2]), [-3, 4, 11])
@@ -41,10 +42,14 @@ def unit_name(day: int, unit: str) -> str:
 def named_blocks(blocks: ArrayLike | None, n_rows: int) -> tuple[IndexArray, list[str]]:
     """The number of each row's block, in the order of their first rows, and the name of each."""
     if blocks is None:
-        raise InvalidTypeError("blocks", "name the block of each row for a monitor of blocks", got="None")
+        raise InvalidTypeError(
+            "blocks", "name the block of each row for a monitor of blocks", got="None"
+        )
     names = as_array(blocks, "blocks").ravel()
     if names.size != n_rows:
-        raise InvalidValueError("blocks", f"have one entry per score, {n_rows}", got=str(names.size))
+        raise InvalidValueError(
+            "blocks", f"have one entry per score, {n_rows}", got=str(names.size)
+        )
     number: dict[Hashable, int] = {}
     numbers = [number.setdefault(name, len(number)) for name in names.tolist()]
     if any(name is None or name != name for name in number):  # NaN differs from itself

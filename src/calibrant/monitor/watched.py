@@ -1,4 +1,6 @@
-"""What a monitor takes from a fitted calibrator: its regions, and the rows that were counted in them."""
+"""What a monitor takes from a fitted calibrator: its regions, and the rows that were counted in
+them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +40,8 @@ class Watched:
     classes : Classes
         Both labels.
     rows, hits : int arrays of shape (n_regions,)
-        Rows and positive rows of calibration strictly between edges; zeros where calibration counted none.
+        Rows and positive rows of calibration strictly between edges; zeros where calibration
+        counted none.
     baseline : float array of shape (n_regions,)
         A rate for each region, known before the stream begins.
     mapped : ScoreCalibrator or None
@@ -57,7 +60,9 @@ class Watched:
 
     @classmethod
     def by(cls, calibrator: Fitted | Partition) -> Self:
-        """What is watched of a fitted calibrator, of the content of a model file, or over bare regions."""
+        """What is watched of a fitted calibrator, of the content of a model file, or over bare
+        regions.
+        """
         if is_partition(calibrator):
             return cls._without_counts(calibrator, CODED)
         given = fitted_calibrator(calibrator)
@@ -71,7 +76,13 @@ class Watched:
         baseline = (tally.positives + 0.5) / (tally.counts + 1.0)
         mapped = None if found.bins_of_score else found.base_
         return cls(
-            found.partition_, classes, between.counts, between.positives, baseline, mapped, int(tally.counts.sum())
+            found.partition_,
+            classes,
+            between.counts,
+            between.positives,
+            baseline,
+            mapped,
+            int(tally.counts.sum()),
         )
 
     @classmethod
@@ -100,7 +111,10 @@ class Watched:
         return self.partition.prepare(values, segments, positive_column=column)
 
     def between(self, prepared: Any) -> IndexArray:
-        """The region of each row; -1 at an edge value that calibration has chosen, which is left out."""
+        """The region of each row.
+
+        -1 at an edge value that calibration has chosen, which is left out.
+        """
         if not self.partition.has_absorbed:
             return self.partition.membership(prepared)
         bins = self.partition.as_bins()
@@ -111,8 +125,9 @@ class Watched:
     def variances(self) -> FloatArray:
         """A guess at the variance of a label in each region, from the edges alone.
 
-        Stakes must not depend on labels in the pool. If all edges are probabilities, a region in their middle has the
-        variance m (1 - m). Otherwise it is a constant; a mixture over sizes makes up for that.
+        Stakes must not depend on labels in the pool. If all edges are probabilities, a region in
+        their middle has the variance m (1 - m). Otherwise it is a constant; a mixture over sizes
+        makes up for that.
         """
         found = np.full(self.n_regions, _VARIANCE)
         parts = self.partition.bins_by_segment
@@ -129,7 +144,9 @@ class Watched:
         """The place of each region among those of its segment, from -1 for the lowest scores to 1."""
         parts = self.partition.bins_by_segment
         sizes = [part.n_regions for part in parts.values()] if parts else [self.n_regions]
-        return np.concatenate([np.linspace(-1.0, 1.0, size) if size > 1 else np.zeros(1) for size in sizes])
+        return np.concatenate(
+            [np.linspace(-1.0, 1.0, size) if size > 1 else np.zeros(1) for size in sizes]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -147,7 +164,16 @@ class Watched:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        keys = ("partition", "classes", "positive_index", "rows", "hits", "baseline", "mapped", "n_calibration")
+        keys = (
+            "partition",
+            "classes",
+            "positive_index",
+            "rows",
+            "hits",
+            "baseline",
+            "mapped",
+            "n_calibration",
+        )
         check_state(state, keys)
         partition = Partition.from_dict(state["partition"])
         size = partition.n_regions
@@ -185,12 +211,18 @@ def check_plain(tally: Tally, rule: str) -> None:
     if tally.weights is not None:
         got = "importance weights"
     if got is not None:
-        advice = 'fit it without them, or watch days as units: DriftMonitor(calibrator.partition_, unit="day")'
+        advice = (
+            "fit it without them, or watch days as units: DriftMonitor(calibrator.partition_,"
+            ' unit="day")'
+        )
         raise InvalidValueError("calibrator", f"be fitted to {rule}", got=got, advice=advice)
 
 
 def _own_bins(calibrator: ScoreCalibrator) -> Partition:
-    """Bins of equal width over the scores that a calibrator without regions has seen; the end bins are open."""
+    """Bins of equal width over the scores that a calibrator without regions has seen.
+
+    The end bins are open.
+    """
     low, high = calibrator.score_range_seen_ or (0.0, 1.0)
     if low >= 0.0 and high <= 1.0:
         low = 0.0
@@ -199,7 +231,9 @@ def _own_bins(calibrator: ScoreCalibrator) -> Partition:
     return Partition.from_edges(edges if high > low else np.empty(0))
 
 
-def counts_of(regions: IndexArray, codes: CodeArray | NDArray[Any], n_regions: int) -> tuple[IntArray, IntArray]:
+def counts_of(
+    regions: IndexArray, codes: CodeArray | NDArray[Any], n_regions: int
+) -> tuple[IntArray, IntArray]:
     """Rows and positive rows of each region; rows of no region are left out."""
     inside = regions >= 0
     rows = np.bincount(regions[inside], minlength=n_regions)

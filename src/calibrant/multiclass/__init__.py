@@ -1,4 +1,6 @@
-"""More than two classes, reduced to binary calibration with one error budget: top-label and class-wise."""
+"""More than two classes, reduced to binary calibration with one error budget: top-label and
+class-wise.
+"""
 
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.multiclass.class_wise import ClassWiseCalibrator

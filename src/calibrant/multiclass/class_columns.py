@@ -17,7 +17,14 @@ from calibrant.calibrators.former_files import current_columns
 from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, VALUE
 from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import FIX_ROWS, MissingValuesError, as_array, as_column, check_rows, check_same_length
+from calibrant.params.arrays import (
+    FIX_ROWS,
+    MissingValuesError,
+    as_array,
+    as_column,
+    check_rows,
+    check_same_length,
+)
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import of_one_kind
 from calibrant.params.rules import CheckedParameters, Choice, RuleTable, check_state
@@ -70,7 +77,8 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         Parameters
         ----------
         scores : array-like of shape (n, L)
-            One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
+            One column per class, such as the output of `predict_proba`, of rows the model was not
+            trained on.
         y : array-like of shape (n,)
             Their labels.
         importance_weight : array-like of shape (n,), optional
@@ -87,7 +95,9 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         self
         """
         self._check_parameters()
-        stated = Stated(weight_bound=weight_bound, max_group_size=max_group_size, group_target=group_target)
+        stated = Stated(
+            weight_bound=weight_bound, max_group_size=max_group_size, group_target=group_target
+        )
         checked = self._checked(scores, y, classes)
         self._fit(*checked, stated, importance_weight=importance_weight, groups=groups)
         return self
@@ -121,7 +131,10 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
             raise InvalidValueError("y", "have at least one row", got="an empty array")
         known = np.unique(labels) if classes is None else as_array(classes, "classes")
         if known.shape != (columns.shape[1],) or np.unique(known).size != known.size:
-            rule = f"have one label for each of the {columns.shape[1]} columns of scores, in their order"
+            rule = (
+                f"have one label for each of the {columns.shape[1]} columns of scores, in their"
+                " order"
+            )
             advice = ("pass ", Setting("classes", python="classes=model.classes_"))
             raise InvalidValueError("classes", rule, got=shown(known.tolist()), advice=advice)
         order = np.argsort(known)
@@ -136,7 +149,9 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         check_is_fitted(self)
         columns = _as_columns(scores)
         if columns.shape[1] != self.classes_.size:
-            raise InvalidValueError("scores", f"have {self.classes_.size} columns", got=f"{columns.shape[1]}")
+            raise InvalidValueError(
+                "scores", f"have {self.classes_.size} columns", got=f"{columns.shape[1]}"
+            )
         return columns
 
     @abstractmethod
@@ -164,7 +179,9 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         """Read back what `to_dict` wrote."""
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", cls._key))
         if state["type"] != cls.__name__:
-            raise InvalidValueError("type of the state", f"be {cls.__name__!r}", got=shown(state["type"]))
+            raise InvalidValueError(
+                "type of the state", f"be {cls.__name__!r}", got=shown(state["type"])
+            )
         check_state(state["parameters"])
         state = current_columns(state)
         parameters = {"method": "binning", **state["parameters"]}  # what was not there at first
@@ -200,11 +217,16 @@ def _as_columns(scores: ArrayLike) -> FloatArray:
     if is_scored(scores):
         advice = "pass an array of their columns"
         raise InvalidTypeError(
-            "scores", "have one column per class", got="scored(...) data, which have one", advice=advice
+            "scores",
+            "have one column per class",
+            got="scored(...) data, which have one",
+            advice=advice,
         )
     columns = as_array(scores, "scores")
     if columns.ndim != 2 or columns.shape[1] < 2:
-        raise InvalidValueError("scores", "have shape (n, L), one column per class", got=f"shape {columns.shape}")
+        raise InvalidValueError(
+            "scores", "have shape (n, L), one column per class", got=f"shape {columns.shape}"
+        )
     if columns.dtype.kind not in "biuf":
         raise InvalidTypeError("scores", "be real numbers", got=f"dtype {columns.dtype}")
     columns = columns.astype(np.float64)

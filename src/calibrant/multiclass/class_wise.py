@@ -20,10 +20,11 @@ from calibrant.text.sentences import shown
 class ClassWiseCalibrator(ColumnsCalibrator):
     """Calibrate every class against the rest, all within one error budget.
 
-    Claimed, for every distribution: with probability at least `confidence_level` over the calibration data, for every
-    class and every region of its score at once, the average predicted probability is within the region's epsilon of
-    the true rate of the class; with `method="binning"` the rate lies in the bin's interval. Assumed: calibration and
-    future rows are independent draws from one distribution, and the model was not trained on the calibration rows.
+    Claimed, for every distribution: with probability at least `confidence_level` over the
+    calibration data, for every class and every region of its score at once, the average predicted
+    probability is within the region's epsilon of the true rate of the class; with
+    `method="binning"` the rate lies in the bin's interval. Assumed: calibration and future rows are
+    independent draws from one distribution, and the model was not trained on the calibration rows.
 
     Parameters
     ----------
@@ -45,9 +46,10 @@ class ClassWiseCalibrator(ColumnsCalibrator):
 
     Notes
     -----
-    Class l is calibrated against the rest at level 1 - alpha / L. The classes share their rows, so their intervals are
-    dependent, and it is Bonferroni over classes, not Sidak, that holds for any dependence. Probabilities of the
-    classes are calibrated one by one and need not add up to 1: dividing by their sum would undo the promise.
+    Class l is calibrated against the rest at level 1 - alpha / L. The classes share their rows, so
+    their intervals are dependent, and it is Bonferroni over classes, not Sidak, that holds for any
+    dependence. Probabilities of the classes are calibrated one by one and need not add up to 1:
+    dividing by their sum would undo the promise.
 
     References
     ----------
@@ -83,12 +85,16 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         level = self._level(classes.size)
         told: dict[str, Any] = {"classes": (0, 1), **stated.arguments(), **beside}
         fitted = [
-            self._calibrator(level).fit(np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **told)
+            self._calibrator(level).fit(
+                np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **told
+            )
             for k in range(classes.size)
         ]
         self.stated_ = stated
         self._set_calibrators(tuple(fitted), classes)
-        name, weakest = max(self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon)
+        name, weakest = max(
+            self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
+        )
         warn_if_weak(self, weakest, of=f" of class {name!r}")
         for own, guarantee in self.guarantee_.guarantees.items():
             warn_of_cap(self, guarantee, of=f" of class {own!r}")
@@ -99,27 +105,42 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     def _set_calibrators(self, calibrators: tuple[OneClass, ...], classes: NDArray[Any]) -> None:
         guarantees = {}
         for calibrator, label in zip(calibrators, classes.tolist(), strict=True):
-            guarantees[label] = calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label=label)
+            guarantees[label] = calibrator.guarantee_ = replace(
+                calibrator.guarantee_, positive_label=label
+            )
             calibrator.score_range_seen_ = None  # one column alone does not show the scale
         self.calibrators_ = calibrators
         self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
         self._set_classes(classes)
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
-        """Return the most probable class, shape (n,); among equally probable ones, that with the highest score."""
-        columns, probabilities = self._columns(scores), self.predict_proba(scores)
+        """Return the most probable class, shape (n,).
+
+        Among equally probable ones, that with the highest score.
+        """
+        columns = self._columns(scores)
+        probabilities = self.predict_proba(scores)
         highest = probabilities == probabilities.max(axis=1, keepdims=True, initial=0.0)
         return np.asarray(self.classes_[np.where(highest, columns, -np.inf).argmax(axis=1)])
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return the calibrated probability of every class, shape (n, L). A row need not add up to 1."""
+        """Return the calibrated probability of every class, shape (n, L).
+
+        A row need not add up to 1.
+        """
         columns = self._columns(scores)
-        return np.column_stack([one.predict(columns[:, column]) for column, one in enumerate(self.calibrators_)])
+        return np.column_stack(
+            [one.predict(columns[:, column]) for column, one in enumerate(self.calibrators_)]
+        )
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
-        """Return confidence limits for every class, shape (n, L, 2), valid for all classes and bins at once."""
+        """Return confidence limits for every class, shape (n, L, 2), valid for all classes and bins
+        at once.
+        """
         columns = self._columns(scores)
-        limits = [one.predict_interval(columns[:, column]) for column, one in enumerate(self.calibrators_)]
+        limits = [
+            one.predict_interval(columns[:, column]) for column, one in enumerate(self.calibrators_)
+        ]
         return np.stack(limits, axis=1)
 
     def _state(self) -> list[dict[str, Any]]:
@@ -128,12 +149,16 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     def _restore(self, saved: Any) -> None:
         size = self.classes_.size
         if not isinstance(saved, list | tuple) or len(saved) != size:
-            raise InvalidValueError("calibrators", f"be a list with one entry per class, {size}", got=shown(saved))
+            raise InvalidValueError(
+                "calibrators", f"be a list with one entry per class, {size}", got=shown(saved)
+            )
         restored = [self._calibrator(self._level(size)) for _ in saved]
         for binned, state in zip(restored, saved, strict=True):
             check_state(state)
             binned.stated_ = self.stated_
             binned._restore(state, CODED)
             if list(binned.partition_.bins_by_segment) != [None]:
-                raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
+                raise InvalidValueError(
+                    "partition", "be bins of one score", got=type(binned.partition_).__name__
+                )
         self._set_calibrators(tuple(restored), self.classes_)

@@ -36,27 +36,33 @@ class _ClassBins(CutParameters):
         self._wanted = settings.n_bins
 
     def _automatic_bins(self, n_rows: int) -> int:
-        return self._automatic(n_rows) if isinstance(self._wanted, str) else min(int(self._wanted), n_rows)
+        return (
+            self._automatic(n_rows)
+            if isinstance(self._wanted, str)
+            else min(int(self._wanted), n_rows)
+        )
 
 
 class TopLabelCalibrator(ColumnsCalibrator):
-    """Calibrate the confidence in the predicted class, separately for every predicted class, within one error budget.
+    """Calibrate the confidence in the predicted class, separately for every predicted class, within
+    one error budget.
 
-    Claimed, for every distribution: with probability at least `confidence_level` over the calibration data, for every
-    class and every region of its confidence at once, the true rate at which the predicted class is right, among rows
-    with that prediction and in that region, is within the region's epsilon of the average predicted confidence; with
-    `method="binning"` it lies in the bin's interval. Assumed: calibration and future rows are independent draws from
-    one distribution, and the model was not trained on the calibration rows.
+    Claimed, for every distribution: with probability at least `confidence_level` over the
+    calibration data, for every class and every region of its confidence at once, the true rate at
+    which the predicted class is right, among rows with that prediction and in that region, is
+    within the region's epsilon of the average predicted confidence; with `method="binning"` it lies
+    in the bin's interval. Assumed: calibration and future rows are independent draws from one
+    distribution, and the model was not trained on the calibration rows.
 
-    Calibrating the confidence without regard to which class is predicted ("confidence calibration") may be right on
-    average and wrong for each class; conditioning on the predicted class is what makes the statement mean something
-    for the person who sees a prediction.
+    Calibrating the confidence without regard to which class is predicted ("confidence calibration")
+    may be right on average and wrong for each class; conditioning on the predicted class is what
+    makes the statement mean something for the person who sees a prediction.
 
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Bins for each predicted class; at most the number of its rows. "auto" is as in the calibrator of the
-        method, for its rows.
+        Bins for each predicted class; at most the number of its rows. "auto" is as in the
+        calibrator of the method, for its rows.
     method : {"anchored", "binning"}, default="anchored"
         A smooth curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
@@ -73,10 +79,11 @@ class TopLabelCalibrator(ColumnsCalibrator):
 
     Notes
     -----
-    The reduction to binary: the score is the largest column, the label is whether the class of that column is the true
-    one, the segment is that class. Given how often each class was predicted, the rows of a class are independent draws,
-    so a look for ties in each class is exact, as in `BinningCalibrator`, and one Sidak level over all regions pays for
-    all classes. A class that was never predicted in calibration gets one region with the interval [0, 1].
+    The reduction to binary: the score is the largest column, the label is whether the class of that
+    column is the true one, the segment is that class. Given how often each class was predicted, the
+    rows of a class are independent draws, so a look for ties in each class is exact, as in
+    `BinningCalibrator`, and one Sidak level over all regions pays for all classes. A class that was
+    never predicted in calibration gets one region with the interval [0, 1].
 
     References
     ----------
@@ -90,7 +97,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
     >>> scores = rng.dirichlet([1.0, 1.0, 1.0], size=9000)
     >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
     >>> calibrator = TopLabelCalibrator(n_bins=5).fit(scores, y)
-    >>> calibrator.predict([[0.1, 0.1, 0.8]]), calibrator.predict_confidence([[0.1, 0.1, 0.8]]).round(2)
+    >>> calibrator.predict([[0.1, 0.1, 0.8]]), calibrator.predict_confidence([[0.1, 0.1,
+    ...     0.8]]).round(2)
     (array([2]), array([0.8]))
     >>> calibrator.guarantee_.is_proved, len(calibrator.guarantee_.regions)
     (True, 15)
@@ -113,22 +121,33 @@ class TopLabelCalibrator(ColumnsCalibrator):
         stated: Stated,
         **beside: ArrayLike | None,
     ) -> None:
-        """Cut bins of the largest score for each predicted class, and count how often that class is right."""
-        top, names = columns.argmax(axis=1), classes.tolist()
+        """Cut bins of the largest score for each predicted class, and count how often that class is
+        right.
+        """
+        top = columns.argmax(axis=1)
+        names = classes.tolist()
         given: dict[str, Any] = {"classes": (0, 1), **beside}
         rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
         seen = np.bincount(top, minlength=len(names)) > 0
-        predicted, number = np.flatnonzero(seen), np.cumsum(seen) - 1
-        cut = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self), stated)
+        predicted = np.flatnonzero(seen)
+        number = np.cumsum(seen) - 1
+        cut = cut_rows(
+            rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self), stated
+        )
         design = cut.design
         if design is None:
             rows = rows.without_groups()
         else:
             design = replace(design, unproved=())  # the classes were known beforehand
-        bins, counted = cut.partition.bins_by_segment, cut.rows.collect()
-        whole = SegmentedPartition({name: bins.get(name, ScorePartition(np.empty(0))) for name in names})
+        bins = cut.partition.bins_by_segment
+        counted = cut.rows.collect()
+        whole = SegmentedPartition(
+            {name: bins.get(name, ScorePartition(np.empty(0))) for name in names}
+        )
         counted = counted.in_segments(names, predicted[np.asarray(counted.segment)])
-        weighted = rows.weights is not None  # weights are summed over rows; their sums over groups are taken later
+        weighted = (
+            rows.weights is not None
+        )  # weights are summed over rows; their sums over groups are taken later
         alone = counted.without_groups() if weighted else counted
         same = whole == cut.partition and cut.tally.weights is None
         counts = (cut.tally, cut.classes, cut.reach)
@@ -137,7 +156,9 @@ class TopLabelCalibrator(ColumnsCalibrator):
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
         fitted = self._calibrator(self.confidence_level)
-        fitted.fit_binned(Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn, design, stated))
+        fitted.fit_binned(
+            Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn, design, stated)
+        )
         self.stated_ = stated
         self._set_calibrator(fitted)
         self._set_classes(classes)
@@ -163,7 +184,9 @@ class TopLabelCalibrator(ColumnsCalibrator):
         return self.calibrator_.predict(confidence, segments=label)
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
-        """Return confidence limits for that probability, shape (n, 2), valid for all classes and bins at once."""
+        """Return confidence limits for that probability, shape (n, 2), valid for all classes and
+        bins at once.
+        """
         confidence, label = self._top(scores)
         return self.calibrator_.predict_interval(confidence, segments=label)
 
@@ -173,8 +196,12 @@ class TopLabelCalibrator(ColumnsCalibrator):
     def _restore(self, saved: Any) -> None:
         check_state(saved, ("partition", "tally"))
         partition = Partition.from_dict(saved["partition"])
-        if not partition.has_segments or set(partition.bins_by_segment) != set(self.classes_.tolist()):
-            raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
+        if not partition.has_segments or set(partition.bins_by_segment) != set(
+            self.classes_.tolist()
+        ):
+            raise InvalidValueError(
+                "partition", "have bins for each of the classes", got=shown(partition)
+            )
         fitted = self._calibrator(self.confidence_level)
         fitted.stated_ = self.stated_
         fitted._restore(saved, CODED)

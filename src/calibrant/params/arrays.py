@@ -1,4 +1,7 @@
-"""Input of any kind as plain arrays: checked once and read by position; nothing is dropped, clipped or guessed."""
+"""Input of any kind as plain arrays: checked once and read by position.
+
+Nothing is dropped, clipped or guessed.
+"""
 
 import sys
 from collections.abc import Sized
@@ -36,7 +39,9 @@ def as_array(values: ArrayLike | FeatureRows | None, name: str) -> NDArray[Any]:
     if isinstance(values, np.ndarray):
         return np.asarray(values)
     if values is None or isinstance(values, str | bytes | dict | set | frozenset):
-        raise InvalidTypeError(name, "be an array", got=f"{shown(values)} ({type(values).__name__})")
+        raise InvalidTypeError(
+            name, "be an array", got=f"{shown(values)} ({type(values).__name__})"
+        )
     if hasattr(values, "tocsr"):
         got = f"a sparse {type(values).__name__}"
         raise InvalidTypeError(name, "be a dense array", got=got, advice="call .toarray()")
@@ -44,25 +49,36 @@ def as_array(values: ArrayLike | FeatureRows | None, name: str) -> NDArray[Any]:
     if package in {"pandas", "polars", "pyarrow"} and package in sys.modules:
         return _from_frame(values, name, package)
     if not hasattr(values, "__array__") and not hasattr(values, "__len__"):
-        raise InvalidTypeError(name, "be an array", got=f"{shown(values)} ({type(values).__name__})")
+        raise InvalidTypeError(
+            name, "be an array", got=f"{shown(values)} ({type(values).__name__})"
+        )
     if isinstance(values, list | tuple):
         _check_sequence(values, name)
     try:
         return to_host(values)
     except ValueError:
         raise InvalidValueError(name, "be a regular array", got="rows of uneven lengths") from None
-    except Exception as error:  # whatever another library's __array__ raises, such as torch for a tensor on a GPU
-        raise InvalidTypeError(name, "be an array", got=f"{type(values).__name__}, which says: {error}") from error
+    except (
+        Exception
+    ) as error:  # whatever another library's __array__ raises, such as torch for a tensor on a GPU
+        raise InvalidTypeError(
+            name, "be an array", got=f"{type(values).__name__}, which says: {error}"
+        ) from error
 
 
 def _check_sequence(values: list[Any] | tuple[Any, ...], name: str) -> None:
     """Raise an error for entries that numpy would silently convert."""
-    kinds = {str if isinstance(value, str) else bytes if isinstance(value, bytes) else object for value in values}
+    kinds = {
+        str if isinstance(value, str) else bytes if isinstance(value, bytes) else object
+        for value in values
+    }
     if len(kinds) > 1:  # numpy would turn every entry into text
         raise InvalidTypeError(name, "hold one kind of entry", got="text and other kinds mixed")
     row = next((row for row, value in enumerate(values) if value is np.ma.masked), -1)
     if row >= 0:  # numpy would turn it into NaN
-        raise missing_entry(name, row, sum(value is np.ma.masked for value in values), "a masked entry")
+        raise missing_entry(
+            name, row, sum(value is np.ma.masked for value in values), "a masked entry"
+        )
 
 
 def _from_frame(values: Any, name: str, package: str) -> NDArray[Any]:
@@ -74,19 +90,27 @@ def _from_frame(values: Any, name: str, package: str) -> NDArray[Any]:
             raise missing_entry(name, int(first), values.null_count, "null")
         return np.asarray(values.to_numpy(zero_copy_only=False))
     if package == "pandas" and getattr(values, "ndim", 0) == 1 and not hasattr(values, "iloc"):
-        values = sys.modules["pandas"].Series(values)  # an Index, a Categorical or another of pandas' own arrays
-    if package == "pandas" and getattr(values, "ndim", 0) == 2:  # by position: two columns may share a name
+        values = sys.modules["pandas"].Series(
+            values
+        )  # an Index, a Categorical or another of pandas' own arrays
+    if (
+        package == "pandas" and getattr(values, "ndim", 0) == 2
+    ):  # by position: two columns may share a name
         columns = [(label, values.iloc[:, place]) for place, label in enumerate(values.columns)]
         series = [(label, nw.from_native(column, series_only=True)) for label, column in columns]
         return _side_by_side(series, name, len(values))
     native = nw.from_native(values, allow_series=True, pass_through=True)
     if isinstance(native, nw.LazyFrame):
-        raise InvalidTypeError(name, "be held in memory", got="a lazy frame", advice="call .collect()")
+        raise InvalidTypeError(
+            name, "be held in memory", got="a lazy frame", advice="call .collect()"
+        )
     if isinstance(native, nw.Series):
         return _from_series(native, name)
     if not isinstance(native, nw.DataFrame):
         raise InvalidTypeError(name, "be an array or a series", got=type(values).__name__)
-    return _side_by_side(list(zip(native.columns, native.iter_columns(), strict=True)), name, len(native))
+    return _side_by_side(
+        list(zip(native.columns, native.iter_columns(), strict=True)), name, len(native)
+    )
 
 
 def _side_by_side(columns: list[tuple[Any, Any]], name: str, n_rows: int) -> NDArray[Any]:
@@ -104,7 +128,8 @@ def _from_series(series: Any, name: str) -> NDArray[Any]:
         array = np.array(series.to_list(), dtype=object)
     missing = series.is_null()
     count = int(missing.sum())
-    # pandas counts NaN as null: leave those in floats to the check for finite scores, which names them better
+    # pandas counts NaN as null: leave those in floats to the check for finite scores, which names
+    # them better
     if count and not (series.dtype.is_float() and np.issubdtype(array.dtype, np.floating)):
         raise missing_entry(name, int(missing.to_numpy().argmax()), count, "null")
     return array
@@ -119,12 +144,17 @@ def column_count(values: ArrayLike) -> int:
 
 
 def as_scores(
-    scores: ArrayLike | None, *, positive_column: Literal[0, 1] = 1, name: str = "scores", finite: bool = True
+    scores: ArrayLike | None,
+    *,
+    positive_column: Literal[0, 1] = 1,
+    name: str = "scores",
+    finite: bool = True,
 ) -> NDArray[Any]:
     """Return `scores` as a finite one-dimensional float64 (or float32) array.
 
-    (n,) and (n, 1) are taken as they are; of the (n, 2) output of `predict_proba` the positive class's column is taken.
-    With `finite` False the caller calls `check_finite` itself, where it is not sure of it.
+    (n,) and (n, 1) are taken as they are; of the (n, 2) output of `predict_proba` the positive
+    class's column is taken. With `finite` False the caller calls `check_finite` itself, where it is
+    not sure of it.
     """
     array = as_array(scores, name)
     if array.ndim == 2 and array.shape[1] == 2:
@@ -140,7 +170,10 @@ def as_scores(
 
 
 def as_numbers(values: ArrayLike, name: str) -> FloatArray:
-    """Return `values` as a finite one-dimensional float64 array; two columns are no single row of numbers here."""
+    """Return `values` as a finite one-dimensional float64 array.
+
+    Two columns are no single row of numbers here.
+    """
     array = _as_real(as_column(values, name), name)
     check_finite(array, name)
     return array.astype(np.float64)
@@ -152,7 +185,9 @@ def as_whole(values: ArrayLike, name: str, rule: str) -> IntArray:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidTypeError(name, rule, got=f"{array.dtype}, {array.shape}")
     if array.size and (int(array.min()) < 0 or int(array.max()) > EXACT_INTEGERS):
-        raise InvalidValueError(name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}")
+        raise InvalidValueError(
+            name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}"
+        )
     return np.array(array, dtype=np.int64)
 
 
@@ -165,8 +200,12 @@ def _flat(array: NDArray[Any], name: str, shapes: str) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         return array[:, 0]
     if array.ndim != 1:
-        advice = "use .ravel() for a single row" if array.ndim == 2 and array.shape[0] == 1 else None
-        raise InvalidValueError(name, f"have shape {shapes}", got=f"shape {array.shape}", advice=advice)
+        advice = (
+            "use .ravel() for a single row" if array.ndim == 2 and array.shape[0] == 1 else None
+        )
+        raise InvalidValueError(
+            name, f"have shape {shapes}", got=f"shape {array.shape}", advice=advice
+        )
     return array
 
 
@@ -181,9 +220,15 @@ def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
     if kind == "f":
         if array.dtype in (np.float64, np.float32):
             return array
-        with np.errstate(over="ignore"):  # a long double beyond the doubles becomes infinite, and is refused as such
+        with np.errstate(
+            over="ignore"
+        ):  # a long double beyond the doubles becomes infinite, and is refused as such
             return array.astype(np.float64)
-    if kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > EXACT_INTEGERS:
+    if (
+        kind in "iu"
+        and array.size
+        and max(abs(int(array.min())), abs(int(array.max()))) > EXACT_INTEGERS
+    ):
         raise _beyond_doubles(name)
     if kind in "iub":
         return array.astype(np.float64)
@@ -212,13 +257,20 @@ def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
 
 
 def _beyond_doubles(name: str) -> InvalidValueError:
-    return InvalidValueError(name, "be numbers that float64 can tell apart", got="numbers beyond 2**53")
+    return InvalidValueError(
+        name, "be numbers that float64 can tell apart", got="numbers beyond 2**53"
+    )
 
 
 def _check_probabilities(columns: NDArray[Any], name: str) -> None:
     off = np.abs(columns.sum(axis=1, dtype=np.float64) - 1.0) > _ROW_SUM_TOLERANCE
-    rule = "be the output of predict_proba where they have shape (n, 2): two probabilities that add up to 1"
-    check_rows(off | (columns < 0).any(axis=1), columns, name, rule, "pass one column of scores instead")
+    rule = (
+        "be the output of predict_proba where they have shape (n, 2): two probabilities that add up"
+        " to 1"
+    )
+    check_rows(
+        off | (columns < 0).any(axis=1), columns, name, rule, "pass one column of scores instead"
+    )
 
 
 def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "scores") -> None:
@@ -228,7 +280,13 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
         # as doubles: numpy would round the limits to float32 to compare them with float32 scores
         doubles = scores.astype(np.float64)
         advice = ("set ", Setting("score_range"), ", or use quantile bins, which take any score")
-        check_rows((doubles < low) | (doubles > high), scores, name, f"lie between {low:g} and {high:g}", advice)
+        check_rows(
+            (doubles < low) | (doubles > high),
+            scores,
+            name,
+            f"lie between {low:g} and {high:g}",
+            advice,
+        )
 
 
 def as_frequencies(weights: ArrayLike, n_rows: int, name: str = "sample_weight") -> IntArray:
@@ -254,12 +312,18 @@ def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:
 def _one_per_score(values: ArrayLike | None, name: str, n_rows: int) -> NDArray[Any]:
     array = as_array(values, name)
     if array.shape not in ((n_rows,), (n_rows, 1)):
-        raise InvalidValueError(name, f"have one entry per score, {n_rows}", got=f"shape {array.shape}")
+        raise InvalidValueError(
+            name, f"have one entry per score, {n_rows}", got=f"shape {array.shape}"
+        )
     return _as_real(array.ravel(), name)
 
 
-def check_rows(bad: BoolArray, values: NDArray[Any], name: str, rule: Text, advice: Text | None = None) -> None:
-    """Raise for the first row that is marked as bad, with its value and how many such rows there are."""
+def check_rows(
+    bad: BoolArray, values: NDArray[Any], name: str, rule: Text, advice: Text | None = None
+) -> None:
+    """Raise for the first row that is marked as bad, with its value and how many such rows there
+    are.
+    """
     rows = np.flatnonzero(bad)
     if rows.size:
         got = at_row(repr(values[rows[0]].tolist()), int(rows[0]), rows.size)
@@ -269,7 +333,9 @@ def check_rows(bad: BoolArray, values: NDArray[Any], name: str, rule: Text, advi
 def check_same_length(scores: Sized, y: Sized) -> None:
     """Raise an error for scores and labels of different lengths."""
     if len(scores) != len(y):
-        raise InvalidValueError("scores and y", "have the same number of rows", got=f"{len(scores)} and {len(y)}")
+        raise InvalidValueError(
+            "scores and y", "have the same number of rows", got=f"{len(scores)} and {len(y)}"
+        )
 
 
 def is_missing(entry: Any) -> bool:
@@ -286,7 +352,9 @@ class MissingValuesError(InvalidValueError):
 def missing_entry(name: str, row: int, count: int, kind: str) -> MissingValuesError:
     """The error for missing entries."""
     advice = SKIP_ROWS if name == "y" else FIX_ROWS
-    return MissingValuesError(name, "have no missing values", got=at_row(kind, row, count), advice=advice)
+    return MissingValuesError(
+        name, "have no missing values", got=at_row(kind, row, count), advice=advice
+    )
 
 
 def at_row(what: str, row: int, count: int | None = None) -> str:

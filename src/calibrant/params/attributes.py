@@ -1,4 +1,6 @@
-"""Attributes of rows, such as sex and age: columns of a frame or of a mapping, each as plain values."""
+"""Attributes of rows, such as sex and age: columns of a frame or of a mapping, each as plain
+values.
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,8 +74,8 @@ def read_attributes(
     Parameters
     ----------
     attributes : frame of pandas, Polars or pyarrow, or mapping from names to columns
-        One entry per row. Numbers are read as numbers; text, truth values and categories by value. None, NaN and the
-        like are missing values.
+        One entry per row. Numbers are read as numbers; text, truth values and categories by value.
+        None, NaN and the like are missing values.
     n_rows : int, optional
         How many rows there must be.
     names : sequence of str, optional
@@ -109,7 +111,9 @@ def _columns(attributes: Any) -> dict[Any, Any]:
 
     frame = nw.from_native(attributes, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
-        raise InvalidTypeError("attributes", "be held in memory", got="a lazy frame", advice="call .collect()")
+        raise InvalidTypeError(
+            "attributes", "be held in memory", got="a lazy frame", advice="call .collect()"
+        )
     if not isinstance(frame, nw.DataFrame):
         raise InvalidTypeError("attributes", _FRAME, got=shown(attributes))
     return {name: frame[name] for name in frame.columns}
@@ -129,12 +133,16 @@ def _read_column(name: str, column: Any) -> AttributeColumn:
         return _by_value(name, series.to_list())
     array = np.asarray(column)
     if array.ndim != 1:
-        raise InvalidValueError("attributes", "have flat columns", got=f"{name!r} of shape {array.shape}")
+        raise InvalidValueError(
+            "attributes", "have flat columns", got=f"{name!r} of shape {array.shape}"
+        )
     if array.dtype.kind in "iuf":
         return AttributeColumn(name, _finite(name, array.astype(np.float64)))
     if array.dtype.kind == "M":
         raise _wrong_kind(name, str(array.dtype))
-    values = list(column) if isinstance(column, list | tuple) else array.tolist()  # numpy would mix kinds into text
+    values = (
+        list(column) if isinstance(column, list | tuple) else array.tolist()
+    )  # numpy would mix kinds into text
     return _read_objects(name, values)
 
 
@@ -150,7 +158,11 @@ def _of_arrow(name: str, column: Any) -> AttributeColumn:
         return AttributeColumn(name, None, (), np.full(len(array), -1, dtype=np.intp))
     known = types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind)
     if not known and not types.is_dictionary(kind):
-        return _read_objects(name, array.to_pylist()) if types.is_string_view(kind) else _refused(name, str(kind))
+        return (
+            _read_objects(name, array.to_pylist())
+            if types.is_string_view(kind)
+            else _refused(name, str(kind))
+        )
     encoded = array if types.is_dictionary(kind) else array.dictionary_encode()
     place = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     values = encoded.dictionary.to_pylist()
@@ -173,7 +185,9 @@ def _numbers_of(series: Any) -> FloatArray:
 def _read_objects(name: str, values: list[Any]) -> AttributeColumn:
     """Numbers where all values that are not missing are numbers, else by value."""
     present = [value for value in values if not is_missing(value)]
-    if present and all(isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present):
+    if present and all(
+        isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present
+    ):
         numbers = np.array([np.nan if is_missing(value) else float(value) for value in values])
         return AttributeColumn(name, _finite(name, numbers))
     return _by_value(name, values)
@@ -182,7 +196,9 @@ def _read_objects(name: str, values: list[Any]) -> AttributeColumn:
 def _by_value(name: str, values: list[Any]) -> AttributeColumn:
     met: dict[Hashable, int] = {}
     try:
-        place = np.fromiter((met.setdefault(value, len(met)) for value in values), np.intp, len(values))
+        place = np.fromiter(
+            (met.setdefault(value, len(met)) for value in values), np.intp, len(values)
+        )
     except TypeError:
         strange = next(value for value in values if getattr(value, "__hash__", None) is None)
         raise _wrong_kind(name, type(strange).__name__) from None
@@ -206,7 +222,9 @@ def _plain(name: str, value: Any) -> Hashable:
 
 def _finite(name: str, numbers: NDArray[np.float64]) -> FloatArray:
     if np.isinf(numbers).any():
-        raise InvalidValueError("attributes", "be finite or missing", got=f"an infinite number in {name!r}")
+        raise InvalidValueError(
+            "attributes", "be finite or missing", got=f"an infinite number in {name!r}"
+        )
     return numbers
 
 

@@ -29,7 +29,11 @@ class FrameOutput:
         super().__init_subclass__(**kwargs)
         for name, method in list(vars(cls).items()):
             if name.startswith("predict") and isinstance(method, FunctionType):
-                setattr(cls, name, framed(method) if takes_device_arrays else in_own_library(framed(method)))
+                setattr(
+                    cls,
+                    name,
+                    framed(method) if takes_device_arrays else in_own_library(framed(method)),
+                )
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
         """Set the library in which predictions are returned.
@@ -37,12 +41,13 @@ class FrameOutput:
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}, optional
-            As in scikit-learn: numpy arrays, or pandas or Polars for rows of any kind. It applies to predictions, as
-            there is no method `transform`. None changes nothing.
+            As in scikit-learn: numpy arrays, or pandas or Polars for rows of any kind. It applies
+            to predictions, as there is no method `transform`. None changes nothing.
         predict : {"default", "input"}, optional
-            "default": always numpy arrays. "input": pandas in, pandas out, with the same index; Polars in,
-            Polars out; arrays for all other rows. Columns of probabilities and sets are named by the classes, those of
-            intervals "lower" and "upper". None changes nothing. A clone starts with "default".
+            "default": always numpy arrays. "input": pandas in, pandas out, with the same index;
+            Polars in, Polars out; arrays for all other rows. Columns of probabilities and sets are
+            named by the classes, those of intervals "lower" and "upper". None changes nothing. A
+            clone starts with "default".
 
         Returns
         -------
@@ -83,7 +88,9 @@ def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> An
         if values.ndim == 1:
             return library.Series(method, values)
         return library.DataFrame(values, schema=[str(column) for column in columns], orient="row")
-    index = getattr(rows, "index", None) if given == "pandas" else None  # an Index of pandas has none
+    index = (
+        getattr(rows, "index", None) if given == "pandas" else None
+    )  # an Index of pandas has none
     if values.ndim == 1:
         return library.Series(values, index=index, name=method)
     return library.DataFrame(values, index=index, columns=list(columns))

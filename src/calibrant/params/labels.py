@@ -49,8 +49,8 @@ def encode_labels(
 ) -> tuple[CodeArray, Classes]:
     """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
 
-    `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column belongs to the
-    second class, so a positive label need not be named.
+    `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column
+    belongs to the second class, so a positive label need not be named.
     """
     labels = as_column(y, "y")
     if labels.size == 0:
@@ -68,8 +68,12 @@ def encode_labels(
     return (codes if positive == 1 else 1 - codes), Classes(known, positive)
 
 
-def settle_classes(seen: Mapping[Hashable, int], *, classes: ArrayLike | None, pos_label: Hashable) -> Classes:
-    """Return the classes, from the kinds of label that were seen wherever the rows are, and how many rows have each."""
+def settle_classes(
+    seen: Mapping[Hashable, int], *, classes: ArrayLike | None, pos_label: Hashable
+) -> Classes:
+    """Return the classes, from the kinds of label that were seen wherever the rows are, and how
+    many rows have each.
+    """
     if not seen:
         raise InvalidValueError("y", "have at least one row", "none")
     mixed = len({isinstance(kind, str) + 2 * isinstance(kind, bytes) for kind in seen}) > 1
@@ -88,7 +92,9 @@ def name_classes(classes: ArrayLike, pos_label: Hashable) -> Classes:
 
 
 def classes_of(y: ArrayLike, known: Classes) -> NDArray[Any]:
-    """Return the two classes of a batch of labels: as known, or -1 and 1 where 0 and 1 are known and -1 is there."""
+    """Return the two classes of a batch of labels: as known, or -1 and 1 where 0 and 1 are known
+    and -1 is there.
+    """
     with_minus = (known.negative, known.positive) == (0, 1) and np.any(as_array(y, "y") == -1)
     return np.array([-1, 1]) if with_minus else known.labels
 
@@ -99,7 +105,8 @@ def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Hashable, int]]:
     Of numbers, only the smallest and the largest are returned; the coding finds others.
     """
     if labels.dtype.kind in "biuf":
-        low, high = labels.min(), labels.max()
+        low = labels.min()
+        high = labels.max()
         return np.array([low] if low == high else [low, high], dtype=labels.dtype), {}
     kinds, counts = np.unique(labels, return_counts=True)
     rows = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
@@ -121,9 +128,13 @@ def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
     missing = np.flatnonzero([is_missing(entry) for entry in labels])
     if missing.size:
         raise missing_entry(name, int(missing[0]), missing.size, repr(labels[missing[0]]))
-    if all(isinstance(entry, str) for entry in labels) or all(isinstance(entry, bytes) for entry in labels):
+    if all(isinstance(entry, str) for entry in labels) or all(
+        isinstance(entry, bytes) for entry in labels
+    ):
         return labels
-    if all(isinstance(entry, bool | int | float | Decimal | np.number | np.bool_) for entry in labels):
+    if all(
+        isinstance(entry, bool | int | float | Decimal | np.number | np.bool_) for entry in labels
+    ):
         numbers = np.array([plain_number(entry) for entry in labels.tolist()])
         if numbers.dtype.kind == "O":
             got = shown(next(entry for entry in labels.tolist() if not _fits(entry)))
@@ -139,7 +150,10 @@ def _fits(entry: Any) -> bool:
 
 
 def plain_number(entry: Any) -> Any:
-    """Decimals, which databases give for large whole numbers, as plain numbers; anything else as it is."""
+    """Decimals, which databases give for large whole numbers, as plain numbers.
+
+    Anything else as it is.
+    """
     if not isinstance(entry, Decimal) or not entry.is_finite():
         return entry
     return int(entry) if entry == entry.to_integral_value() else float(entry)
@@ -150,22 +164,33 @@ def _too_many(kinds: NDArray[Any], rows: Mapping[Hashable, int]) -> UnexpectedLa
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
     fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
     advice: Text = (
-        ("labels between 0 and 1 are not outcomes; were ", Setting("scores"), " and ", Setting("y"), " swapped?")
+        (
+            "labels between 0 and 1 are not outcomes; were ",
+            Setting("scores"),
+            " and ",
+            Setting("y"),
+            " swapped?",
+        )
         if fractions
-        else _spelling(rows) or "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
+        else _spelling(rows)
+        or "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
     )
     return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice)
 
 
 def _spelling(rows: Mapping[Hashable, int]) -> str | None:
-    """What to say of labels that differ in spaces or case only, given how many rows have each; None without any.
+    """What to say of labels that differ in spaces or case only, given how many rows have each.
+
+    None without any.
 
     >>> _spelling({"bad": 40, "good": 60, "BAD": 3})
     "did you mean 'bad'? 3 rows have 'BAD'"
     """
     known: dict[str, str] = {}
     wrong = []
-    for text in sorted((kind for kind in rows if isinstance(kind, str)), key=lambda kind: (-rows[kind], kind)):
+    for text in sorted(
+        (kind for kind in rows if isinstance(kind, str)), key=lambda kind: (-rows[kind], kind)
+    ):
         usual = known.setdefault(" ".join(text.split()).casefold(), text)
         if usual != text:
             have = "has" if rows[text] == 1 else "have"
@@ -173,7 +198,9 @@ def _spelling(rows: Mapping[Hashable, int]) -> str | None:
     return "; ".join(wrong[:3]) or None
 
 
-def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Hashable, int]) -> NDArray[Any]:
+def _two_classes(
+    seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Hashable, int]
+) -> NDArray[Any]:
     if classes is None:
         if (spelling := _spelling(rows)) is not None:
             got = " and ".join(map(repr, seen.tolist()))
@@ -181,14 +208,22 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Ha
         if seen.size == 1:
             only = seen.tolist()[0]
             example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
-            name_both = ("name both where one of them is rare, as in ", example, "; the intervals are then one-sided")
-            raise UnexpectedLabelsError("y", "hold two classes", f"one class only, {only!r}", name_both)
+            name_both = (
+                "name both where one of them is rare, as in ",
+                example,
+                "; the intervals are then one-sided",
+            )
+            raise UnexpectedLabelsError(
+                "y", "hold two classes", f"one class only, {only!r}", name_both
+            )
         return seen
     known = _check_classes(classes)
     strange = [label for label in seen.tolist() if label not in known.tolist()]
     if strange:
         rule = ("hold only the labels ", Setting("classes", known.tolist()))
-        named = dict.fromkeys(known.tolist(), sum(rows.values()))  # the spelling that was named is the usual one
+        named = dict.fromkeys(
+            known.tolist(), sum(rows.values())
+        )  # the spelling that was named is the usual one
         advice = _spelling(named | {label: rows.get(label, 0) for label in strange})
         raise UnexpectedLabelsError("y", rule, repr(strange[0]), advice)
     return known
@@ -202,14 +237,20 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
 
 
 def _positive_index(known: NDArray[Any], pos_label: Hashable, score_columns: int) -> Literal[0, 1]:
-    labels, pos_label = known.tolist(), plain_number(pos_label)
+    labels = known.tolist()
+    pos_label = plain_number(pos_label)
     if pos_label is not None:
-        # what is not a plain value, such as an array, may answer == with something that is neither true nor false
+        # what is not a plain value, such as an array, may answer == with something that is neither
+        # true nor false
         plain = isinstance(pos_label, str | bytes | bool | int | float | np.generic)
         if not plain or pos_label not in labels:
-            raise InvalidValueError("pos_label", f"be one of the classes {labels}", shown(pos_label))
+            raise InvalidValueError(
+                "pos_label", f"be one of the classes {labels}", shown(pos_label)
+            )
         return cast(Literal[0, 1], labels.index(pos_label))
     if score_columns == 1 and (known.dtype.kind not in "biuf" or set(labels) not in _UNAMBIGUOUS):
-        rule = f"name the positive class, one of {labels}, unless the classes are 0 and 1, or -1 and 1"
+        rule = (
+            f"name the positive class, one of {labels}, unless the classes are 0 and 1, or -1 and 1"
+        )
         raise InvalidValueError("pos_label", rule, "none")
     return 1

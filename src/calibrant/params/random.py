@@ -1,16 +1,19 @@
-"""The one source of random numbers: keyed by the seed, the purpose and the rows, never by the seed alone.
+"""The one source of random numbers: keyed by the seed, the purpose and the rows, never by the seed
+alone.
 
-A proof that averages over a random draw needs numbers that are independent of the rows. A seed alone does not give
-that: with a fixed seed all data sets of one size share one draw, and users draw their data with the same seeds. So the
-key is a hash of the seed, of what is drawn and of a fingerprint of all rows. Under that key the number of a row comes
-from its position or its id, never from its values. The same rows with the same seed give the same answer.
+A proof that averages over a random draw needs numbers that are independent of the rows. A seed
+alone does not give that: with a fixed seed all data sets of one size share one draw, and users draw
+their data with the same seeds. So the key is a hash of the seed, of what is drawn and of a
+fingerprint of all rows. Under that key the number of a row comes from its position or its id, never
+from its values. The same rows with the same seed give the same answer.
 
-Why that is enough: the fingerprint does not depend on the order of the rows. So the key is a function of which rows
-there are, whatever puts them in order: time, a sort by score or by label, or nothing. Take the hash for a random
-function. Then each set of rows has numbers of its own, drawn independently of how the rows are arranged. Two data sets
-share them only if their fingerprints agree, so rows need more than a handful of possible values, rounded to 6 binary
-digits. Where all scores are equal, a fingerprint knows no more than how many labels are positive; there the probability
-is over the seed, too.
+Why that is enough: the fingerprint does not depend on the order of the rows. So the key is a
+function of which rows there are, whatever puts them in order: time, a sort by score or by label, or
+nothing. Take the hash for a random function. Then each set of rows has numbers of its own, drawn
+independently of how the rows are arranged. Two data sets share them only if their fingerprints
+agree, so rows need more than a handful of possible values, rounded to 6 binary digits. Where all
+scores are equal, a fingerprint knows no more than how many labels are positive; there the
+probability is over the seed, too.
 """
 
 import hashlib
@@ -43,7 +46,8 @@ class RandomSource:
 
     @classmethod
     def of(cls, random_state: Seed, purpose: str, *settings: Hashable, rows: int = 0) -> Self:
-        """Make the source of a seed, a purpose, the settings of a fit and the fingerprint of its rows.
+        """Make the source of a seed, a purpose, the settings of a fit and the fingerprint of its
+        rows.
 
         >>> one = RandomSource.of(0, "order", rows=fingerprint_of([0.2, 0.7], labels=[0, 1]))
         >>> one == RandomSource.of(0, "order", rows=fingerprint_of([0.7, 0.2], labels=[1, 0]))
@@ -58,7 +62,8 @@ class RandomSource:
     def for_purpose(self, purpose: str) -> "RandomSource":
         """Return another source for the same rows, with unrelated numbers.
 
-        Its key is a hash. Of keys that differ by little, one gives the numbers of the other, moved to other rows.
+        Its key is a hash. Of keys that differ by little, one gives the numbers of the other, moved
+        to other rows.
         """
         return RandomSource.of(self.key, purpose)
 
@@ -103,15 +108,23 @@ def as_generator(random_state: Seed) -> np.random.Generator:
 
 
 def seed_number(random_state: Seed = None) -> int:
-    """The number that a seed stands for: an int itself, a draw from a generator, fresh entropy for None."""
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+    """The number that a seed stands for: an int itself, a draw from a generator, fresh entropy for
+    None.
+    """
+    if (
+        isinstance(random_state, int | np.integer)
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
         return int(random_state)
     return int(as_generator(random_state).integers(2**63))
 
 
 @dataclass(frozen=True, slots=True)
 class RowSums:
-    """For each kind of label its rows, and a sum over numbers that stand for them; those of parts of the data add.
+    """For each kind of label its rows, and a sum over numbers that stand for them.
+
+    Those of parts of the data add.
 
     What a label is called plays no part, nor which of two labels is the positive one.
     """
@@ -119,8 +132,12 @@ class RowSums:
     kinds: Mapping[Hashable, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: Sequence[Any], names: Sequence[Hashable] = (None,), number: Any = None) -> Self:
-        """Sum up rows: columns of one length, the kinds of labels, and the number of each row's kind."""
+    def of(
+        cls, columns: Sequence[Any], names: Sequence[Hashable] = (None,), number: Any = None
+    ) -> Self:
+        """Sum up rows: columns of one length, the kinds of labels, and the number of each row's
+        kind.
+        """
         arrays = [np.asarray(column) for column in columns]
         rows = [0] * len(names)
         totals = [0] * len(names)
@@ -147,15 +164,18 @@ class RowSums:
     @property
     def fingerprint(self) -> int:
         """A number that stands for the rows, whatever their order and the names of their labels."""
-        digest = hashlib.blake2b(repr(sorted(self.kinds.values())).encode(), digest_size=16).digest()
+        digest = hashlib.blake2b(
+            repr(sorted(self.kinds.values())).encode(), digest_size=16
+        ).digest()
         return int.from_bytes(digest, "little")
 
 
 def fingerprint_of(*columns: Any, labels: CodeArray | Sequence[int] | None = None) -> int:
-    """A number that stands for rows, whatever their order: wrap-around sums over the bits of each row's values.
+    """A number that stands for rows, whatever their order: wrap-around sums over the bits of each
+    row's values.
 
-    Numbers count as doubles, rounded to 6 binary digits, whatever their type. `labels` are 0 and 1, and 64-bit keys
-    count as they are.
+    Numbers count as doubles, rounded to 6 binary digits, whatever their type. `labels` are 0 and 1,
+    and 64-bit keys count as they are.
     """
     if labels is None:
         return RowSums.of(columns).fingerprint
@@ -173,7 +193,9 @@ def text_keys(values: Sequence[Any]) -> Keys:
         text = value if isinstance(value, str) else repr(value)
         if text not in known:
             plain = type(value).__name__ if " at 0x" in text else text
-            known[text] = hashlib.blake2b(plain.encode(errors="surrogatepass"), digest_size=8).digest()
+            known[text] = hashlib.blake2b(
+                plain.encode(errors="surrogatepass"), digest_size=8
+            ).digest()
         digests.append(known[text])
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
@@ -193,10 +215,12 @@ def _row_numbers(columns: Sequence[NDArray[Any]]) -> Keys:
 
 
 def _bits(values: NDArray[Any]) -> Keys:
-    """Each value as a whole number, in an array of its own: rounded to 6 binary digits, unless it is a key.
+    """Each value as a whole number, in an array of its own: rounded to 6 binary digits, unless it
+    is a key.
 
-    So the last digits of a solver, which differ between processors, hardly ever change a draw, nor do files that keep
-    fewer digits. Many rows of 6 digits tell data sets apart as well as all digits do.
+    So the last digits of a solver, which differ between processors, hardly ever change a draw, nor
+    do files that keep fewer digits. Many rows of 6 digits tell data sets apart as well as all
+    digits do.
     """
     if values.dtype == np.uint64:
         return values.copy()

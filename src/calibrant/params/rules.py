@@ -1,7 +1,8 @@
 """What parameters must be: each rule is written once, with its words and its check.
 
-A class of estimators has its rules in one table, `_rules = {"cv": Integer(2)}`, beside the fields, and
-`CheckedParameters` checks them. Functions check one value with a rule, `Integer(1).check("cv", cv)`.
+A class of estimators has its rules in one table, `_rules = {"cv": Integer(2)}`, beside the fields,
+and `CheckedParameters` checks them. Functions check one value with a rule, `Integer(1).check("cv",
+cv)`.
 """
 
 import inspect
@@ -31,7 +32,8 @@ _THREADS_PER_CORE = 8  # more would cost memory and gain nothing
 class Rule(ABC, Generic[T]):
     """What a parameter must be.
 
-    A subclass sets `words`, what follows "must be", and implements `parse`. Rules combine: `Integer(1) | Only("auto")`.
+    A subclass sets `words`, what follows "must be", and implements `parse`. Rules combine:
+    `Integer(1) | Only("auto")`.
     """
 
     words: str
@@ -40,7 +42,10 @@ class Rule(ABC, Generic[T]):
 
     @abstractmethod
     def parse(self, value: Any) -> T:
-        """Return the value in its plain form; raise TypeError for a wrong kind and ValueError for a wrong value."""
+        """Return the value in its plain form.
+
+        Raise TypeError for a wrong kind and ValueError for a wrong value.
+        """
 
     def check(self, name: str, value: Any) -> T:
         """Return the value in its plain form, or raise an error that names the parameter.
@@ -54,7 +59,9 @@ class Rule(ABC, Generic[T]):
         except TypeError:
             raise InvalidTypeError(name, f"be {self.words}", got=shown(value)) from None
         except ValueError:
-            raise InvalidValueError(name, f"be {self.words}", got=shown(value), advice=self.advice(value)) from None
+            raise InvalidValueError(
+                name, f"be {self.words}", got=shown(value), advice=self.advice(value)
+            ) from None
 
     def advice(self, value: Any) -> str | None:
         """What was probably meant by a wrong value."""
@@ -113,7 +120,9 @@ class Integer(Rule[int]):
 
 @dataclass(frozen=True)
 class Number(Rule[float]):
-    """A finite number; with `low` and `high` one between them, limits included unless `open_low` or `open_high`."""
+    """A finite number; with `low` and `high` one between them, limits included unless `open_low` or
+    `open_high`.
+    """
 
     words: str = "a finite number"
     low: float = -math.inf
@@ -130,7 +139,11 @@ class Number(Rule[float]):
         except OverflowError:
             raise ValueError from None
         outside = not (math.isfinite(number) and self.low <= number <= self.high)
-        if outside or (self.open_low and number == self.low) or (self.open_high and number == self.high):
+        if (
+            outside
+            or (self.open_low and number == self.low)
+            or (self.open_high and number == self.high)
+        ):
             raise ValueError
         return number
 
@@ -218,7 +231,10 @@ class Having(_Passing):
     """An object, not a class, that has some methods; `words` says what it is, with an example."""
 
     def __init__(self, methods: tuple[str, ...], words: str) -> None:
-        super().__init__(words, lambda value: not isinstance(value, type) and all(hasattr(value, m) for m in methods))
+        super().__init__(
+            words,
+            lambda value: not isinstance(value, type) and all(hasattr(value, m) for m in methods),
+        )
 
 
 class Optional(Rule[S | None]):
@@ -243,7 +259,11 @@ class Pair(Rule[tuple[float, float]]):
 
     def parse(self, value: Any) -> tuple[float, float]:
         """Return two plain floats."""
-        if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or len(value) != 2:
+        if (
+            not isinstance(value, Sequence | np.ndarray)
+            or isinstance(value, str | bytes)
+            or len(value) != 2
+        ):
             raise TypeError
         first, second = (self.rule.parse(number) for number in value)
         if self.increasing and not 0.0 < second - first < math.inf:
@@ -277,7 +297,9 @@ class Jobs(Rule[int]):
 
 
 def _are_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(name, str | int | float | np.generic) for name in value)
+    return isinstance(value, list | tuple) and all(
+        isinstance(name, str | int | float | np.generic) for name in value
+    )
 
 
 SCORE_RANGE = Pair("a pair (low, high) of numbers with low < high", Number(), increasing=True)
@@ -296,14 +318,19 @@ RuleTable: TypeAlias = Mapping[str, Rule[object]]
 
 _TAKEN_ELSEWHERE = {
     "groups": "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group",
-    "segments": "use BinningCalibrator or AnchoredCalibrator, or fit one calibrator for each segment",
+    "segments": (
+        "use BinningCalibrator or AnchoredCalibrator, or fit one calibrator for each segment"
+    ),
     "importance_weight": "use BinningCalibrator or AnchoredCalibrator",
     "sample_weight": "repeat the rows instead",
 }
 
 
 def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method raise an error, with advice, for arguments that only other calibrators take; keep its signature."""
+    """Let a method raise an error, with advice, for arguments that only other calibrators take.
+
+    Keep its signature.
+    """
     takes = inspect.signature(method).parameters
     refused = [name for name in _TAKEN_ELSEWHERE if name not in takes]
     if not refused or any(part.kind is part.VAR_KEYWORD for part in takes.values()):
@@ -313,7 +340,9 @@ def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(self: Any, *args: Any, **named: Any) -> Any:
         for name in refused:
             if named.pop(name, None) is not None:
-                raise InvalidTypeError(name, f"be left out for {type(self).__name__}", advice=_TAKEN_ELSEWHERE[name])
+                raise InvalidTypeError(
+                    name, f"be left out for {type(self).__name__}", advice=_TAKEN_ELSEWHERE[name]
+                )
         return method(self, *args, **named)
 
     return wrapped
@@ -322,8 +351,8 @@ def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
 class CheckedParameters:
     """A dataclass whose fields are parameters, and whose table `_rules` says what these must be.
 
-    A class adds the rules of its own parameters, and may replace an inherited rule. `pos_label` and `classes` have
-    no rule: they are checked together with the labels.
+    A class adds the rules of its own parameters, and may replace an inherited rule. `pos_label` and
+    `classes` have no rule: they are checked together with the labels.
 
     >>> @dataclass
     ... class Folds(CheckedParameters):
@@ -345,16 +374,23 @@ class CheckedParameters:
     """Parameters of other libraries, and what to do instead; they are in no signature."""
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Say what replaces a parameter that other libraries have; Python would only say that it is not expected."""
+        """Say what replaces a parameter that other libraries have.
+
+        Python would only say that it is not expected.
+        """
         known = getattr(cls, "__dataclass_fields__", {})
         for name, advice in cls._replaced.items():
             if name in parameters and name not in known:
-                raise InvalidTypeError(name, "be left out", got=shown(parameters[name]), advice=advice)
+                raise InvalidTypeError(
+                    name, "be left out", got=shown(parameters[name]), advice=advice
+                )
         instance: Self = super().__new__(cls)
         return instance
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let the methods that learn say why they cannot take groups, segments or weights, if they cannot."""
+        """Let the methods that learn say why they cannot take groups, segments or weights, if they
+        cannot.
+        """
         super().__init_subclass__(**kwargs)
         for name in ("fit", "partial_fit"):
             method = vars(cls).get(name)
@@ -363,7 +399,10 @@ class CheckedParameters:
 
     @classmethod
     def _parameter_rules(cls) -> dict[str, Rule[object]]:
-        """The rule of each parameter, in the order of the parameters; where several classes have one, the nearest."""
+        """The rule of each parameter, in the order of the parameters.
+
+        Where several classes have one, the nearest.
+        """
         nearest: dict[str, Rule[object]] = {}
         for base in reversed(cls.__mro__):
             nearest.update(vars(base).get("_rules", {}))
@@ -377,7 +416,8 @@ class CheckedParameters:
 
 
 def check_type(name: str, value: object, kind: type, words: str) -> None:
-    """Raise an error that names the parameter, and the type of what was given, for an object of another type.
+    """Raise an error that names the parameter, and the type of what was given, for an object of
+    another type.
 
     >>> check_type("tally", [1, 2], dict, "a Tally")
     Traceback (most recent call last):
@@ -396,18 +436,26 @@ def check_bins(value: Any) -> int:
 
 
 def error_budget(confidence_level: Any) -> float:
-    """Return alpha = 1 - confidence_level, never rounded up to 1: the largest double below it errs on the safe side."""
-    return min(1.0 - OPEN_UNIT.check("confidence_level", confidence_level), math.nextafter(1.0, 0.0))
+    """Return alpha = 1 - confidence_level, never rounded up to 1: the largest double below it errs
+    on the safe side.
+    """
+    return min(
+        1.0 - OPEN_UNIT.check("confidence_level", confidence_level), math.nextafter(1.0, 0.0)
+    )
 
 
 def check_state(state: Any, keys: Collection[str] = ()) -> None:
     """Raise unless it is a mapping, as `to_dict` returns, with these keys."""
     if not isinstance(state, Mapping):
-        raise InvalidTypeError("state", "be the dict that to_dict returned", got=type(state).__name__)
+        raise InvalidTypeError(
+            "state", "be the dict that to_dict returned", got=type(state).__name__
+        )
     absent = [key for key in keys if key not in state]
     if absent:
         got = ", ".join(map(repr, list(state)[:20])) or "an empty one"
-        raise InvalidValueError("state", f"have the key {absent[0]!r}, as to_dict writes it", got=got)
+        raise InvalidValueError(
+            "state", f"have the key {absent[0]!r}, as to_dict writes it", got=got
+        )
 
 
 def thread_count(n_jobs: Any) -> int:

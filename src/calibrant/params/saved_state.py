@@ -38,7 +38,12 @@ def read_count(state: Mapping[str, Any], name: str) -> int:
 
 
 def read_numbers(
-    values: Any, name: str, *, size: int | None = None, low: float = -math.inf, high: float = math.inf
+    values: Any,
+    name: str,
+    *,
+    size: int | None = None,
+    low: float = -math.inf,
+    high: float = math.inf,
 ) -> FloatArray:
     """Finite numbers, from `low` to `high`; `size` of them where it is given."""
     if not isinstance(values, list | tuple | np.ndarray):
@@ -68,7 +73,9 @@ def read_limits(lower: Any, upper: Any, n_regions: int) -> tuple[FloatArray, Flo
     )
     if (low > high).any():
         region = int(np.flatnonzero(low > high)[0])
-        raise InvalidValueError("lower", "be at most upper", got=f"{low[region]:g} and {high[region]:g}")
+        raise InvalidValueError(
+            "lower", "be at most upper", got=f"{low[region]:g} and {high[region]:g}"
+        )
     return low, high
 
 

@@ -26,9 +26,11 @@ def empty_batch(schema: Any) -> Any:
 
 
 class AddColumns(ABC):
-    """A function that adds columns to a batch, with null for scores that the calibrator does not accept.
+    """A function that adds columns to a batch, with null for scores that the calibrator does not
+    accept.
 
-    It does not accept missing, NaN or infinite scores, scores outside the score range, and segments not seen in fit.
+    It does not accept missing, NaN or infinite scores, scores outside the score range, and segments
+    not seen in fit.
     """
 
     columns: Columns
@@ -44,7 +46,9 @@ class AddColumns(ABC):
 
     @abstractmethod
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """What the columns hold, as arrays (of numbers, or Arrow's of text), for rows that it takes."""
+        """What the columns hold, as arrays (of numbers, or Arrow's of text), for rows that it
+        takes.
+        """
 
     def as_look_up(self) -> "LookUp":
         """The same columns as a table of regions, for engines that add columns by SQL."""
@@ -57,12 +61,20 @@ class AddColumns(ABC):
 
     def fields(self) -> list[Any]:
         """The Arrow fields of the columns to add."""
-        no_segments = None if self.columns.segment is None else Coded((), np.empty(0, dtype=np.intp))
+        no_segments = (
+            None if self.columns.segment is None else Coded((), np.empty(0, dtype=np.intp))
+        )
         empty = self.values(np.empty(0), no_segments)
-        return [pa.field(name, pa.array(value).type) for name, value in zip(self.names, empty, strict=True)]
+        return [
+            pa.field(name, pa.array(value).type)
+            for name, value in zip(self.names, empty, strict=True)
+        ]
 
     def check_free(self, names: Iterable[str], *, ignore_case: bool = False) -> None:
-        """Raise an error for a column that the data have already; some engines ignore the case of names."""
+        """Raise an error for a column that the data have already.
+
+        Some engines ignore the case of names.
+        """
         held = {name.lower() if ignore_case else name for name in names}
         taken = [name for name in self.names if (name.lower() if ignore_case else name) in held]
         if taken:
@@ -78,7 +90,9 @@ class AddColumns(ABC):
     def __call__(self, batch: Any) -> Any:
         """The batch with the columns added."""
         schema = self.schema(batch.schema)
-        rows, _ = read_batch(batch, Columns(self.columns.score, segment=self.columns.segment), Place(0))
+        rows, _ = read_batch(
+            batch, Columns(self.columns.score, segment=self.columns.segment), Place(0)
+        )
         usable = self.usable(rows.scores, rows.segments)
         if not usable.all():
             rows = rows.take(np.flatnonzero(usable))
@@ -147,7 +161,9 @@ class CurveColumn:
     def at(self, scores: NDArray[Any], regions: IndexArray) -> FloatArray:
         """The values at scores whose regions are known; only of a curve that is straight as it is."""
         value, slope, start, *offset = self.numbers
-        found = kernels.values_along(scores, regions, np.column_stack([start, value, slope, *offset]))
+        found = kernels.values_along(
+            scores, regions, np.column_stack([start, value, slope, *offset])
+        )
         return found[:, 0] if offset else found
 
 
@@ -203,7 +219,11 @@ class LookUp(AddFromCells):
         return [
             *(curve.at(scores, cells) for curve in self.curves.values()),
             *(
-                pa.array(column, pa.string()).take(pa.array(cells)) if isinstance(column, tuple) else column[cells]
+                (
+                    pa.array(column, pa.string()).take(pa.array(cells))
+                    if isinstance(column, tuple)
+                    else column[cells]
+                )
                 for column in self.table.values()
             ),
         ]

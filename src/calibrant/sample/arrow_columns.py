@@ -14,7 +14,9 @@ _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 
 def plain_column(column: Any) -> Any:
-    """Return the column with a type whose rows Arrow can take and whose `null_count` counts all nulls."""
+    """Return the column with a type whose rows Arrow can take and whose `null_count` counts all
+    nulls.
+    """
     if isinstance(column, pa.ExtensionArray):
         return plain_column(column.storage)
     if str(column.type) in _VIEWS:
@@ -55,7 +57,9 @@ def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
         whole = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
         if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > EXACT_INTEGERS:
             got = "whole numbers beyond 2**53"
-            raise InvalidValueError(part, "be numbers that float64 can tell apart", got=got, column=name)
+            raise InvalidValueError(
+                part, "be numbers that float64 can tell apart", got=got, column=name
+            )
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     if pa.types.is_null(kind):

@@ -1,4 +1,6 @@
-"""Attributes beside scores and labels, wherever these are: columns of their own, or named columns of the data."""
+"""Attributes beside scores and labels, wherever these are: columns of their own, or named columns
+of the data.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +18,17 @@ def attribute_columns(
     """The attributes of rows, in their order; `names` says which columns of a frame are meant."""
     if isinstance(attributes, str):
         advice = "give a list of names, or a frame"
-        raise InvalidTypeError("attributes", "not be a single text", got=shown(attributes), advice=advice)
-    is_named = isinstance(attributes, list | tuple) and all(isinstance(name, str) for name in attributes)
+        raise InvalidTypeError(
+            "attributes", "not be a single text", got=shown(attributes), advice=advice
+        )
+    is_named = isinstance(attributes, list | tuple) and all(
+        isinstance(name, str) for name in attributes
+    )
     if not is_named:
         return read_attributes(attributes, n_rows, names)
     if not is_scored(data):
         rule = 'be a frame, or a mapping from names to columns, such as {"sex": sex}'
         raise InvalidTypeError("attributes", rule, got=shown(attributes))
-    return read_attributes({name: column_of(data, name, "attribute") for name in attributes}, n_rows)
+    return read_attributes(
+        {name: column_of(data, name, "attribute") for name in attributes}, n_rows
+    )

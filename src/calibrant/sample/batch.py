@@ -1,4 +1,7 @@
-"""Batches of Arrow data as plain arrays, checked once; faulty rows are reported and left out. And work on batches."""
+"""Batches of Arrow data as plain arrays, checked once; faulty rows are reported and left out.
+
+And work on batches.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
@@ -29,10 +32,12 @@ _Unfit = tuple[Fault, NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the columns that are read; rows where the column `pending` has no entry are skipped.
+    """The names of the columns that are read.
 
-    Rows are drawn by group if there is one, else by id, else by position. Segments that are not in `kept` are read as
-    one, `OTHER`; None keeps all.
+    Rows where the column `pending` has no entry are skipped.
+
+    Rows are drawn by group if there is one, else by id, else by position. Segments that are not in
+    `kept` are read as one, `OTHER`; None keeps all.
     """
 
     score: str
@@ -49,7 +54,11 @@ class Columns:
     @property
     def named(self) -> dict[str, str]:
         """From each role to the name of its column."""
-        pairs = ((part.name, getattr(self, part.name)) for part in fields(self) if part.name not in _NO_PARTS)
+        pairs = (
+            (part.name, getattr(self, part.name))
+            for part in fields(self)
+            if part.name not in _NO_PARTS
+        )
         return {part: name for part, name in pairs if name is not None}
 
     @property
@@ -69,7 +78,9 @@ class Columns:
         return Columns(self.score, **chosen, pending=self.pending, kept=self.kept)
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise an error for columns that the data do not have, and for a label that is also something else."""
+        """Raise an error for columns that the data do not have, and for a label that is also
+        something else.
+        """
         for part, name in self.named.items():
             if part != "label":
                 self.check_no_label(part, name)
@@ -77,7 +88,8 @@ class Columns:
             rule = "be another column than that of the score"
             raise InvalidValueError("group", rule, got="the same", column=self.group)
         if self.group is not None and self.id is not None:
-            rule, advice = "be None with a group", "whole groups are drawn, by the entries of their column"
+            rule = "be None with a group"
+            advice = "whole groups are drawn, by the entries of their column"
             raise InvalidValueError("id", rule, got=repr(self.id), advice=advice)
         for part, name in self.named.items():
             check_name(part, name, names)
@@ -85,7 +97,8 @@ class Columns:
     def check_no_label(self, part: str, name: str) -> None:
         """Raise an error if the column of another role is that of the label.
 
-        Rows that are picked, ordered or divided by their labels are no random sample, and nothing would be proved.
+        Rows that are picked, ordered or divided by their labels are no random sample, and nothing
+        would be proved.
         """
         if self.label is not None and name == self.label:
             rule = "be another column than that of the label"
@@ -96,16 +109,22 @@ def check_name(part: str, name: str, names: Sequence[str]) -> None:
     """Raise an error unless the data have one column of this name."""
     count = list(names).count(name)
     if count > 1:
-        raise InvalidValueError(part, "appear once", got=f"{count} columns of that name", column=name)
+        raise InvalidValueError(
+            part, "appear once", got=f"{count} columns of that name", column=name
+        )
     if count == 0:
         shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
         advice = did_you_mean(name, names)
-        raise InvalidValueError(part, "be in the data", got=f"columns {shown}", advice=advice, column=name)
+        raise InvalidValueError(
+            part, "be in the data", got=f"columns {shown}", advice=advice, column=name
+        )
 
 
 def missing_column(role: str) -> InvalidValueError:
     """The error where a column is needed that was not named."""
-    return InvalidValueError(role, f"name the column of {role}s", got="None", advice=f"use scored(..., {role}=...)")
+    return InvalidValueError(
+        role, f"name the column of {role}s", got="None", advice=f"use scored(..., {role}=...)"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +161,12 @@ class BatchRows:
     labels: Coded | None = None
     segments: Coded | None = None
     weights: FloatArray | None = None
-    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # empty unless asked for
-    origin: IndexArray | None = None  # positions of these rows in the batch; None if these are all of its rows
+    keys: Keys = field(
+        default_factory=lambda: np.empty(0, dtype=np.uint64)
+    )  # empty unless asked for
+    origin: IndexArray | None = (
+        None  # positions of these rows in the batch; None if these are all of its rows
+    )
     skipped: int = 0  # rows of the batch without a label
 
     def __len__(self) -> int:
@@ -151,7 +174,9 @@ class BatchRows:
 
     def take(self, index: IndexArray | NDArray[np.bool_]) -> Self:
         """The rows at `index`, or where a mask is true."""
-        place = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp, copy=False)
+        place = (
+            np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp, copy=False)
+        )
         return replace(
             self,
             scores=self.scores[index],
@@ -164,7 +189,9 @@ class BatchRows:
 
     def in_batch(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return a mask of rows of the batch, from a mask of these rows."""
-        whole = np.zeros(len(self) if self.origin is None else int(self.origin.max(initial=-1)) + 1, dtype=bool)
+        whole = np.zeros(
+            len(self) if self.origin is None else int(self.origin.max(initial=-1)) + 1, dtype=bool
+        )
         whole[slice(None) if self.origin is None else self.origin] = chosen
         return whole
 
@@ -195,7 +222,9 @@ def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
     return [order[start:end] for start, end in pairwise([0, *ends])]
 
 
-def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> tuple[BatchRows, Faults]:
+def read_batch(
+    batch: Any, columns: Columns, place: Place, *, keys: bool = False
+) -> tuple[BatchRows, Faults]:
     """Read the columns of a record batch; with `keys`, also make a key for each row."""
     read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
     scores, unfit = _scores(read["score"], columns.score)
@@ -204,7 +233,11 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     if columns.weight is not None:
         weights = numbers(read["weight"], columns.weight, "weight").astype(np.float64)
         unfit += _unfit_weights(weights, read["weight"], columns.weight)
-    skipped = None if columns.pending is None else absent_rows(plain_column(batch.column(columns.pending)))
+    skipped = (
+        None
+        if columns.pending is None
+        else absent_rows(plain_column(batch.column(columns.pending)))
+    )
     faults, bad = _faulty_rows(unfit, skipped, place)
     good = None
     if bad is not None:  # faulty rows are left out; the caller raises the faults
@@ -218,7 +251,11 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     found = BatchRows(
         scores,
         None if columns.label is None else _labels(read["label"], columns.label),
-        None if columns.segment is None else _encoded(read["segment"], "segment", columns.segment).pooled(columns.kept),
+        (
+            None
+            if columns.segment is None
+            else _encoded(read["segment"], "segment", columns.segment).pooled(columns.kept)
+        ),
         weights,
         row_keys,
         good,
@@ -228,7 +265,9 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
 
 
 def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
-    """Rows without an entry in some column, null or NaN; `_scores` and `_unfit_weights` see to NaN among numbers."""
+    """Rows without an entry in some column, null or NaN; `_scores` and `_unfit_weights` see to NaN
+    among numbers.
+    """
     unfit = []
     names = columns.named
     for part, column in read.items():
@@ -244,7 +283,10 @@ def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
 def _faulty_rows(
     unfit: list[_Unfit], skipped: NDArray[np.bool_] | None, place: Place
 ) -> tuple[Faults, NDArray[np.bool_] | None]:
-    """Return the faults of rows that are not skipped, and a mask of rows with faults or skipped; None for no mask."""
+    """Return the faults of rows that are not skipped, and a mask of rows with faults or skipped.
+
+    None for no mask.
+    """
     faults = Faults()
     bad = skipped
     for fault, rows in unfit:
@@ -254,8 +296,12 @@ def _faulty_rows(
     return faults, bad
 
 
-def _row_keys(read: dict[str, Any], columns: Columns, place: Place, n_rows: int, good: IndexArray | None) -> Keys:
-    """Return a key for each good row: by group, else by id, else by position among all rows of the batch."""
+def _row_keys(
+    read: dict[str, Any], columns: Columns, place: Place, n_rows: int, good: IndexArray | None
+) -> Keys:
+    """Return a key for each good row: by group, else by id, else by position among all rows of the
+    batch.
+    """
     if columns.group is not None:
         return id_keys(read["group"], columns.group, "group")
     if columns.id is not None:
@@ -278,7 +324,11 @@ def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[_Unfit]]:
 
 def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[_Unfit]:
     unfit = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT)) & ~null_rows(column)
-    return [(Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}"), unfit)] if unfit.any() else []
+    return (
+        [(Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}"), unfit)]
+        if unfit.any()
+        else []
+    )
 
 
 def _labels(column: Any, name: str) -> Coded:
@@ -294,7 +344,9 @@ def _labels(column: Any, name: str) -> Coded:
 
 
 def _encoded(column: Any, role: str, name: str) -> Coded:
-    """Return the distinct entries of a column without nulls, and the number of each row's entry among them."""
+    """Return the distinct entries of a column without nulls, and the number of each row's entry
+    among them.
+    """
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.intp)
     rows = np.bincount(number, minlength=len(encoded.dictionary))
@@ -337,7 +389,10 @@ class Work(ABC, Generic[Result]):
 
     @property
     def drawn(self) -> Draw | None:
-        """Its `draw`, where it has one. Without ids, a draw needs each row's position among all rows."""
+        """Its `draw`, where it has one.
+
+        Without ids, a draw needs each row's position among all rows.
+        """
         found: Draw | None = getattr(self, "draw", None)
         return found
 

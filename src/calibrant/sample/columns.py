@@ -1,4 +1,6 @@
-"""A column of scored data that plays no part in a calibration, such as a time, brought into memory in row order."""
+"""A column of scored data that plays no part in a calibration, such as a time, brought into memory
+in row order.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
-    """Take a column as it is, without rows whose label is skipped; with a draw, a random part of it."""
+    """Take a column as it is, without rows whose label is skipped.
+
+    With a draw, a random part of it.
+    """
 
     name: str = ""
     draw: Draw | None = None
@@ -31,7 +36,8 @@ class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
 
     def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
         """Take one batch of it."""
-        column, pending = plain_column(batch.column(self.name)), self.data_columns.pending
+        column = plain_column(batch.column(self.name))
+        pending = self.data_columns.pending
         absent = None if pending is None else absent_rows(plain_column(batch.column(pending)))
         kept = None if absent is None else ~absent
         if self.draw is not None:
@@ -60,7 +66,9 @@ def column_of(data: Sample, name: str, part: str, draw: Draw | None = None) -> A
 
 
 def drawn_rows(data: Sample, others: Mapping[str, str], draw: Draw) -> "ArrowData":
-    """The drawn rows in memory, in their order: columns that have a role, and `others`, by what errors call them."""
+    """The drawn rows in memory, in their order: columns that have a role, and `others`, by what
+    errors call them.
+    """
     from calibrant.sample.sources.arrow import from_arrow
 
     whole = data.with_columns(replace(data.columns, pending=None))
@@ -70,10 +78,12 @@ def drawn_rows(data: Sample, others: Mapping[str, str], draw: Draw) -> "ArrowDat
 
 
 def first_rows_of(data: Sample, most: int) -> Any:
-    """The first rows as an Arrow table: scores, labels, and columns that can be ids; None without rows.
+    """The first rows as an Arrow table: scores, labels, and columns that can be ids.
 
-    Floats, truth values and nested columns are left out, and rows that cannot be used are too. None for streams, which
-    can be read only once.
+    None without rows.
+
+    Floats, truth values and nested columns are left out, and rows that cannot be used are too. None
+    for streams, which can be read only once.
     """
     if data.reads_once:
         return None
@@ -89,7 +99,11 @@ def first_rows_of(data: Sample, most: int) -> Any:
     for name in named:
         absent = absent_rows(plain_column(table.column(name).combine_chunks()))
         table = table if absent is None else table.filter(pa.array(~absent))
-    kept = [name for name in table.schema.names if name in named or _can_be_id(table.schema.field(name).type)]
+    kept = [
+        name
+        for name in table.schema.names
+        if name in named or _can_be_id(table.schema.field(name).type)
+    ]
     return table.select(kept)
 
 

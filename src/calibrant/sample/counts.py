@@ -20,7 +20,9 @@ _MOST_KINDS = 20  # kinds of label that are counted
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindSums:
-    """What was seen of one kind of label: rows of each region and of none, sums of their weights, and the first row."""
+    """What was seen of one kind of label: rows of each region and of none, sums of their weights,
+    and the first row.
+    """
 
     counts: IntArray
     uncounted: int = 0
@@ -32,7 +34,9 @@ class KindSums:
         weights = self.weights + other.weights if both else None  # type: ignore[operator]
         places = [place for place in (self.first, other.first) if place is not None]
         first = min(places, default=None)
-        return KindSums(self.counts + other.counts, self.uncounted + other.uncounted, weights, first)
+        return KindSums(
+            self.counts + other.counts, self.uncounted + other.uncounted, weights, first
+        )
 
     @property
     def rows(self) -> int:
@@ -42,7 +46,10 @@ class KindSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """What was seen in each region of a partition, for every kind of label; and the range of the scores."""
+    """What was seen in each region of a partition, for every kind of label.
+
+    And the range of the scores.
+    """
 
     kinds: Mapping[Hashable, KindSums] = field(default_factory=dict)
     left_out: Seal = field(default_factory=Seal)
@@ -56,22 +63,29 @@ class Counted:
                 kinds[kind] = kinds[kind] + sums
             elif len(kinds) <= _MOST_KINDS:
                 kinds[kind] = sums
-        left_out, faults = self.left_out + other.left_out, self.faults + other.faults
+        left_out = self.left_out + other.left_out
+        faults = self.faults + other.faults
         return Counted(kinds, left_out, faults, self.reach + other.reach)
 
     def where(self) -> str:
-        """For each kind of label how many rows have it and which is the first: rare ones first, as these are wrong."""
+        """For each kind of label how many rows have it and which is the first: rare ones first, as
+        these are wrong.
+        """
         seen = [(sums.rows, kind, sums.first) for kind, sums in self.kinds.items() if sums.rows]
         seen.sort(key=lambda entry: (entry[0], str(entry[1])))
         return "; ".join(
-            f"label {kind!r}: {rows:,} {'row' if rows == 1 else 'rows'}, {'' if rows == 1 else 'the first '}{first}"
+            f"label {kind!r}: {rows:,} {'row' if rows == 1 else 'rows'},"
+            f" {'' if rows == 1 else 'the first '}{first}"
             for rows, kind, first in seen[:3]
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Count(Work[Counted]):
-    """Count rows by region and kind of label, without the drawn rows; with a weight column, sum weights too."""
+    """Count rows by region and kind of label, without the drawn rows.
+
+    With a weight column, sum weights too.
+    """
 
     partition: Bins
     draw: Draw | None = None
@@ -81,8 +95,14 @@ class Count(Work[Counted]):
     @property
     def columns(self) -> Columns:
         """Score and label, and what else is needed."""
-        wanted = {"segment": self.partition.has_segments, "weight": self.weighted, "id": bool(self.draw)}
-        return self.data_columns.only("label", "group", *(role for role, needed in wanted.items() if needed))
+        wanted = {
+            "segment": self.partition.has_segments,
+            "weight": self.weighted,
+            "id": bool(self.draw),
+        }
+        return self.data_columns.only(
+            "label", "group", *(role for role, needed in wanted.items() if needed)
+        )
 
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""
@@ -103,31 +123,47 @@ class Count(Work[Counted]):
 
     def _inside(self, rows: BatchRows, place: Place) -> tuple[BatchRows, Faults]:
         """Set aside rows outside the score range, or of a segment that the partition does not know."""
-        score, segment = self.data_columns.score, self.data_columns.segment
+        score = self.data_columns.score
+        segment = self.data_columns.segment
         good = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))
         if good.all():
             return rows, Faults()
-        faults, parts = Faults(), self.partition.bins_by_segment
-        for name, index in rows.by_segment() if self.partition.has_segments else [(None, slice(None))]:
+        faults = Faults()
+        parts = self.partition.bins_by_segment
+        for name, index in (
+            rows.by_segment() if self.partition.has_segments else [(None, slice(None))]
+        ):
             wrong = np.zeros(len(rows), dtype=bool)
             wrong[index] = ~good[index]
             if name in parts:
-                fault = Fault("score", score, f"lie between {parts[name].low:g} and {parts[name].high:g}")
+                fault = Fault(
+                    "score", score, f"lie between {parts[name].low:g} and {parts[name].high:g}"
+                )
             else:
                 rule = f"hold a segment that the bins were cut for, not {name!r}"
                 fault = Fault("segment", str(segment), rule)
             faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(good)), faults
 
-    def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Hashable, KindSums]:
-        prepared = self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition))
+    def _count(
+        self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
+    ) -> dict[Hashable, KindSums]:
+        prepared = self.partition.prepared(
+            rows.scores, segment_numbers(rows.segments, self.partition)
+        )
         number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
         first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
-            counts, positives, uncounted = self.partition.count(prepared, codes, pass_rows=self.pass_rows)
+            counts, positives, uncounted = self.partition.count(
+                prepared, codes, pass_rows=self.pass_rows
+            )
             # rows in no region are edge values seen once; their labels need a second, rare look
-            hits = int(np.count_nonzero(number[self.partition.membership(prepared) < 0])) if uncounted else 0
+            hits = (
+                int(np.count_nonzero(number[self.partition.membership(prepared) < 0]))
+                if uncounted
+                else 0
+            )
             negative = KindSums(counts - positives, uncounted - hits, first=first[0])
             return {kinds[0]: negative, kinds[1]: KindSums(positives, hits, first=first[1])}
         regions = self.partition.membership(prepared)
@@ -144,12 +180,17 @@ class Count(Work[Counted]):
         if not self.weighted or rows.weights is None:
             return KindSums(counts, uncounted)
         weights = rows.weights[here]
-        sums = WeightSums.of(weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions)
+        sums = WeightSums.of(
+            weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions
+        )
         return KindSums(counts, uncounted, sums)
 
 
 def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:
-    """For each row the number of its segment in the partition, -1 where it has none; None without segments."""
+    """For each row the number of its segment in the partition, -1 where it has none.
+
+    None without segments.
+    """
     if not partition.has_segments:
         return None
     if segments is None:

@@ -1,7 +1,8 @@
-"""Rows by their attributes, a fine cell of the score, and the label: counted where they are, in one pass.
+"""Rows by their attributes, a fine cell of the score, and the label: counted where they are, in one
+pass.
 
-This is a GROUP BY of the cross of all attributes, with the sum of scores in each group. It is far smaller than the
-rows, and adds over batches, files, threads and machines.
+This is a GROUP BY of the cross of all attributes, with the sum of scores in each group. It is far
+smaller than the rows, and adds over batches, files, threads and machines.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -24,7 +25,8 @@ _MOST_LABELS = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossSums:
-    """Groups of rows with equal attributes, cells of the score and halves: rows, sums of scores and of variances.
+    """Groups of rows with equal attributes, cells of the score and halves: rows, sums of scores and
+    of variances.
 
     Attributes
     ----------
@@ -73,8 +75,9 @@ def joined_sums(parts: tuple[CrossSums, ...]) -> CrossSums:
 class CountCross(Work[CrossCounts]):
     """Count rows by the levels of attributes, the cell of the score, and one of two halves.
 
-    Which half a row belongs to follows from its score and its attributes, never from its label or its place: labels are
-    independent given scores and attributes, and so are those of two such halves.
+    Which half a row belongs to follows from its score and its attributes, never from its label or
+    its place: labels are independent given scores and attributes, and so are those of two such
+    halves.
     """
 
     levels: tuple[AttributeLevels, ...] = ()
@@ -84,11 +87,15 @@ class CountCross(Work[CrossCounts]):
     @property
     def columns(self) -> Columns:
         """Score, label and attributes."""
-        return replace(self.data_columns.only("label"), also=tuple(level.name for level in self.levels))
+        return replace(
+            self.data_columns.only("label"), also=tuple(level.name for level in self.levels)
+        )
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each part of a key has: levels and none of them, cells of the score, two halves."""
+        """How many values each part of a key has: levels and none of them, cells of the score, two
+        halves.
+        """
         return (*(level.n_levels + 1 for level in self.levels), self.n_cells, 2)
 
     def __call__(self, batch: Any, place: Place) -> CrossCounts:

@@ -1,13 +1,16 @@
-"""One random draw for all sources: which rows are drawn is decided by position, id or group, never by score or label.
+"""One random draw for all sources: which rows are drawn is decided by position, id or group, never
+by score or label.
 
-Each row has a key, a 64-bit number: its position among all rows, counted from 0, or a number made of its id or of its
-group, so that whole groups are drawn. The draw has a key, too: a hash of the seed and of a fingerprint of all rows (see
-`calibrant.params.random`), so that a draw is fresh for each data set. Both give the hash of a row, ``mixed(row +
-draw)``, modulo 2**64. A row is drawn where its hash, as an unsigned number, is below a limit.
+Each row has a key, a 64-bit number: its position among all rows, counted from 0, or a number made
+of its id or of its group, so that whole groups are drawn. The draw has a key, too: a hash of the
+seed and of a fingerprint of all rows (see `calibrant.params.random`), so that a draw is fresh for
+each data set. Both give the hash of a row, ``mixed(row + draw)``, modulo 2**64. A row is drawn
+where its hash, as an unsigned number, is below a limit.
 
-So the same seed draws the same rows of the same data in memory, in files and on a device; on a cluster too, if rows
-have ids or groups. Dask and Spark frames have no positions: there, without an id, the key of a row is made of its
-partition and of its place in it, and other partitions draw other rows.
+So the same seed draws the same rows of the same data in memory, in files and on a device; on a
+cluster too, if rows have ids or groups. Dask and Spark frames have no positions: there, without an
+id, the key of a row is made of its partition and of its place in it, and other partitions draw
+other rows.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -24,15 +27,24 @@ from calibrant.kernels.hash import mixed
 from calibrant.params.random import RandomSource, seed_number
 
 DRAW_RULE = 3
-"""Number of the rule by which rows are drawn. Files with a draw keep it. Under rule 1 each source had its own draw;
-under rule 2 the draw depended on the seed alone, and not on the rows. Draws under these rules are not repeated."""
+"""Number of the rule by which rows are drawn. Files with a draw keep it.
+
+Under rule 1 each source had its own draw; under rule 2 the draw depended on the seed alone, and not
+on the rows. Draws under these rules are not repeated.
+"""
 
 _ALL = 2**64
 _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
 _INVERSE = pow(_BASE, -1, 2**64)
 _DAY = 86_400
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_TEXTS = ("string", "large_string", "binary", "large_binary", "fixed_size_binary")  # how names of Arrow's types begin
+_TEXTS = (
+    "string",
+    "large_string",
+    "binary",
+    "large_binary",
+    "fixed_size_binary",
+)  # how names of Arrow's types begin
 _CHUNK = 1 << 15  # rows whose hashes stay in the processor's cache
 _TEXT_ROWS = 1 << 14  # rows at a time: their table of powers takes 8 bytes for every byte of text
 
@@ -68,7 +80,9 @@ class Draw:
         """The number of each row that is compared with the limit."""
         return RandomSource(self.key).hashes(keys)
 
-    def chosen(self, keys: Keys, parts: Iterable[tuple[Hashable, Any]] = ((None, slice(None)),)) -> NDArray[np.bool_]:
+    def chosen(
+        self, keys: Keys, parts: Iterable[tuple[Hashable, Any]] = ((None, slice(None)),)
+    ) -> NDArray[np.bool_]:
         """Return whether each row is drawn; `parts` are pairs of a segment's name and its rows."""
         drawn = np.ones(len(keys), dtype=bool)
         for name, rows in parts:
@@ -79,7 +93,8 @@ class Draw:
 
     def _below(self, keys: Keys, limit: int) -> NDArray[np.bool_]:
         below = np.empty(len(keys), dtype=bool)
-        buffers, key = np.empty((2, min(len(keys), _CHUNK)), dtype=np.uint64), self.key
+        buffers = np.empty((2, min(len(keys), _CHUNK)), dtype=np.uint64)
+        key = self.key
         for start in range(0, len(keys), _CHUNK):
             part = keys[start : start + _CHUNK]
             hashes = mixed(part, key, buffers[:, : len(part)])
@@ -114,7 +129,9 @@ def smallest(hashes: Keys, most: int) -> Keys:
 
 
 def enough(most: int, n_rows: int) -> int:
-    """Return a limit that draws at least `most` of `n_rows` rows, except with probability 1e-20, and not many more."""
+    """Return a limit that draws at least `most` of `n_rows` rows, except with probability 1e-20,
+    and not many more.
+    """
     if most in (0, n_rows) or most > n_rows:
         return _ALL if most else 0
     return min(_ALL, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
@@ -125,7 +142,9 @@ def random_places(keys: Keys, source: RandomSource) -> NDArray[np.intp]:
     return np.unique(source.hashes(keys), return_inverse=True)[1]
 
 
-def folds_of(keys: Keys, source: RandomSource, n_folds: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def folds_of(
+    keys: Keys, source: RandomSource, n_folds: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Return training rows and test rows of each fold; rows with equal keys are in the same fold."""
     fold = random_places(keys, source) % n_folds
     return [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_folds)]
@@ -140,13 +159,18 @@ def repeated(keys: NDArray[Any]) -> NDArray[Any]:
 def check_ids(keys: Iterable[Keys], column: str) -> None:
     """Raise an error if several rows share an id.
 
-    Rows with equal ids are drawn together. If customers have many rows each, the rows that are not drawn are those of
-    other customers, not a random part of the rows.
+    Rows with equal ids are drawn together. If customers have many rows each, the rows that are not
+    drawn are those of other customers, not a random part of the rows.
     """
     if repeated(np.concatenate([np.empty(0, dtype=np.uint64), *keys])).size:
         rule = "be different in every row, because rows with equal ids are drawn together"
-        advice = "name a column that is unique per row; if rows belong together, such as a customer's, use groups"
-        raise InvalidValueError("id", rule, got="an id that several rows share", advice=advice, column=column)
+        advice = (
+            "name a column that is unique per row; if rows belong together, such as a customer's,"
+            " use groups"
+        )
+        raise InvalidValueError(
+            "id", rule, got="an id that several rows share", advice=advice, column=column
+        )
 
 
 def seed_of(random_state: Seed) -> int:
@@ -160,12 +184,16 @@ def position_keys(first: int, n_rows: int) -> Keys:
 
 
 def partition_start(partition: int) -> int:
-    """The first key of a partition whose place among the rows is not known: far from those of all others."""
+    """The first key of a partition whose place among the rows is not known: far from those of all
+    others.
+    """
     return int(mixed(np.array([partition], dtype=np.uint64))[0])
 
 
 def key_kind(kind: Any) -> str | None:
-    """Return what keys of an Arrow type are made of: "numbers", "dates" or "text"; None for a column of nulls."""
+    """Return what keys of an Arrow type are made of: "numbers", "dates" or "text"; None for a
+    column of nulls.
+    """
     if pa.types.is_dictionary(kind):
         return key_kind(kind.value_type)
     if pa.types.is_null(kind):
@@ -177,15 +205,19 @@ def key_kind(kind: Any) -> str | None:
 
 
 def id_keys(ids: Any, name: str, role: str = "id") -> Keys:
-    """A key for each entry of an Arrow array of whole numbers, dates or text: equal where the entries are equal.
+    """A key for each entry of an Arrow array of whole numbers, dates or text: equal where the
+    entries are equal.
 
-    Different whole numbers have different keys. Of a million different texts, two share a key with a chance of 3e-8.
+    Different whole numbers have different keys. Of a million different texts, two share a key with
+    a chance of 3e-8.
     """
     kind = ids.type
     if pa.types.is_dictionary(kind):
         return np.asarray(id_keys(ids.dictionary, name, role)[ids.indices.to_numpy()])
     can_be_whole = role == "group" and (pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-    if can_be_whole or pa.types.is_decimal(kind):  # DuckDB gives whole numbers of 128 bits as decimals
+    if can_be_whole or pa.types.is_decimal(
+        kind
+    ):  # DuckDB gives whole numbers of 128 bits as decimals
         return _whole_keys(ids, name, role)
     if pa.types.is_integer(kind):
         return value_keys(np.asarray(ids.to_numpy()))
@@ -193,7 +225,9 @@ def id_keys(ids: Any, name: str, role: str = "id") -> Keys:
         return _time_keys(ids)
     if str(kind).startswith(_TEXTS):
         texts = ids.cast(pa.large_binary())
-        parts = [_text_keys(texts.slice(start, _TEXT_ROWS)) for start in range(0, len(texts), _TEXT_ROWS)]
+        parts = [
+            _text_keys(texts.slice(start, _TEXT_ROWS)) for start in range(0, len(texts), _TEXT_ROWS)
+        ]
         return np.concatenate([np.empty(0, np.uint64), *parts])
     raise InvalidTypeError(role, "hold whole numbers, dates or text", got=str(kind), column=name)
 
@@ -209,7 +243,9 @@ def _whole_keys(ids: Any, name: str, role: str) -> Keys:
 def _time_keys(ids: Any) -> Keys:
     """Keys of dates and times, the same for an instant in seconds, microseconds or any other unit."""
     kind = ids.type
-    counts = np.asarray(ids.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).to_numpy()).astype(np.int64)
+    counts = np.asarray(
+        ids.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).to_numpy()
+    ).astype(np.int64)
     if pa.types.is_date32(kind):
         return np.asarray(counts * _DAY).view("u8")
     return _instant_keys(counts, "ms" if pa.types.is_date64(kind) else kind.unit)
@@ -220,19 +256,32 @@ def _instant_keys(counts: NDArray[np.int64], unit_name: str) -> Keys:
     seconds, rest = np.divmod(counts, unit)
     nanoseconds = (rest * (_UNITS["ns"] // unit)).view(np.uint64)
     # on a whole second, the second itself; else scrambled, so that it is no other second's key
-    return np.where(nanoseconds == 0, seconds.view(np.uint64), mixed(mixed(seconds.view(np.uint64)) + nanoseconds))
+    return np.where(
+        nanoseconds == 0,
+        seconds.view(np.uint64),
+        mixed(mixed(seconds.view(np.uint64)) + nanoseconds),
+    )
 
 
 def _text_keys(texts: Any) -> Keys:
     """Keys of an Arrow array of bytes."""
-    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    first, last = int(offsets[0]), int(offsets[-1])
-    data = np.frombuffer(texts.buffers()[2], dtype=np.uint8)[first:last] if last > first else np.empty(0, np.uint8)
+    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[
+        texts.offset : texts.offset + len(texts) + 1
+    ]
+    first = int(offsets[0])
+    last = int(offsets[-1])
+    data = (
+        np.frombuffer(texts.buffers()[2], dtype=np.uint8)[first:last]
+        if last > first
+        else np.empty(0, np.uint8)
+    )
     return _byte_keys(data, offsets - first)
 
 
 def _byte_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Keys:
-    """Sum of byte[j] * base**j modulo 2**64, found for all texts of a buffer at once from running sums."""
+    """Sum of byte[j] * base**j modulo 2**64, found for all texts of a buffer at once from running
+    sums.
+    """
     running = np.zeros(data.size + 1, dtype=np.uint64)
     np.cumsum((data.astype(np.uint64) + np.uint64(1)) * _powers(_BASE, data.size), out=running[1:])
     starts = offsets[:-1]
@@ -241,7 +290,8 @@ def _byte_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Keys:
 
 
 def value_keys(values: NDArray[Any]) -> Keys:
-    """The keys that `id_keys` gives, of a numpy array of whole numbers, dates or text, without pyarrow.
+    """The keys that `id_keys` gives, of a numpy array of whole numbers, dates or text, without
+    pyarrow.
 
     >>> value_keys(np.array([3, 4])), value_keys(np.array(["a"], dtype=object))
     (array([3, 4], dtype=uint64), array([17360999193197444373], dtype=uint64))
@@ -254,7 +304,10 @@ def value_keys(values: NDArray[Any]) -> Keys:
         return _instant_keys(values.astype(f"datetime64[{known}]").astype(np.int64), known)
     keys = [np.empty(0, np.uint64)]
     for start in range(0, len(values), _TEXT_ROWS):
-        parts = [text if isinstance(text, bytes) else str(text).encode() for text in values[start : start + _TEXT_ROWS]]
+        parts = [
+            text if isinstance(text, bytes) else str(text).encode()
+            for text in values[start : start + _TEXT_ROWS]
+        ]
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
         keys.append(_byte_keys(np.frombuffer(b"".join(parts), dtype=np.uint8), offsets))
     return np.concatenate(keys)

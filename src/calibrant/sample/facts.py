@@ -11,20 +11,23 @@ from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
 
 _BY_ID = "rows were drawn by an id that is unique per row"
-_ID_BY_SEED = "rows were drawn by an id that is unique per row and says nothing about score or label"
+_ID_BY_SEED = (
+    "rows were drawn by an id that is unique per row and says nothing about score or label"
+)
 _SKIPPED = (
-    "in every region, whether a row's label is missing does not depend on the label; shares of the population are "
-    "shares of the rows with a label"
+    "in every region, whether a row's label is missing does not depend on the label; shares of the"
+    " population are shares of the rows with a label"
 )
 ONE_OF_EACH = "groups are independent draws, and one row of each was drawn at random"
 _EACH_BY_SEED = (
-    "groups are independent draws, and one row of each was drawn at random: by a hash of the seed, the group's name "
-    "and the row's place in the group, and neither names nor places say anything about scores and labels"
+    "groups are independent draws, and one row of each was drawn at random: by a hash of the seed,"
+    " the group's name and the row's place in the group, and neither names nor places say anything"
+    " about scores and labels"
 )
 _NAMED = 12  # segments that a remark names
 _BY_PARTITION = (
-    "the rows that cut the bins were drawn by partition and position in it, as the data have no order; with an id "
-    "column the draw does not depend on partitions"
+    "the rows that cut the bins were drawn by partition and position in it, as the data have no"
+    " order; with an id column the draw does not depend on partitions"
 )
 
 
@@ -35,18 +38,22 @@ class RowFacts:
     Attributes
     ----------
     drawn_by : str or None
-        How rows were drawn to cut the bins: by "id", "partition" or "position"; None if no row was drawn.
+        How rows were drawn to cut the bins: by "id", "partition" or "position"; None if no row was
+        drawn.
     skipped : int
         Rows that were skipped because their label is missing.
     looked, cutting : int
-        Rows that were looked at for ties and then left alone, and rows that cut bins because the look found ties.
+        Rows that were looked at for ties and then left alone, and rows that cut bins because the
+        look found ties.
     pooled : tuple
         Segments of these rows that share the regions of other segments.
     one_of_each : (int, int)
-        Where one row of each group was drawn: how many groups there are, and how many rows were left out.
+        Where one row of each group was drawn: how many groups there are, and how many rows were
+        left out.
     keyed : bool
-        Whether what was drawn depends on the rows (`calibrant.params.random`). In files of earlier releases it depends
-        on the seed alone, so that the order of the rows must say nothing about scores and labels.
+        Whether what was drawn depends on the rows (`calibrant.params.random`). In files of earlier
+        releases it depends on the seed alone, so that the order of the rows must say nothing about
+        scores and labels.
     """
 
     drawn_by: str | None = None
@@ -61,7 +68,11 @@ class RowFacts:
     def assumed(self) -> tuple[str, ...]:
         """Assumptions of the guarantee."""
         by_id, of_each = (_BY_ID, ONE_OF_EACH) if self.keyed else (_ID_BY_SEED, _EACH_BY_SEED)
-        stated = {by_id: self.drawn_by == "id", _SKIPPED: self.skipped, of_each: self.one_of_each[0]}
+        stated = {
+            by_id: self.drawn_by == "id",
+            _SKIPPED: self.skipped,
+            of_each: self.one_of_each[0],
+        }
         return tuple(text for text, holds in stated.items() if holds)
 
     @property
@@ -70,45 +81,79 @@ class RowFacts:
         groups, others = self.one_of_each
         if not groups:
             return ""
-        left = f" The other {counted(others, 'row')} {'was' if others == 1 else 'were'} not used." if others else ""
+        left = (
+            f" The other {counted(others, 'row')} {'was' if others == 1 else 'were'} not used."
+            if others
+            else ""
+        )
         return (
-            f" One row was drawn at random from each of {counted(groups, 'group')}: this is about a row drawn at "
-            f"random from a new group, and every group counts the same.{left}"
+            f" One row was drawn at random from each of {counted(groups, 'group')}: this is about a"
+            f" row drawn at random from a new group, and every group counts the same.{left}"
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks of the guarantee."""
-        skipped = f"{counted(self.skipped, 'row')} without a label {'was' if self.skipped == 1 else 'were'} skipped"
-        told = ((skipped,) if self.skipped else ()) + ((_BY_PARTITION,) if self.drawn_by == "partition" else ())
+        skipped = (
+            f"{counted(self.skipped, 'row')} without a label"
+            f" {'was' if self.skipped == 1 else 'were'} skipped"
+        )
+        told = ((skipped,) if self.skipped else ()) + (
+            (_BY_PARTITION,) if self.drawn_by == "partition" else ()
+        )
         return (*told, *self._on_pooled())
 
     def _on_pooled(self) -> tuple[str, ...]:
         if not self.pooled:
             return ()
-        names = ", ".join(map(str, self.pooled[:_NAMED])) + (", ..." if len(self.pooled) > _NAMED else "")
+        names = ", ".join(map(str, self.pooled[:_NAMED])) + (
+            ", ..." if len(self.pooled) > _NAMED else ""
+        )
         one = len(self.pooled) == 1
         does = "shares the regions" if one else "share the regions"
-        return (f'{counted(len(self.pooled), "segment")} {does} of "other", as do segments not seen: {names}',)
+        return (
+            (
+                f'{counted(len(self.pooled), "segment")} {does} of "other", as do segments not'
+                f" seen: {names}"
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved model keeps."""
         drawn = {f"drawn_by_{self.drawn_by}": True} if self.drawn_by in ("id", "partition") else {}
-        numbers = {"skipped_rows": self.skipped, "looked_rows": self.looked, "cutting_rows": self.cutting}
+        numbers = {
+            "skipped_rows": self.skipped,
+            "looked_rows": self.looked,
+            "cutting_rows": self.cutting,
+        }
         pooled = {"pooled_segments": list(self.pooled)} if self.pooled else {}
         together = {"one_of_each": list(self.one_of_each)} if self.one_of_each[0] else {}
         keyed = {"keyed_draws": True} if self.keyed else {}
-        return {**drawn, **{name: number for name, number in numbers.items() if number}, **pooled, **together, **keyed}
+        return {
+            **drawn,
+            **{name: number for name, number in numbers.items() if number},
+            **pooled,
+            **together,
+            **keyed,
+        }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        drawn_by = next((by for by in ("id", "partition") if state.get(f"drawn_by_{by}") is True), None)
+        drawn_by = next(
+            (by for by in ("id", "partition") if state.get(f"drawn_by_{by}") is True), None
+        )
         names = ("skipped_rows", "looked_rows", "cutting_rows")
         pooled = state.get("pooled_segments", [])
-        if not isinstance(pooled, list) or not all(isinstance(name, str | int | float) for name in pooled):
-            raise InvalidTypeError("pooled_segments", "be a list of texts, numbers or bools", got=shown(pooled))
+        if not isinstance(pooled, list) or not all(
+            isinstance(name, str | int | float) for name in pooled
+        ):
+            raise InvalidTypeError(
+                "pooled_segments", "be a list of texts, numbers or bools", got=shown(pooled)
+            )
         skipped, looked, cutting = (Integer(0).check(name, state.get(name, 0)) for name in names)
         together = read_counts(state.get("one_of_each", [0, 0]), "one_of_each", size=2).tolist()
         keyed = Flag().check("keyed_draws", state.get("keyed_draws", False))
-        return cls(drawn_by, skipped, looked, cutting, tuple(pooled), (together[0], together[1]), keyed)
+        return cls(
+            drawn_by, skipped, looked, cutting, tuple(pooled), (together[0], together[1]), keyed
+        )

@@ -14,7 +14,8 @@ from calibrant.text.numbers import counted
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a batch comes from: a part of the data, such as a file, and the batch's first row in it.
+    """Where a batch comes from: a part of the data, such as a file, and the batch's first row in
+    it.
 
     Attributes
     ----------
@@ -37,7 +38,9 @@ class Place:
 
     @property
     def key(self) -> int:
-        """The key of the first row, for a draw: its position among all rows, where the rows have an order."""
+        """The key of the first row, for a draw: its position among all rows, where the rows have an
+        order.
+        """
         return (partition_start(self.part) if self.before is None else self.before) + self.first_row
 
     def __str__(self) -> str:
@@ -49,7 +52,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that a column breaks in some rows: the role of the column, its name, and the words after "must"."""
+    """A rule that a column breaks in some rows: the role of the column, its name, and the words
+    after "must".
+    """
 
     role: str
     column: str
@@ -85,7 +90,10 @@ class Faults:
         if not self.found:
             return
         (fault, first), *others = sorted(self.found.items(), key=lambda item: item[1][1])
-        more = (f"; {one.role} column {one.column!r} must {one.rule}; got {_rows(*where)}" for one, where in others)
+        more = (
+            f"; {one.role} column {one.column!r} must {one.rule}; got {_rows(*where)}"
+            for one, where in others
+        )
         got = _rows(*first) + "".join(more)
         advice = SKIP_ROWS if any(fault.role == "label" for fault in self.found) else FIX_ROWS
         raise InvalidValueError(fault.role, fault.rule, got=got, advice=advice, column=fault.column)

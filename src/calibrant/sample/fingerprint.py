@@ -1,4 +1,7 @@
-"""A fingerprint of scored rows, which does not depend on their order, format or engine; and the range of scores."""
+"""A fingerprint of scored rows, which does not depend on their order, format or engine.
+
+And the range of scores.
+"""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -15,14 +18,20 @@ from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
 
 _WORD = 2**64
-_STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # digits of pi: two chains that share nothing but the rows
+_STARTS = (
+    0x243F6A8885A308D3,
+    0x13198A2E03707344,
+)  # digits of pi: two chains that share nothing but the rows
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """How many rows, and two sums over numbers that stand for them; those of two parts of the data add.
+    """How many rows, and two sums over numbers that stand for them.
 
-    It detects rows that were changed, lost or doubled by accident. It does not detect changes that were made to hide.
+    Those of two parts of the data add.
+
+    It detects rows that were changed, lost or doubled by accident. It does not detect changes that
+    were made to hide.
     """
 
     rows: int = 0
@@ -33,11 +42,13 @@ class Fingerprint:
     faults: Faults = field(default_factory=Faults, compare=False)
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
-        first, second = (self.first + other.first) % _WORD, (self.second + other.second) % _WORD
+        first = (self.first + other.first) % _WORD
+        second = (self.second + other.second) % _WORD
         ordered = None
         if self.ordered is not None and other.ordered is not None:
             ordered = (self.ordered + other.ordered) % _WORD
-        reach, faults = self.reach + other.reach, self.faults + other.faults
+        reach = self.reach + other.reach
+        faults = self.faults + other.faults
         return Fingerprint(self.rows + other.rows, first, second, ordered, reach, faults)
 
     def __str__(self) -> str:
@@ -45,13 +56,19 @@ class Fingerprint:
 
     @property
     def in_order(self) -> str | None:
-        """A fingerprint that depends on the order of the rows, too; None where rows are drawn in any order."""
+        """A fingerprint that depends on the order of the rows, too.
+
+        None where rows are drawn in any order.
+        """
         return None if self.ordered is None else f"{self.ordered:016x}"
 
 
 @dataclass(frozen=True, slots=True)
 class TakeFingerprint(Work[Fingerprint]):
-    """Sum up a number for each row, made of its score, label, segment, weight and group; not of its id."""
+    """Sum up a number for each row, made of its score, label, segment, weight and group.
+
+    Not of its id.
+    """
 
     roles = ("label", "segment", "weight", "group")
     in_order: bool = False
@@ -80,10 +97,11 @@ class TakeFingerprint(Work[Fingerprint]):
 def fingerprint(data: Sample, *, ordered: bool = False) -> Fingerprint:
     """Read the data once; raise an error for rows that cannot be used.
 
-    If `ordered`, there is also a fingerprint of the rows in their order, unless rows are drawn by a column.
+    If `ordered`, there is also a fingerprint of the rows in their order, unless rows are drawn by a
+    column.
 
-    Scores and weights are taken as doubles; labels and segments as text, whole numbers and bools alike, so that a
-    label 1 read from CSV is the true of a Parquet file.
+    Scores and weights are taken as doubles; labels and segments as text, whole numbers and bools
+    alike, so that a label 1 read from CSV is the true of a Parquet file.
 
     >>> import pyarrow as pa
     >>> from calibrant import scored
@@ -120,7 +138,10 @@ def _bits(values: NDArray[Any]) -> Keys:
 
 def _numbers(coded: Coded, role: str) -> Keys:
     """A number for each distinct label or segment."""
-    digests = [hashlib.blake2b(f"{role}:{_text(name)}".encode(), digest_size=8).digest() for name in coded.names]
+    digests = [
+        hashlib.blake2b(f"{role}:{_text(name)}".encode(), digest_size=8).digest()
+        for name in coded.names
+    ]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 

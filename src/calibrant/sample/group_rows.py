@@ -1,8 +1,9 @@
 """Rows of groups: the rows of a group are brought together by the group's key, wherever they are.
 
-A pass gives the rows and positives of each group in each region. Where these are too many to hold, several passes each
-take the groups of some keys; a cluster sends each key to one of its tasks instead. A group is then never split, and
-what remains is a small table: how many groups have each number of rows and of positives.
+A pass gives the rows and positives of each group in each region. Where these are too many to hold,
+several passes each take the groups of some keys; a cluster sends each key to one of its tasks
+instead. A group is then never split, and what remains is a small table: how many groups have each
+number of rows and of positives.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ from calibrant.sample.draw import Draw
 from calibrant.sample.faults import Place
 
 MOST_PAIRS = 1 << 24
-"""Pairs of group and region that are held: 0.5 GB, and up to four times as much until they are merged."""
+"""Pairs of group and region that are held: 0.5 GB, and up to four times as much until they are
+merged.
+"""
 
 MOST_PASSES = 256
 
@@ -43,7 +46,9 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRows:
-    """Rows and positives of each group in each region, for a part of the data; those of several parts add.
+    """Rows and positives of each group in each region, for a part of the data.
+
+    Those of several parts add.
 
     Pairs of several parts are kept side by side, and merged when their number is twice the limit.
     """
@@ -55,13 +60,17 @@ class GroupRows:
         if sum(len(part.keys) for part in parts) > 2 * MOST_PAIRS:
             parts = (_merged(parts),)
             if len(parts[0].keys) > MOST_PAIRS:
-                rule = f"have rows in at most {MOST_PAIRS * MOST_PASSES:,} pairs of group and region"
+                rule = (
+                    f"have rows in at most {MOST_PAIRS * MOST_PASSES:,} pairs of group and region"
+                )
                 advice = "name a column of fewer groups, or use more partitions"
                 raise ManyGroupsError("group", rule, got="more", advice=advice)
         return GroupRows(parts)
 
     def table(self, blocks: RandomSource) -> GroupCounts:
-        """Return how many groups have each number of rows and positives in a region, block by block."""
+        """Return how many groups have each number of rows and positives in a region, block by
+        block.
+        """
         pairs = _merged(self.parts)
         new = np.diff(pairs.keys, prepend=~pairs.keys[:1]) != 0
         first = np.flatnonzero(new)
@@ -74,7 +83,10 @@ class GroupRows:
         """The pairs by the bucket of their group."""
         pairs = _merged(self.parts)
         bucket = bucket_of(pairs.keys, buckets)
-        return [GroupRows((Pairs(*(column[bucket == one] for column in pairs)),)) for one in range(buckets)]
+        return [
+            GroupRows((Pairs(*(column[bucket == one] for column in pairs)),))
+            for one in range(buckets)
+        ]
 
 
 def bucket_of(keys: Keys, buckets: int) -> Keys:
@@ -102,7 +114,8 @@ def _merged(parts: tuple[Pairs, ...]) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class CountGroups(Work[GroupRows]):
-    """Count rows and positives by group and region: of the rows that are not drawn or, with `aside`, of those that are.
+    """Count rows and positives by group and region: of the rows that are not drawn or, with
+    `aside`, of those that are.
 
     Of several buckets, only groups of one are counted.
     """
@@ -131,9 +144,15 @@ class CountGroups(Work[GroupRows]):
             chosen = chosen & (bucket_of(rows.keys, self.buckets) == self.bucket)
         if not chosen.all():
             rows = rows.take(np.flatnonzero(chosen))
-        prepared = self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition))
+        prepared = self.partition.prepared(
+            rows.scores, segment_numbers(rows.segments, self.partition)
+        )
         regions = self.partition.membership(prepared).astype(np.int64)
-        names, number = ((), np.empty(0, np.intp)) if rows.labels is None else (rows.labels.names, rows.labels.number)
+        names, number = (
+            ((), np.empty(0, np.intp))
+            if rows.labels is None
+            else (rows.labels.names, rows.labels.number)
+        )
         hit = np.array([name == self.positive for name in names], dtype=np.int64)
         pairs = Pairs(rows.keys, regions, np.ones(len(rows), dtype=np.int64), hit[number])
         return GroupRows((_merged((pairs,)),))

@@ -28,7 +28,8 @@ class Groups:
     codes : int array of shape (n_rows,)
         Number of each row's group, in the order of the keys: the same wherever the rows come from.
     keys : uint64 array, one entry per group
-        What decides whether a group is drawn: a function of its label alone, the same in every engine.
+        What decides whether a group is drawn: a function of its label alone, the same in every
+        engine.
 
     Examples
     --------
@@ -43,7 +44,9 @@ class Groups:
     def of(cls, groups: ArrayLike, n_rows: int) -> Self:
         """Number the groups of rows, in linear time, except for a sort of widely spread numbers."""
         if isinstance(groups, list | tuple) and any(isinstance(value, str) for value in groups):
-            values = np.array(groups, dtype=object)  # numpy would turn numbers into text, and drop NULs at the end
+            values = np.array(
+                groups, dtype=object
+            )  # numpy would turn numbers into text, and drop NULs at the end
         else:
             values = as_column(groups, "groups")
         if len(values) != n_rows or values.ndim != 1:
@@ -114,7 +117,9 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         if np.datetime_data(values.dtype)[0] in _FINER:
             whole = values.astype("datetime64[ns]")
             if (whole != values).any():
-                raise InvalidTypeError("groups", "hold dates no finer than nanoseconds", got=str(values.dtype))
+                raise InvalidTypeError(
+                    "groups", "hold dates no finer than nanoseconds", got=str(values.dtype)
+                )
             values = whole
     if kind in "biu":
         return _whole_numbers(values)
@@ -129,13 +134,16 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
 def _whole_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
     if not values.size:
         return values, np.empty(0, dtype=np.intp)
-    low, high = int(values.min()), int(values.max())
+    low = int(values.min())
+    high = int(values.max())
     if high - low > 4 * values.size + 1000:
         return np.unique(values, return_inverse=True)
     offset = (values.astype(np.int64) if low >= -(2**63) and high < 2**63 else values) - low
     offset = offset.astype(np.intp)
     present = np.bincount(offset) > 0
-    found = (np.flatnonzero(present) + low).astype(values.dtype if values.dtype.kind != "b" else np.int64)
+    found = (np.flatnonzero(present) + low).astype(
+        values.dtype if values.dtype.kind != "b" else np.int64
+    )
     return found, (np.cumsum(present) - 1)[offset]
 
 
@@ -144,10 +152,16 @@ def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
     listed = values.tolist()
     met: dict[Hashable, int] = {}
     try:
-        codes = np.fromiter((met.setdefault(value, len(met)) for value in listed), np.intp, len(listed))
+        codes = np.fromiter(
+            (met.setdefault(value, len(met)) for value in listed), np.intp, len(listed)
+        )
     except TypeError:
-        row = next(row for row, value in enumerate(listed) if getattr(value, "__hash__", None) is None)
-        raise InvalidTypeError("groups", _KINDS, got=at_row(type(listed[row]).__name__, row)) from None
+        row = next(
+            row for row, value in enumerate(listed) if getattr(value, "__hash__", None) is None
+        )
+        raise InvalidTypeError(
+            "groups", _KINDS, got=at_row(type(listed[row]).__name__, row)
+        ) from None
     missing = [number for value, number in met.items() if is_missing(value)]
     if missing:
         _check_missing(np.isin(codes, missing), values)
@@ -159,7 +173,9 @@ def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         strange = kinds.get("", list(kinds.values())[-1])
         row = listed.index(strange)
         advice = "turn them into text" if "" in kinds else "give all of them one type"
-        raise InvalidTypeError("groups", _KINDS, got=at_row(f"{several}, first", row), advice=advice)
+        raise InvalidTypeError(
+            "groups", _KINDS, got=at_row(f"{several}, first", row), advice=advice
+        )
     distinct: list[Any] = list(met)
     if "date" in kinds:
         return np.array([_instant(value) for value in distinct], dtype="datetime64[us]"), codes

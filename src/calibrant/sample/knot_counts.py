@@ -49,14 +49,20 @@ class CountKnots(Count):
         kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
         return Counted(kinds, left_out, faults + outside, Reach())
 
-    def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Hashable, KindSums]:
+    def _count(
+        self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
+    ) -> dict[Hashable, KindSums]:
         """Rows of each kind of label by knot and half."""
         found: dict[Hashable, KindSums] = {}
         if rows.labels is None:
             return found
         for code, kind in enumerate(kinds):
             own = rows.take(np.flatnonzero(rows.labels.number == code))
-            prepared = self.partition.prepared(own.scores, segment_numbers(own.segments, self.partition))
-            counts = self.knots.count(prepared, np.zeros(len(own), dtype=np.uint8), RowHashes(self.source, own.keys))
+            prepared = self.partition.prepared(
+                own.scores, segment_numbers(own.segments, self.partition)
+            )
+            counts = self.knots.count(
+                prepared, np.zeros(len(own), dtype=np.uint8), RowHashes(self.source, own.keys)
+            )
             found[kind] = KindSums(counts[..., 0].ravel())
         return found

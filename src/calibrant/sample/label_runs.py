@@ -9,7 +9,8 @@ LONG_RUN = -30.0
 
 
 def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
-    """The length of the least likely run of equal labels, 0 where it may be due to chance, or to rows sorted by score.
+    """The length of the least likely run of equal labels, 0 where it may be due to chance, or to
+    rows sorted by score.
 
     >>> codes, rates = np.repeat([0, 1], 100), np.full(200, 0.5)
     >>> long_run(codes, np.tile([0.4, 0.6], 100), rates), long_run(codes, np.arange(200.0), rates)

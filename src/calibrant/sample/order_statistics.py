@@ -1,4 +1,6 @@
-"""Exact order statistics of data of any size: histograms of the floats' bits, refined until few values are left."""
+"""Exact order statistics of data of any size: histograms of the floats' bits, refined until few
+values are left.
+"""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,12 +17,16 @@ from calibrant.sample.faults import Faults, Place
 
 _SIGN = np.uint64(1 << 63)
 _CELLS = 1 << 20  # of a histogram, in all: 8 MB
-_CELLS_A_ROW = 16  # with fewer cells a row, filling a table of all cells is faster than sorting the rows
+_CELLS_A_ROW = (
+    16  # with fewer cells a row, filling a table of all cells is faster than sorting the rows
+)
 _FEW = 1 << 21  # values that are collected rather than counted once more: 32 MB
 
 
 class MovedRowsError(InvalidValueError):
-    """The data give other rows at another pass, or rows in another order, so that what was found does not fit."""
+    """The data give other rows at another pass, or rows in another order, so that what was found
+    does not fit.
+    """
 
 
 def ordered_bits(scores: NDArray[Any]) -> Keys:
@@ -43,7 +49,9 @@ _INFINITY = int(ordered_bits(np.array([np.inf]))[0])  # keys from here on are no
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of keys [start, start + width * cells) that holds a wanted rank, and how many rows lie before it."""
+    """A run of keys [start, start + width * cells) that holds a wanted rank, and how many rows lie
+    before it.
+    """
 
     start: int
     bits: int  # of width: the run is cut into cells of 2**bits keys
@@ -59,15 +67,17 @@ Runs = Mapping[Hashable, tuple[Run, ...]]
 class BitCounts:
     """For each segment and run, the rows in each cell, or the values and their counts.
 
-    Counts that do not overlap much are kept side by side and merged when as many have come as there are, so that a long
-    list is not sorted anew for every batch.
+    Counts that do not overlap much are kept side by side and merged when as many have come as there
+    are, so that a long list is not sorted anew for every batch.
     """
 
     pieces: Mapping[tuple[Any, int], tuple[Counts, ...]] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
 
     @classmethod
-    def of(cls, segments: Iterable[tuple[Any, NDArray[Any]]], runs: Runs, faults: Faults) -> "BitCounts":
+    def of(
+        cls, segments: Iterable[tuple[Any, NDArray[Any]]], runs: Runs, faults: Faults
+    ) -> "BitCounts":
         """Count the scores of segments in the cells of the given runs."""
         counts = {}
         for name, scores in segments:
@@ -78,7 +88,9 @@ class BitCounts:
         return cls(counts, faults)
 
     def __sub__(self, other: "BitCounts") -> "BitCounts":
-        pieces = {key: tuple((cells, -rows) for cells, rows in more) for key, more in other.pieces.items()}
+        pieces = {
+            key: tuple((cells, -rows) for cells, rows in more) for key, more in other.pieces.items()
+        }
         return self + BitCounts(pieces)
 
     def __add__(self, other: "BitCounts") -> "BitCounts":
@@ -113,7 +125,9 @@ class CountBits(Work[BitCounts]):
     def __call__(self, batch: Any, place: Place) -> BitCounts:
         """Count one batch."""
         rows, faults = read_batch(batch, self.columns, place)
-        return BitCounts.of(((name, rows.scores[index]) for name, index in rows.by_segment()), self.runs, faults)
+        return BitCounts.of(
+            ((name, rows.scores[index]) for name, index in rows.by_segment()), self.runs, faults
+        )
 
     def nothing(self) -> BitCounts:
         """No rows."""
@@ -126,19 +140,27 @@ def _keys_by_run(scores: NDArray[Any], runs: tuple[Run, ...]) -> list[tuple[int,
         return []
     if runs == everything():
         return [(0, ordered_bits(scores))]
-    ends = [(max(run.start, _LOWEST), min(run.start + (run.cells << run.bits), _INFINITY)) for run in runs]
-    cuts = from_ordered_bits(np.unique(np.array([end for pair in ends for end in pair], dtype=np.uint64)))
+    ends = [
+        (max(run.start, _LOWEST), min(run.start + (run.cells << run.bits), _INFINITY))
+        for run in runs
+    ]
+    cuts = from_ordered_bits(
+        np.unique(np.array([end for pair in ends for end in pair], dtype=np.uint64))
+    )
     cuts = cuts[np.isfinite(cuts)]
     cell = kernels.assign(scores, cuts)
     # a run is the one cell between its ends, unless its upper end is beyond the doubles
     starts = from_ordered_bits(np.array([start for start, _ in ends], dtype=np.uint64))
     # 16 bits, which numpy sorts by their digits and not by comparing
-    run_of_cell: NDArray[Any] = np.full(cuts.size + 1, -1, dtype=np.int16 if len(runs) < 2**15 else np.int64)
+    run_of_cell: NDArray[Any] = np.full(
+        cuts.size + 1, -1, dtype=np.int16 if len(runs) < 2**15 else np.int64
+    )
     run_of_cell[np.searchsorted(cuts, starts, side="right")] = np.arange(len(runs))
     number = run_of_cell[cell]
     inside = np.flatnonzero(number >= 0)
     order = inside[np.argsort(number[inside], kind="stable")]
-    keys, bounds = ordered_bits(scores[order]), np.searchsorted(number[order], np.arange(len(runs) + 1))
+    keys = ordered_bits(scores[order])
+    bounds = np.searchsorted(number[order], np.arange(len(runs) + 1))
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return [(run, keys[low:high]) for run, (low, high) in enumerate(pairs) if high > low]
 
@@ -156,8 +178,11 @@ def _merged(pieces: tuple[Counts, ...]) -> Counts:
     if len(pieces) == 1:
         return pieces[0]
     cells, rows = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    order = np.argsort(cells, kind="stable")  # made of sorted pieces, which a stable sort is quick to merge
-    cells, rows = cells[order], rows[order]
+    order = np.argsort(
+        cells, kind="stable"
+    )  # made of sorted pieces, which a stable sort is quick to merge
+    cells = cells[order]
+    rows = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
     return cells[starts], np.add.reduceat(rows, starts)
 
@@ -171,18 +196,30 @@ def everything() -> tuple[Run, ...]:
 def refine(
     runs: tuple[Run, ...], seen: Mapping[int, tuple[Keys, IntArray]], ranks: IntArray
 ) -> tuple[tuple[Run, ...], FloatArray | None]:
-    """Return shorter runs that hold the ranks or, once every cell is a single key, the scores of these ranks."""
+    """Return shorter runs that hold the ranks or, once every cell is a single key, the scores of
+    these ranks.
+    """
     wanted: dict[int, tuple[int, int, int]] = {}
     places = []
-    totals = {number: runs[number].before + np.cumsum(counts) for number, (_, counts) in seen.items()}
+    totals = {
+        number: runs[number].before + np.cumsum(counts) for number, (_, counts) in seen.items()
+    }
     for rank in ranks.tolist():
-        number = max((n for n, run in enumerate(runs) if run.before < rank and n in seen), default=-1)
+        number = max(
+            (n for n, run in enumerate(runs) if run.before < rank and n in seen), default=-1
+        )
         if number < 0 or rank > totals[number][-1]:
-            rule, got = "give the same rows each time they are read", "other rows the second time"
-            raise MovedRowsError("the data", rule, got=got, advice="write them to a file or a table")
-        run, (cells, counts), total = runs[number], seen[number], totals[number]
+            rule = "give the same rows each time they are read"
+            got = "other rows the second time"
+            raise MovedRowsError(
+                "the data", rule, got=got, advice="write them to a file or a table"
+            )
+        run = runs[number]
+        cells, counts = seen[number]
+        total = totals[number]
         at = int(np.searchsorted(total, rank))
-        before, rows = int(total[at]) - int(counts[at]), int(counts[at])
+        before = int(total[at]) - int(counts[at])
+        rows = int(counts[at])
         start = run.start + (int(cells[at]) << run.bits)
         places.append(start)
         wanted[start] = (run.bits, before, rows)

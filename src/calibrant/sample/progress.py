@@ -10,14 +10,21 @@ Watcher: TypeAlias = Callable[[int, int | None], None]
 """Called with the rows done so far and, where it is known, how many there are."""
 
 Progress: TypeAlias = bool | Watcher | None
-"""True draws a bar, False none, None one where standard error is a terminal and the work is long; or a callback."""
+"""True draws a bar, False none, None one where standard error is a terminal and the work is long.
+
+Or a callback.
+"""
 
 _PATIENCE = 1.0  # seconds that work may take without a word
 
 
 @contextmanager
-def watched(progress: Progress, total: int | None, doing: str, what: str = "rows") -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the number of rows, or of what else is counted, of every part that is done."""
+def watched(
+    progress: Progress, total: int | None, doing: str, what: str = "rows"
+) -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the number of rows, or of what else is counted, of every part
+    that is done.
+    """
     if progress is False or (progress is None and not _someone_watches()):
         yield lambda rows: None
     elif callable(progress):
@@ -36,7 +43,8 @@ def _someone_watches() -> bool:
 def _counting(watcher: Watcher, total: int | None) -> Callable[[int], None]:
     from threading import Lock
 
-    done, lock = 0, Lock()
+    done = 0
+    lock = Lock()
 
     def advance(rows: int) -> None:
         nonlocal done
@@ -48,18 +56,39 @@ def _counting(watcher: Watcher, total: int | None) -> Callable[[int], None]:
 
 
 @contextmanager
-def _bar(total: int | None, doing: str, what: str, patience: float) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, which shows itself only once the work has taken longer than `patience`."""
+def _bar(
+    total: int | None, doing: str, what: str, patience: float
+) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, which shows itself only once the work has taken longer than
+    `patience`.
+    """
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            SpinnerColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
         from rich.progress import Progress as Bar
     except ImportError as error:
-        raise ImportError("progress=True needs rich, which is not installed: pip install rich") from error
+        raise ImportError(
+            "progress=True needs rich, which is not installed: pip install rich"
+        ) from error
 
-    how_far: list[Any] = [BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn()]
-    bar = Bar(SpinnerColumn(), TextColumn(doing), *how_far, console=Console(stderr=True), transient=True)
-    task, begun, shown = bar.add_task(doing, total=total), time.monotonic(), False
+    how_far: list[Any] = [
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(what),
+        TimeRemainingColumn(),
+    ]
+    bar = Bar(
+        SpinnerColumn(), TextColumn(doing), *how_far, console=Console(stderr=True), transient=True
+    )
+    task = bar.add_task(doing, total=total)
+    begun = time.monotonic()
+    shown = False
 
     def advance(rows: int) -> None:
         nonlocal shown

@@ -66,7 +66,9 @@ def scores_of(prepared: NDArray[Any] | SegmentedScores) -> NDArray[Any]:
 
 
 def familiar_limits(seen: Limits | None) -> Limits:
-    """Where scores of the same scale lie: the range seen, and half its width beyond. A single value has no scale.
+    """Where scores of the same scale lie: the range seen, and half its width beyond.
+
+    A single value has no scale.
 
     >>> familiar_limits((0.0, 1.0)), familiar_limits((0.5, 0.5))
     ((-0.5, 1.5), (-inf, inf))
@@ -79,7 +81,10 @@ def familiar_limits(seen: Limits | None) -> Limits:
 
 @dataclass(frozen=True, slots=True)
 class CountBeyond(Work[int]):
-    """Count rows with a score below or above the limits; scores that are not finite are not counted."""
+    """Count rows with a score below or above the limits.
+
+    Scores that are not finite are not counted.
+    """
 
     limits: Limits = (-math.inf, math.inf)
 
@@ -95,5 +100,6 @@ class CountBeyond(Work[int]):
 def rows_beyond(scores: NDArray[Any], limits: Limits) -> int:
     """How many scores lie below or above the limits."""
     # as doubles: numpy would round the limits to float32 to compare them with float32 scores
-    low, high = np.float64(limits[0]), np.float64(limits[1])
+    low = np.float64(limits[0])
+    high = np.float64(limits[1])
     return int(np.count_nonzero((scores < low) | (scores > high)))

@@ -8,7 +8,14 @@ from calibrant._typing import ArrayLike, Seed
 from calibrant.cells.partition import Partition
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_frequencies, as_scores, as_weights, check_finite, check_same_length, column_count
+from calibrant.params.arrays import (
+    as_frequencies,
+    as_scores,
+    as_weights,
+    check_finite,
+    check_same_length,
+    column_count,
+)
 from calibrant.params.labels import encode_labels
 from calibrant.sample.groups import Groups
 from calibrant.sample.kinds import is_scored
@@ -66,7 +73,10 @@ def read_rows(
     # the inputs of a function are no scores, so their columns do not belong to classes
     of_score = partition is None or bool(partition.bins_by_segment)
     codes, known = encode_labels(
-        y, classes=classes, pos_label=pos_label, score_columns=column_count(scores) if of_score else 1
+        y,
+        classes=classes,
+        pos_label=pos_label,
+        score_columns=column_count(scores) if of_score else 1,
     )
     repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
     weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
@@ -80,15 +90,26 @@ def read_rows(
         prepared = partition.prepare(scores, segments, positive_column=known.positive_index)
         check_same_length(prepared, codes)
         return MemoryRows(
-            prepared, codes, known, repeats, weights, partition=partition, threads=threads, groups=together
+            prepared,
+            codes,
+            known,
+            repeats,
+            weights,
+            partition=partition,
+            threads=threads,
+            groups=together,
         )
     checked = as_scores(scores, positive_column=known.positive_index, finite=False)
     reach = Reach.of(checked)
     if not reach.is_finite:
         check_finite(checked, "scores")
     check_same_length(checked, codes)
-    rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads, groups=together, reach=reach)
-    return (rows if segments is None else rows.in_segments(*segment_kinds(segments))).without_empty()
+    rows = MemoryRows(
+        checked, codes, known, repeats, weights, threads=threads, groups=together, reach=reach
+    )
+    return (
+        rows if segments is None else rows.in_segments(*segment_kinds(segments))
+    ).without_empty()
 
 
 def read_judged(
@@ -99,7 +120,10 @@ def read_judged(
     pos_label: Hashable,
     **beside: Any,
 ) -> Sample:
-    """Read labels and scores, in the order of metrics; `scored(...)` data take the place of the labels."""
+    """Read labels and scores, in the order of metrics.
+
+    `scored(...)` data take the place of the labels.
+    """
     if is_scored(y):
         check_nothing_beside(scores=scores, **beside)
         return y.with_classes(classes, pos_label)
@@ -115,14 +139,16 @@ def check_nothing_beside(**given: object) -> None:
     """Raise an error for arrays beside scored data."""
     for name, value in given.items():
         if value is not None:
-            raise InvalidTypeError(name, "be None with scored data", advice="name its column in scored(...) instead")
+            raise InvalidTypeError(
+                name, "be None with scored data", advice="name its column in scored(...) instead"
+            )
 
 
 def one_row_each(data: Sample, random_state: Seed = 0) -> Sample:
     """Return the data or, if rows have groups, one row of each group, drawn at random, in memory.
 
-    Groups are independent draws, and so are rows drawn from them. So a claim for independent rows holds, and is about a
-    row drawn at random from a new group.
+    Groups are independent draws, and so are rows drawn from them. So a claim for independent rows
+    holds, and is about a row drawn at random from a new group.
     """
     if data.columns.group is None:
         return data
@@ -138,4 +164,6 @@ def check_no_weights(data: object, importance_weight: object, reason: str) -> No
     column = data.columns.weight if is_scored(data) else None
     if importance_weight is not None or column is not None:
         rule = f"be None: {reason}"
-        raise InvalidValueError("importance_weight", rule, got="weights", advice="use BinningCalibrator")
+        raise InvalidValueError(
+            "importance_weight", rule, got="weights", advice="use BinningCalibrator"
+        )

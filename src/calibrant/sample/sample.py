@@ -1,13 +1,17 @@
 """The protocol of scored rows, which every source of rows implements.
 
-A source passes batches to a function and adds the results. The split, the order statistics and the tally are written
-once, here. Rows in memory and on a device implement the same protocol, some of it by their own kernels.
+A source passes batches to a function and adds the results. The split, the order statistics and the
+tally are written once, here. Rows in memory and on a device implement the same protocol, some of it
+by their own kernels.
 
 The walk of `fit`, told for each source:
 
-- from scores: `read_rows` checks arrays, the bins are cut at order statistics, `tally` counts, the guarantee follows;
-- from Parquet: `scored` names files and columns, two passes of `fold` find the order statistics, one counts;
-- from the command line: the options become `scored` data and a calibrator, and `fit` is the walk from Parquet.
+- from scores: `read_rows` checks arrays, the bins are cut at order statistics, `tally` counts, the
+  guarantee follows;
+- from Parquet: `scored` names files and columns, two passes of `fold` find the order statistics,
+  one counts;
+- from the command line: the options become `scored` data and a calibrator, and `fit` is the walk
+  from Parquet.
 """
 
 from abc import ABC, abstractmethod
@@ -40,7 +44,13 @@ from calibrant.sample.faults import Faults, Place
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.sample.groups import Groups
 from calibrant.sample.knot_counts import CountKnots
-from calibrant.sample.order_statistics import BitCounts, CountBits, MovedRowsError, everything, refine
+from calibrant.sample.order_statistics import (
+    BitCounts,
+    CountBits,
+    MovedRowsError,
+    everything,
+    refine,
+)
 from calibrant.sample.progress import Progress, watched
 from calibrant.sample.reach import Reach
 from calibrant.sample.taken_rows import (
@@ -61,7 +71,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """Scores of the drawn rows of each segment, the number of rows of each segment, and the data without drawn rows."""
+    """Scores of the drawn rows of each segment, the number of rows of each segment, and the data
+    without drawn rows.
+    """
 
     drawn: Mapping[Hashable, FloatArray]
     sizes: Mapping[Hashable, int]
@@ -69,9 +81,11 @@ class Split:
 
 
 class Sample(ABC):
-    """Scores and labels wherever they are: arrays, files, a table of a database, a frame, a cluster, a device.
+    """Scores and labels wherever they are: arrays, files, a table of a database, a frame, a
+    cluster, a device.
 
-    Made by `calibrant.scored`. Data outside memory hold no rows; every method reads them again, where they are.
+    Made by `calibrant.scored`. Data outside memory hold no rows; every method reads them again,
+    where they are.
     """
 
     columns: Columns
@@ -85,7 +99,9 @@ class Sample(ABC):
     _pos_label: Hashable = None
     _counts_groups = True
     _left_out: tuple[Draw, Taken] | None = None  # rows that were drawn to cut bins
-    _fingerprints: dict[tuple[str | None, ...], int] | None = None  # those that were taken, shared by copies
+    _fingerprints: dict[tuple[str | None, ...], int] | None = (
+        None  # those that were taken, shared by copies
+    )
 
     def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
         columns.check(self.names_in(source))
@@ -99,13 +115,19 @@ class Sample(ABC):
         return f"{type(self).__name__}({', '.join([*named, *skips])})"
 
     def facts(self, *, drawn: bool) -> RowFacts:
-        """Return what a guarantee says about how the rows were read; `drawn`: some of them only cut bins."""
+        """Return what a guarantee says about how the rows were read.
+
+        `drawn`: some of them only cut bins.
+        """
         without_id = "position" if self.has_order else "partition"
         drawn_by = "id" if self.columns.id is not None else without_id
         return RowFacts(drawn_by if drawn else None, self.skipped_rows())
 
     def skipped_rows(self) -> int:
-        """Return how many rows are skipped because their label is missing; 0 unless `skip_missing=True`."""
+        """Return how many rows are skipped because their label is missing.
+
+        0 unless `skip_missing=True`.
+        """
         return 0 if self.columns.pending is None else self._counted_segments().skipped
 
     def names_in(self, source: Any) -> list[str]:
@@ -122,7 +144,8 @@ class Sample(ABC):
 
     def first_batches(self, names: list[str], rows: int) -> list[Any]:
         """Return batches of these columns with at least `rows` rows in all, or all batches."""
-        found, left = [], rows
+        found = []
+        left = rows
         with closing(self.batches(names)) as batches:
             for batch, _ in batches:
                 found.append(batch)
@@ -132,7 +155,10 @@ class Sample(ABC):
         return found
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Yield record batches of these columns, with their places. A source implements this, or its own `fold`."""
+        """Yield record batches of these columns, with their places.
+
+        A source implements this, or its own `fold`.
+        """
         raise NotImplementedError
 
     def fold(self, work: Work[Result]) -> Result:
@@ -149,13 +175,18 @@ class Sample(ABC):
 
     @abstractmethod
     def apply(self, added: AddColumns) -> Any:
-        """Return the data with columns added, as a frame or relation of the same engine; lazy if the engine is."""
+        """Return the data with columns added, as a frame or relation of the same engine.
+
+        Lazy if the engine is.
+        """
 
     def with_columns(self, columns: Columns) -> Self:
         """Return the same data with other columns."""
         return self._changed(columns=columns)
 
-    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "Sample":
+    def with_classes(
+        self, classes: ArrayLike | None = None, pos_label: Hashable = None
+    ) -> "Sample":
         """Return the same data with these classes and this positive class."""
         return self._changed(_classes=classes, _pos_label=pos_label)
 
@@ -172,11 +203,16 @@ class Sample(ABC):
         return other
 
     def pooled(self, kept: frozenset[Hashable] | None) -> "Sample":
-        """Return the same rows, with all segments that are not in `kept` as one, `OTHER`; None keeps all."""
+        """Return the same rows, with all segments that are not in `kept` as one, `OTHER`.
+
+        None keeps all.
+        """
         return self if kept is None else self.with_columns(replace(self.columns, kept=kept))
 
     def known_rows(self) -> int | None:
-        """Return the number of rows, skipped ones included, if it is known without reading them, else None."""
+        """Return the number of rows, skipped ones included, if it is known without reading them,
+        else None.
+        """
         return None
 
     def _many_rows(self) -> int:
@@ -184,7 +220,10 @@ class Sample(ABC):
         return 0
 
     def sizes(self) -> dict[Hashable, int]:
-        """Return the number of rows of each segment, sorted by segment; without segments, of the segment None."""
+        """Return the number of rows of each segment, sorted by segment.
+
+        Without segments, of the segment None.
+        """
         no_pass = self.columns.segment is None and self.columns.pending is None
         known = self.known_rows() if no_pass else None
         if known is not None:
@@ -200,24 +239,32 @@ class Sample(ABC):
         return found
 
     def _values(self) -> tuple[str | None, ...]:
-        """The columns that a fingerprint is taken of, and the one that tells which rows are skipped."""
+        """The columns that a fingerprint is taken of, and the one that tells which rows are
+        skipped.
+        """
         return self.columns.score, self.columns.label, self.columns.pending
 
     def fingerprint(self) -> int:
-        """Return a number that stands for the rows, in any order; it is taken in the pass that counts them.
+        """Return a number that stands for the rows, in any order.
 
-        It is made of scores and labels alone, so that equal weights, groups of one row and the names of segments
-        change no draw.
+        It is taken in the pass that counts them.
+
+        It is made of scores and labels alone, so that equal weights, groups of one row and the
+        names of segments change no draw.
         """
         known = (self._fingerprints or {}).get(self._values())
         return self._counted_segments().sums.fingerprint if known is None else known
 
     def random_source(self, random_state: Seed, purpose: str, *settings: Hashable) -> RandomSource:
-        """Return the source of random numbers for these rows: another one for other rows, seeds and purposes."""
+        """Return the source of random numbers for these rows: another one for other rows, seeds and
+        purposes.
+        """
         return RandomSource.of(random_state, purpose, *settings, rows=self.fingerprint())
 
     def draw_key(self, random_state: Seed) -> int:
-        """Return the key of draws that set rows aside: one for all of them, so that larger draws contain smaller."""
+        """Return the key of draws that set rows aside: one for all of them, so that larger draws
+        contain smaller.
+        """
         return self.random_source(random_state, "set aside").key
 
     def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
@@ -227,14 +274,20 @@ class Sample(ABC):
         return {name: found.rows[name] for name in _sorted_segments(found.rows, self.columns)}
 
     def split(self, split: float, random_state: Seed) -> Split:
-        """Draw a random part of the rows, by position or id: a fraction, or an exact number of rows."""
+        """Draw a random part of the rows, by position or id: a fraction, or an exact number of
+        rows.
+        """
         one_draw = self.columns.segment is None and self.columns.group is None
-        if one_draw and not isinstance(split, float | np.floating):  # finds the limit and the rows in one pass
+        if one_draw and not isinstance(
+            split, float | np.floating
+        ):  # finds the limit and the rows in one pass
             return self.first_rows(random_state, {None: int(split)}, self.sizes())
         return self.split_by(self.draw(split, random_state))
 
     def draw(self, split: float, random_state: Seed) -> Draw:
-        """Return the draw of a fraction, which keeps each row with that probability, or of an exact number of rows."""
+        """Return the draw of a fraction, which keeps each row with that probability, or of an exact
+        number of rows.
+        """
         key = self.draw_key(random_state)
         if isinstance(split, float | np.floating):
             return Draw.of_share(key, float(split))
@@ -248,14 +301,21 @@ class Sample(ABC):
         """Return the drawn rows and the others; the choice does not depend on scores or labels."""
         return self._split(self.sample(draw), draw)
 
-    def first_rows(self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]) -> Split:
-        """Draw exactly `most` rows of each segment, those with the smallest hashes; they contain any smaller draw."""
+    def first_rows(
+        self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
+    ) -> Split:
+        """Draw exactly `most` rows of each segment, those with the smallest hashes.
+
+        They contain any smaller draw.
+        """
         key = self.draw_key(random_state)
         limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
         return self._split(*self.sample(Draw(key, limits=limits)).first(key, most))
 
     def _split(self, taken: Taken, draw: Draw) -> Split:
-        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken)))
+        return Split(
+            taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken))
+        )
 
     def sample(self, draw: Draw) -> Taken:
         """Return the drawn rows without labels, so that edges cannot depend on labels."""
@@ -267,8 +327,9 @@ class Sample(ABC):
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """Return the rows in memory, in order; with a draw, only the drawn rows.
 
-        With an id, rows are sorted by a hash of the ids, so that the order does not depend on how they are stored.
-        More rows than `limit` raise an error. Every `fit` takes the result in place of these data.
+        With an id, rows are sorted by a hash of the ids, so that the order does not depend on how
+        they are stored. More rows than `limit` raise an error. Every `fit` takes the result in
+        place of these data.
         """
         from calibrant.sample.sources.memory import MemoryRows
 
@@ -287,26 +348,46 @@ class Sample(ABC):
             np.concatenate([part.scores for part in batches]),
             joined_codes(labels, lambda kind: int(kind == known.positive)).astype(np.uint8),
             known,
-            weights=None if self.columns.weight is None else np.concatenate([part.weights for part in batches]),
+            weights=(
+                None
+                if self.columns.weight is None
+                else np.concatenate([part.weights for part in batches])
+            ),
             skipped=taken.sizes.skipped,
             groups=None if self.columns.group is None else Groups.of_keys(taken.keys()),
         )
         if self.columns.segment is not None:
             segments = [part.segments for part in batches if part.segments is not None]
-            names = _sorted_segments({name for coded in segments for name in coded.names}, self.columns)
+            names = _sorted_segments(
+                {name for coded in segments for name in coded.names}, self.columns
+            )
             rows = rows.in_segments(names, joined_codes(segments, names.index))
-        return rows if self.columns.id is None else rows.take(np.argsort(mixed(taken.keys()), kind="stable"))
+        return (
+            rows
+            if self.columns.id is None
+            else rows.take(np.argsort(mixed(taken.keys()), kind="stable"))
+        )
 
     def values(self, most: int) -> dict[Hashable, Values]:
-        """Return the distinct scores of all rows (None) and of each segment, unless they are more than `most`."""
+        """Return the distinct scores of all rows (None) and of each segment, unless they are more
+        than `most`.
+        """
         seen = self.fold(FindValues(self.columns, most))
         seen.faults.check()
         whole = [None] if None in seen.values else []
-        return {name: seen.values[name] for name in [*whole, *_sorted_segments(seen.values, self.columns)]}
+        return {
+            name: seen.values[name]
+            for name in [*whole, *_sorted_segments(seen.values, self.columns)]
+        }
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
-        """Return the scores of these ranks in each segment, exactly, in two passes; more for billions of rows."""
-        found: dict[Hashable, FloatArray] = {name: np.empty(0) for name, wanted in ranks.items() if not wanted.size}
+        """Return the scores of these ranks in each segment, exactly, in two passes.
+
+        More for billions of rows.
+        """
+        found: dict[Hashable, FloatArray] = {
+            name: np.empty(0) for name, wanted in ranks.items() if not wanted.size
+        }
         runs = {name: everything() for name in ranks if name not in found}
         drawn = {} if self._left_out is None else self._left_out[1].scores()
         while runs:
@@ -314,7 +395,11 @@ class Sample(ABC):
             seen.faults.check()
             seen -= BitCounts.of(drawn.items(), runs, Faults())
             for name in list(runs):
-                here = {number: counts for (segment, number), counts in seen.counts.items() if segment == name}
+                here = {
+                    number: counts
+                    for (segment, number), counts in seen.counts.items()
+                    if segment == name
+                }
                 shorter, values = refine(runs[name], here, ranks[name])
                 if values is None:
                     runs[name] = shorter
@@ -326,16 +411,23 @@ class Sample(ABC):
     def tally(
         self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
     ) -> tuple[Tally, Classes]:
-        """Return the tally over a partition, without rows that were drawn to cut it, and the classes."""
+        """Return the tally over a partition, without rows that were drawn to cut it, and the
+        classes.
+        """
         return self.tally_and_reach(partition, weighted=weighted, blocks=blocks)[:2]
 
     def tally_and_reach(
         self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
     ) -> tuple[Tally, Classes, Reach]:
-        """Return the tally, the classes, and the range of the counted scores; `blocks` puts groups into blocks."""
+        """Return the tally, the classes, and the range of the counted scores.
+
+        `blocks` puts groups into blocks.
+        """
         if partition.has_absorbed:
             bins = partition.as_bins()
-            cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted, blocks=blocks)
+            cells, classes, reach = self.tally_and_reach(
+                bins.cells, weighted=weighted, blocks=blocks
+            )
             return cells.regrouped(bins.count_regions, bins), classes, reach
         draw, taken = (None, None) if self._left_out is None else self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
@@ -345,11 +437,15 @@ class Sample(ABC):
             tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
         except InvalidValueError:  # of labels, or of the positive one
             if draw is not None:  # the error should report the labels of all rows
-                settle(self.count(partition), partition, self._classes, self._pos_label, weighted=False)
+                settle(
+                    self.count(partition), partition, self._classes, self._pos_label, weighted=False
+                )
             raise
         if self.columns.group is not None and self._counts_groups:
             blocks = self.block_source() if blocks is None else blocks
-            tally = replace(tally, groups=self.group_counts(partition, known.positive, blocks, draw=draw))
+            tally = replace(
+                tally, groups=self.group_counts(partition, known.positive, blocks, draw=draw)
+            )
         return tally, known, counted.reach
 
     def block_source(self, random_state: Seed = 0) -> RandomSource:
@@ -365,11 +461,17 @@ class Sample(ABC):
         draw: Draw | None = None,
         aside: bool = False,
     ) -> GroupCounts:
-        """Count groups by their rows and positives in each region: groups not drawn or, with `aside`, drawn ones."""
-        return self.exchange(CountGroups(self.columns, partition.as_bins(), positive, blocks, draw, aside))
+        """Count groups by their rows and positives in each region: groups not drawn or, with
+        `aside`, drawn ones.
+        """
+        return self.exchange(
+            CountGroups(self.columns, partition.as_bins(), positive, blocks, draw, aside)
+        )
 
     def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together, in one pass, or in several passes over some of the groups each."""
+        """Bring the rows of each group together, in one pass, or in several passes over some of the
+        groups each.
+        """
         passes = 1
         while True:
             try:
@@ -382,12 +484,20 @@ class Sample(ABC):
 
     def n_groups(self) -> int:
         """Return the number of groups, if rows have groups."""
-        return self.group_counts(ScorePartition(np.empty(0)), None, RandomSource(0)).n_groups  # blocks play no part
+        return self.group_counts(
+            ScorePartition(np.empty(0)), None, RandomSource(0)
+        ).n_groups  # blocks play no part
 
-    def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
+    def count(
+        self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
+    ) -> Counted:
         """Count rows by region and kind of label."""
         bins = partition.as_bins()
-        for role, is_needed in (("label", True), ("segment", bins.has_segments), ("weight", weighted)):
+        for role, is_needed in (
+            ("label", True),
+            ("segment", bins.has_segments),
+            ("weight", weighted),
+        ):
             if is_needed and getattr(self.columns, role) is None:
                 raise missing_column(role)
         return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
@@ -400,12 +510,16 @@ class Sample(ABC):
     def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
         """Count rows by knot, half and label, without drawn rows; see `Knots.count`."""
         draw, taken = (None, None) if self._left_out is None else self._left_out
-        counted = self.fold(CountKnots(self.columns, knots.regions, draw, knots=knots, source=source))
+        counted = self.fold(
+            CountKnots(self.columns, knots.regions, draw, knots=knots, source=source)
+        )
         counted.faults.check()
         _check_seal(counted, taken)
         nothing = KindSums(np.zeros(2 * knots.n_knots, dtype=np.int64))
         labels = (classes.negative, classes.positive)
-        of_labels = [counted.kinds.get(label, nothing).counts.reshape(knots.n_knots, 2) for label in labels]
+        of_labels = [
+            counted.kinds.get(label, nothing).counts.reshape(knots.n_knots, 2) for label in labels
+        ]
         return np.stack(of_labels, axis=-1)
 
 
@@ -413,8 +527,14 @@ def _check_seal(counted: Counted, taken: Taken | None) -> None:
     """Raise an error if other rows were left out than those that were drawn."""
     seal = None if taken is None else taken.seal
     if seal is not None and counted.left_out != seal:
-        rule = "give the same rows each time they are read, so that rows which cut the bins are not counted"
-        got = f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others"
+        rule = (
+            "give the same rows each time they are read, so that rows which cut the bins are not"
+            " counted"
+        )
+        got = (
+            f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or"
+            " others"
+        )
         advice = "name an id column, scored(..., id=...), or write the data to a file"
         raise MovedRowsError("the data", rule, got=got, advice=advice)
 
@@ -425,14 +545,22 @@ def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
         return sorted(known, key=lambda name: (name is OTHER, name))
     except TypeError:
         got = ", ".join(sorted({type(name).__name__ for name in known}))
-        raise InvalidTypeError("segment", "hold one kind of entry", got=got, column=columns.segment) from None
+        raise InvalidTypeError(
+            "segment", "hold one kind of entry", got=got, column=columns.segment
+        ) from None
 
 
 def settle(
-    counted: Counted, partition: Partition, classes: ArrayLike | None, pos_label: Hashable, weighted: bool
+    counted: Counted,
+    partition: Partition,
+    classes: ArrayLike | None,
+    pos_label: Hashable,
+    weighted: bool,
 ) -> tuple[Tally, Classes]:
     """Return the tally, and the two classes among the labels that were seen."""
-    seen = {kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()}
+    seen = {
+        kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()
+    }
     try:
         rows = {kind: sums.rows for kind, sums in seen.items()}
         known = settle_classes(rows, classes=classes, pos_label=pos_label)
@@ -442,10 +570,17 @@ def settle(
         raise
     n_regions = partition.n_regions
     no_rows = np.empty(0, dtype=np.uint8)
-    no_weights = WeightSums.of(np.empty(0), no_rows.astype(np.intp), no_rows, n_regions) if weighted else None
+    no_weights = (
+        WeightSums.of(np.empty(0), no_rows.astype(np.intp), no_rows, n_regions)
+        if weighted
+        else None
+    )
     nothing = KindSums(np.zeros(n_regions, dtype=np.int64), weights=no_weights)
-    negative, positive = (counted.kinds.get(label, nothing) for label in (known.negative, known.positive))
-    both, weights = negative + positive, positive.weights
+    negative, positive = (
+        counted.kinds.get(label, nothing) for label in (known.negative, known.positive)
+    )
+    both = negative + positive
+    weights = positive.weights
     sums = both.weights
     if sums is not None and weights is not None:
         sums = replace(sums, wy=weights.w, w2y=weights.w2)

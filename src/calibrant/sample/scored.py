@@ -1,4 +1,6 @@
-"""Scored data wherever they are: one protocol, one file for each engine that can carry batches to the kernel."""
+"""Scored data wherever they are: one protocol, one file for each engine that can carry batches to
+the kernel.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -19,7 +21,9 @@ _ENGINES = {
     ("dask", "DataFrame"): ("dask", "DaskData"),
     ("pyspark", "DataFrame"): ("spark", "SparkData"),
 }
-"""From the package and the name of a type, which load no library, to the engine: its module or extra, and its class."""
+"""From the package and the name of a type, which load no library, to the engine: its module or
+extra, and its class.
+"""
 
 
 def scored(
@@ -41,30 +45,34 @@ def scored(
     Parameters
     ----------
     source : path, glob, folder, list of them, table, frame, relation or stream
-        Files (Parquet, CSV, JSON lines, Arrow IPC; CSV and JSON may be compressed), pandas and Polars frames, Polars
-        lazy frames, DuckDB relations, Dask and Spark frames, pyarrow tables, datasets and readers, anything with
-        ``__arrow_c_stream__``; or a mapping from names to arrays: of numpy, or torch's or CuPy's on a device.
+        Files (Parquet, CSV, JSON lines, Arrow IPC; CSV and JSON may be compressed), pandas and
+        Polars frames, Polars lazy frames, DuckDB relations, Dask and Spark frames, pyarrow tables,
+        datasets and readers, anything with ``__arrow_c_stream__``; or a mapping from names to
+        arrays: of numpy, or torch's or CuPy's on a device.
     score, label : str
-        Columns of the scores and of the labels; no label is needed where a calibrator is only applied.
+        Columns of the scores and of the labels; no label is needed where a calibrator is only
+        applied.
     segment, weight : str, optional
         Columns of segments, which get bins of their own, and of importance weights.
     id : str, optional
-        A column that is unique per row. A random split then depends on the seed, the rows and their ids, and neither on
-        the engine nor on the order of the rows.
+        A column that is unique per row. A random split then depends on the seed, the rows and their
+        ids, and neither on the engine nor on the order of the rows.
     group : str, optional
-        A column that says which rows belong together, such as a customer: whole numbers, dates or text. Groups are
-        then drawn and counted whole, wherever their rows are. Takes the place of `id`.
+        A column that says which rows belong together, such as a customer: whole numbers, dates or
+        text. Groups are then drawn and counted whole, wherever their rows are. Takes the place of
+        `id`.
     format : {"parquet", "csv", "json", "ipc"}, optional
         Format of the files, if their names do not show it.
     skip_missing : bool, default=False
-        Skip rows whose label is missing (null or NaN), such as outcomes that are still pending. How many were skipped
-        is reported by `Sample.skipped_rows` and by a remark of the guarantee, which then assumes that, in every
-        region, whether a label is missing does not depend on the label. False raises an error for such rows.
+        Skip rows whose label is missing (null or NaN), such as outcomes that are still pending. How
+        many were skipped is reported by `Sample.skipped_rows` and by a remark of the guarantee,
+        which then assumes that, in every region, whether a label is missing does not depend on the
+        label. False raises an error for such rows.
     n_jobs : int or None, default=-1
         Threads that read files; -1 is one for each core. Results never depend on it.
     progress : bool or callable, optional
-        True draws a bar, False none; a callable gets the rows done and in all. None, the default, draws a bar where
-        standard error is a terminal and the work takes longer than a second.
+        True draws a bar, False none; a callable gets the rows done and in all. None, the default,
+        draws a bar where standard error is a terminal and the work takes longer than a second.
 
     Returns
     -------
@@ -82,7 +90,9 @@ def scored(
     """
     if Flag().check("skip_missing", skip_missing) and label is None:
         raise missing_column("label")
-    columns = Columns(score, label, segment, weight, id, group, pending=label if skip_missing else None)
+    columns = Columns(
+        score, label, segment, weight, id, group, pending=label if skip_missing else None
+    )
     threads = thread_count(n_jobs)
     if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
         from calibrant.sample.sources.device import DeviceData
@@ -139,4 +149,6 @@ def _unknown_source(source: object) -> InvalidTypeError:
     if isinstance(source, list | tuple) and source:
         got = f"{got} of {type(source[0]).__name__}"
         advice = "give a mapping from names to columns, or pyarrow.Table.from_pylist(rows)"
-    return InvalidTypeError("source", "be files, a table, a frame, a relation or a stream", got=got, advice=advice)
+    return InvalidTypeError(
+        "source", "be files, a table, a frame, a relation or a stream", got=got, advice=advice
+    )

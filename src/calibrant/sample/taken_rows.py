@@ -1,4 +1,6 @@
-"""Work that counts the rows of segments, takes rows into memory (a random part or all), and finds distinct scores."""
+"""Work that counts the rows of segments, takes rows into memory (a random part or all), and finds
+distinct scores.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -37,16 +39,20 @@ class Sizes:
     @classmethod
     def of(cls, rows: BatchRows, faults: Faults, sums: RowSums | None = None) -> "Sizes":
         """Count the rows of a batch."""
-        counts: Mapping[Hashable, int] = {None: len(rows)} if rows.segments is None else rows.segments.rows()
+        counts: Mapping[Hashable, int] = (
+            {None: len(rows)} if rows.segments is None else rows.segments.rows()
+        )
         return cls(counts, faults, rows.skipped, RowSums() if sums is None else sums)
 
     def __add__(self, other: "Sizes") -> "Sizes":
         total = Counter(self.rows)
         total.update(other.rows)
         if len(total) > _MOST_SEGMENTS:
-            rule, advice = f"have at most {_MOST_SEGMENTS:,} different entries", "name a column of groups, not of ids"
+            rule = f"have at most {_MOST_SEGMENTS:,} different entries"
+            advice = "name a column of groups, not of ids"
             raise InvalidValueError("segment", rule, got="more", advice=advice)
-        faults, skipped = self.faults + other.faults, self.skipped + other.skipped
+        faults = self.faults + other.faults
+        skipped = self.skipped + other.skipped
         return Sizes(total, faults, skipped, self.sums + other.sums)
 
 
@@ -69,12 +75,18 @@ class CountSegments(Work[Sizes]):
 def row_sums(rows: BatchRows) -> RowSums:
     """What the fingerprint of rows is made of: their scores and labels."""
     columns = [rows.scores]
-    return RowSums.of(columns) if rows.labels is None else RowSums.of(columns, rows.labels.names, rows.labels.number)
+    return (
+        RowSums.of(columns)
+        if rows.labels is None
+        else RowSums.of(columns, rows.labels.names, rows.labels.number)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The number of rows, and a sum over them that shows whether two passes have drawn the same rows."""
+    """The number of rows, and a sum over them that shows whether two passes have drawn the same
+    rows.
+    """
 
     rows: int = 0
     total: int = 0
@@ -102,11 +114,15 @@ class Taken:
     repeated: tuple[Keys, ...] = ()
 
     def __add__(self, other: "Taken") -> "Taken":
-        sizes, repeated = self.sizes + other.sizes, self.repeated + other.repeated
+        sizes = self.sizes + other.sizes
+        repeated = self.repeated + other.repeated
         both = Taken(self.limit, self.batches + other.batches, sizes, repeated)
         if sum(len(rows) for _, rows in both.batches) > self.limit:
             rule = f"have at most {self.limit:,} rows where all of them must be in memory"
-            advice = "use BinningCalibrator, which counts rows where they are; or scored(...).collect(limit=...)"
+            advice = (
+                "use BinningCalibrator, which counts rows where they are; or"
+                " scored(...).collect(limit=...)"
+            )
             raise InvalidValueError("the data", rule, got="more", advice=advice)
         return both
 
@@ -117,7 +133,9 @@ class Taken:
 
     def keys(self) -> Keys:
         """The keys of the rows, in the order of the data."""
-        return np.concatenate([np.empty(0, dtype=np.uint64), *(rows.keys for rows in self.in_order())])
+        return np.concatenate(
+            [np.empty(0, dtype=np.uint64), *(rows.keys for rows in self.in_order())]
+        )
 
     def scores(self) -> dict[Hashable, FloatArray]:
         """Return the scores of each segment, also of segments without taken rows."""
@@ -135,7 +153,9 @@ class Taken:
             for name, index in rows.by_segment():
                 found[name] += SmallestHashes(most[name], smallest(hashes[index], most[name]))
         draw = Draw(key, limits={name: hashes.limit for name, hashes in found.items()})
-        batches = tuple((place, rows.take(np.flatnonzero(rows.drawn_by(draw)))) for place, rows in self.batches)
+        batches = tuple(
+            (place, rows.take(np.flatnonzero(rows.drawn_by(draw)))) for place, rows in self.batches
+        )
         return replace(self, batches=batches), draw
 
     @property
@@ -159,7 +179,9 @@ class TakeRows(Work[Taken]):
 
     def __call__(self, batch: Any, place: Place) -> Taken:
         """Keep those of one batch."""
-        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None or self.columns.keyed)
+        rows, faults = read_batch(
+            batch, self.columns, place, keys=self.draw is not None or self.columns.keyed
+        )
         sizes = Sizes.of(rows, faults)
         shared = () if self.columns.id is None else (repeated(rows.keys)[:1],)
         if self.draw is not None:
@@ -173,13 +195,18 @@ class TakeRows(Work[Taken]):
 
 def joined_codes(batches: Sequence[Coded], code_of: Callable[[Any], int]) -> IndexArray:
     """One array of codes, from batches that each number their own entries."""
-    parts = [np.array([code_of(name) for name in coded.names], dtype=np.intp)[coded.number] for coded in batches]
+    parts = [
+        np.array([code_of(name) for name in coded.names], dtype=np.intp)[coded.number]
+        for coded in batches
+    ]
     return np.concatenate([np.empty(0, dtype=np.intp), *parts])
 
 
 @dataclass(frozen=True, slots=True)
 class FindSmallest(Work[SmallestHashes]):
-    """Find the smallest hashes, for a draw of an exact number of rows, or of groups where rows have them."""
+    """Find the smallest hashes, for a draw of an exact number of rows, or of groups where rows have
+    them.
+    """
 
     roles = ("id", "group")
     key: int
@@ -242,7 +269,11 @@ class FindValues(Work[SeenValues]):
         faults += Faults.of(fault, rows.in_batch(outside), place)
         parts = dict(rows.by_segment()) | {None: slice(None)}
         scores = {name: rows.scores[index].astype(np.float64) for name, index in parts.items()}
-        values = {name: Values(len(part), _few(part, self.most)) for name, part in scores.items() if len(part)}
+        values = {
+            name: Values(len(part), _few(part, self.most))
+            for name, part in scores.items()
+            if len(part)
+        }
         return SeenValues(self.most, values, faults)
 
     def nothing(self) -> SeenValues:
@@ -251,7 +282,9 @@ class FindValues(Work[SeenValues]):
 
 
 def _few(scores: FloatArray, most: int) -> FloatArray | None:
-    """Return the distinct scores, or None if they are more than `most`, as the first rows mostly show already."""
+    """Return the distinct scores, or None if they are more than `most`, as the first rows mostly
+    show already.
+    """
     for part in (scores[:_GLANCE], scores):
         values = np.unique(part + 0.0)
         if values.size > most:

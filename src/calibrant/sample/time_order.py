@@ -23,9 +23,13 @@ def read_times(time: ArrayLike, n_rows: int) -> NDArray[Any]:
     array(['2024-01-31', '2023-12-01'], dtype='datetime64[D]')
     """
     mixed = isinstance(time, list | tuple) and any(isinstance(entry, str) for entry in time)
-    times = np.array(time, dtype=object) if mixed else as_array(time, "time")  # numpy would make text of numbers
+    times = (
+        np.array(time, dtype=object) if mixed else as_array(time, "time")
+    )  # numpy would make text of numbers
     if times.shape not in ((n_rows,), (n_rows, 1)):
-        raise InvalidValueError("time", f"have one entry per score, {n_rows}", got=f"shape {times.shape}")
+        raise InvalidValueError(
+            "time", f"have one entry per score, {n_rows}", got=f"shape {times.shape}"
+        )
     times = times.ravel()
     if times.dtype.kind in "OUT":
         times = _of_objects(times.astype(object))
@@ -98,7 +102,9 @@ def _iso(text: str) -> Any:
 
 
 def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """The period of each time, and what a period is: months of dates, or days, years; numbers as they are, if few.
+    """The period of each time, and what a period is: months of dates, or days, years.
+
+    Numbers as they are, if few.
 
     >>> names, period = periods(np.array(["2024-01-31", "2024-02-01"], dtype="datetime64[D]"))
     >>> names.tolist(), period
@@ -112,7 +118,13 @@ def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:
         return times.astype(np.int64), "period"
     months = times.astype("datetime64[M]")
     n_months = int((months.max() - months.min()).astype(np.int64)) + 1
-    unit, name = ("D", "day") if n_months == 1 else ("M", "month") if n_months <= _MOST_PERIODS else ("Y", "year")
+    unit, name = (
+        ("D", "day")
+        if n_months == 1
+        else ("M", "month")
+        if n_months <= _MOST_PERIODS
+        else ("Y", "year")
+    )
     return times.astype(f"datetime64[{unit}]").astype(str), name
 
 

@@ -1,4 +1,6 @@
-"""Calibration for another population than the one with labels: covariate shift by weights, label shift by priors."""
+"""Calibration for another population than the one with labels: covariate shift by weights, label
+shift by priors.
+"""
 
 from calibrant.limits.shift.betting import betting
 from calibrant.limits.shift.empirical_bernstein import empirical_bernstein

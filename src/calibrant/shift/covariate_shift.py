@@ -22,7 +22,13 @@ from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
 from calibrant.limits.interval import Interval
-from calibrant.limits.shift.evidence import WEIGHT_BOUND, WEIGHT_FLOOR, Evidence, weight_sums, weighted_rates
+from calibrant.limits.shift.evidence import (
+    WEIGHT_BOUND,
+    WEIGHT_FLOOR,
+    Evidence,
+    weight_sums,
+    weighted_rates,
+)
 from calibrant.limits.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.limits.shift.sensitivity import tolerated_error, widened
 from calibrant.limits.shift.shift_methods import SHIFT_METHODS, get_shift_method
@@ -43,24 +49,29 @@ MASS_VALUES = ("known-mass", "counted-mass")
 VALUES = ("mean", "midpoint", *MASS_VALUES)
 Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
 _WEIGHT_ERROR = Number(
-    "a number in [0, 1): how far, relatively, the weights may be from the truth", 0.0, 1.0, open_high=True
+    "a number in [0, 1): how far, relatively, the weights may be from the truth",
+    0.0,
+    1.0,
+    open_high=True,
 )
 _ESTIMATED = (
-    "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit of many rows of both "
-    "populations, if the estimated weights tend to the true ones"
+    "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit"
+    " of many rows of both populations, if the estimated weights tend to the true ones"
 )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ShiftCalibrator(RegionParameters, RegionCalibrator):
-    """Calibrate for a target population from labelled rows of another, by weighted histogram binning.
+    """Calibrate for a target population from labelled rows of another, by weighted histogram
+    binning.
 
     Claimed, with known weights, for every distribution: with probability at least
-    `confidence_level` over the calibration data, in every bin at once, the rate of the positive class *in the target
-    population* lies in the bin's interval. With estimated weights: the same in the limit of many rows
-    only; `guarantee_` says so. Assumed: labels given inputs are distributed alike in both populations, the weights are
-    the density ratio of the target over the calibration population, and none exceeds `weight_bound`. A multiple of the
-    ratio is enough, except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
+    `confidence_level` over the calibration data, in every bin at once, the rate of the positive
+    class *in the target population* lies in the bin's interval. With estimated weights: the same in
+    the limit of many rows only; `guarantee_` says so. Assumed: labels given inputs are distributed
+    alike in both populations, the weights are the density ratio of the target over the calibration
+    population, and none exceeds `weight_bound`. A multiple of the ratio is enough, except for
+    ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
 
     Parameters
     ----------
@@ -68,23 +79,27 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         As for `BinningCalibrator`; so are `confidence_level`, `partition`, `pilot`, `segment_rule`,
         `pos_label` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
     interval : str, default="betting"
-        "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need sums only, so they can be
-        merged. "oracle" and "paper" are the paper's theorems, for comparison. See `calibrant.limits.shift`.
+        "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need sums
+        only, so they can be merged. "oracle" and "paper" are the paper's theorems, for comparison.
+        See `calibrant.limits.shift`.
     value : {"mean", "midpoint", "known-mass", "counted-mass"}, default="mean"
-        What is predicted in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": of the interval.
-        "known-mass": pi-hat, for known `relative_mass`. "counted-mass": with the relative mass counted in unlabelled
-        scores, which the paper advises against, for comparison. Both need weights that are the density ratio itself.
+        What is predicted in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": of
+        the interval. "known-mass": pi-hat, for known `relative_mass`. "counted-mass": with the
+        relative mass counted in unlabelled scores, which the paper advises against, for comparison.
+        Both need weights that are the density ratio itself.
     weight_bound : float or None, default=None
-        U, a number no weight can exceed. None takes the largest weight seen, and then nothing is proved.
+        U, a number no weight can exceed. None takes the largest weight seen, and then nothing is
+        proved.
     weight_floor : float, default=0
         L, a number no weight falls below; only "paper" uses it.
     weight_error : float in [0, 1), default=0
-        rho: intervals are widened so that they hold for all true weights w with |w - w_hat| <= rho w_hat.
+        rho: intervals are widened so that they hold for all true weights w with |w - w_hat| <= rho
+        w_hat.
     ratio : DensityRatio or None, default=None
         Estimates weights from unlabelled rows, as in ``ULSIF()``; see `calibrant.ratios`.
     random_state : int, Generator, RandomState or None, default=0
-        Shuffles the rows that "betting" bets on, and draws the pilot rows. Choose it before looking at results. None
-        draws afresh each time.
+        Shuffles the rows that "betting" bets on, and draws the pilot rows. Choose it before looking
+        at results. None draws afresh each time.
 
     Attributes
     ----------
@@ -97,20 +112,20 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
     Notes
     -----
-    pi-check = sum of w y / sum of w over the rows of a bin (`eq:cov_shift_estimator`). Given which bin each row fell
-    into, weights and labels of a bin's rows are i.i.d. together, bins cut from the very rows included, so every
-    interval of `calibrant.limits.shift` holds exactly. The paper's own interval is vacuous unless weights stay away
-    from zero.
+    pi-check = sum of w y / sum of w over the rows of a bin (`eq:cov_shift_estimator`). Given which
+    bin each row fell into, weights and labels of a bin's rows are i.i.d. together, bins cut from
+    the very rows included, so every interval of `calibrant.limits.shift` holds exactly. The paper's
+    own interval is vacuous unless weights stay away from zero.
 
-    Weights cannot help where the target population has rows and the calibration population has none.
-    `ratio_.diagnostics_` estimates the share of such rows.
+    Weights cannot help where the target population has rows and the calibration population has
+    none. `ratio_.diagnostics_` estimates the share of such rows.
 
     References
     ----------
-    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals
-    and calibration", section 4.4 and its appendix. Waudby-Smith and Ramdas (2024), "Estimating means of bounded random
-    variables by betting". Kanamori, Hido and Sugiyama (2009), "A least-squares approach to direct importance
-    estimation".
+    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets,
+    confidence intervals and calibration", section 4.4 and its appendix. Waudby-Smith and Ramdas
+    (2024), "Estimating means of bounded random variables by betting". Kanamori, Hido and Sugiyama
+    (2009), "A least-squares approach to direct importance estimation".
 
     Examples
     --------
@@ -119,7 +134,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(size=(10_000, 2))  # future rows will have density 2 x in the first column
     >>> scores, y = x[:, 0], rng.uniform(size=10_000) < x.mean(axis=1)
-    >>> calibrator = ShiftCalibrator(n_bins=5, weight_bound=2.0).fit(scores, y, importance_weight=2 * x[:, 0])
+    >>> calibrator = ShiftCalibrator(n_bins=5, weight_bound=2.0).fit(scores, y,
+    ...     importance_weight=2 * x[:, 0])
     >>> calibrator.predict([0.1, 0.9]).round(2), round(calibrator.guarantee_.epsilon, 3)
     (array([0.34, 0.69]), 0.041)
     """
@@ -162,27 +178,32 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of labelled rows that the model was not trained on; or data with scores, labels and exact weights,
-            see `calibrant.scored`. "betting" brings their rows into memory, the other intervals do not.
+            Scores of labelled rows that the model was not trained on; or data with scores, labels
+            and exact weights, see `calibrant.scored`. "betting" brings their rows into memory, the
+            other intervals do not.
         y : array-like of shape (n,)
             Labels of two classes.
         importance_weight : array-like of shape (n,), optional
             Exact weight of each row. Without it, `ratio` estimates the weights.
         X, X_target : array-like or frame of shape (n, n_features), (n_target, n_features), optional
-            Features of the labelled rows, and of unlabelled rows of the target population, for `ratio`.
+            Features of the labelled rows, and of unlabelled rows of the target population, for
+            `ratio`.
         X_source : array-like or frame, optional
-            Further unlabelled rows like the labelled ones, to fit `ratio` on in place of X. Then the estimated weights
-            do not depend on the calibration rows, and only `weight_error` separates them from a proof.
+            Further unlabelled rows like the labelled ones, to fit `ratio` on in place of X. Then
+            the estimated weights do not depend on the calibration rows, and only `weight_error`
+            separates them from a proof.
         relative_mass : array-like of shape (n_regions,) or callable, optional
-            m_b = P(b) / P~(b) of each region, or a function from the partition to it; for "oracle" and "known-mass".
+            m_b = P(b) / P~(b) of each region, or a function from the partition to it; for "oracle"
+            and "known-mass".
         target_scores, source_scores : array-like, optional
-            Scores of unlabelled rows of both populations, for "counted-mass"; source_scores are `scores` by default.
+            Scores of unlabelled rows of both populations, for "counted-mass"; source_scores are
+            `scores` by default.
         segments : array-like of shape (n,), optional
             The segment of each row. Every segment gets bins of its own, within one error budget.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
-            others are not used: the promise is then about a row drawn at random from a new group of
-            the target population.
+            Which rows belong together, such as those of one customer. One row of each group is
+            drawn at random and the others are not used: the promise is then about a row drawn at
+            random from a new group of the target population.
         classes, score_range
             As in `BinningCalibrator.fit`.
 
@@ -195,10 +216,14 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self._check_stated(stated)
         data = self._read(scores, y, segments=segments, groups=groups, classes=classes)
         if is_scored(scores):
-            check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
+            check_nothing_beside(
+                importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source
+            )
             if data.columns.weight is None:
                 advice = "scored(..., weight=)"
-                raise InvalidValueError("weight", "name the column of weights", got="None", advice=advice)
+                raise InvalidValueError(
+                    "weight", "name the column of weights", got="None", advice=advice
+                )
             data = one_row_each(data, self.random_state)
             if get_shift_method(self.interval).needs_rows:
                 data = data.collect()
@@ -206,14 +231,22 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             weights = self._weights_of(_largest_weight(data, binned))
         else:
             rows = data.collect()
-            weights = self._find_weights(len(rows), importance_weight, Features(X, X_source, X_target))
+            weights = self._find_weights(
+                len(rows), importance_weight, Features(X, X_source, X_target)
+            )
             data = one_row_each(replace(rows, weights=weights.values), self.random_state)
             binned = cut_and_count(data, self, stated, weighted=True)
         counted = None  # no limit may use it: only masses that are known have a proof
         if self.value == "counted-mass":
             known = data.collect().scores if source_scores is None else source_scores
-            counted = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
-        drawn = shuffled(binned, self.random_state) if get_shift_method(self.interval).needs_rows else None
+            counted = counted_mass(
+                binned.partition, known, target_scores, binned.classes.positive_index
+            )
+        drawn = (
+            shuffled(binned, self.random_state)
+            if get_shift_method(self.interval).needs_rows
+            else None
+        )
         masses = _masses(relative_mass, binned.partition)
         evidence = Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, drawn)
         self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts, counted)
@@ -222,9 +255,12 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self._warn_if_weak()
         return self
 
-    def _find_weights(self, n_rows: int, importance_weight: ArrayLike | None, features: Features) -> Weights:
+    def _find_weights(
+        self, n_rows: int, importance_weight: ArrayLike | None, features: Features
+    ) -> Weights:
         """Take the weights as given, or estimate them; raise if they break what was said of them."""
-        ratio, name = None, "importance_weight"
+        ratio = None
+        name = "importance_weight"
         if importance_weight is None:
             ratio, weights = estimated_weights(n_rows, self.ratio, features)
             name = "the estimated importance weight"
@@ -233,7 +269,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         else:
             rule = "be None if importance_weight is given"
             raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
-        bound, floor = checked_bound(weights, self.weight_bound, name), self.weight_floor
+        bound = checked_bound(weights, self.weight_bound, name)
+        floor = self.weight_floor
         check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
         return Weights(ratio is None, bound, self.weight_bound is not None, weights, ratio)
 
@@ -242,7 +279,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         if self.weight_bound is None:
             return Weights(True, largest, bounded=False)
         if largest > self.weight_bound:
-            raise InvalidValueError("importance_weight", at_most(self.weight_bound), got=f"{largest:g}")
+            raise InvalidValueError(
+                "importance_weight", at_most(self.weight_bound), got=f"{largest:g}"
+            )
         return Weights(True, float(self.weight_bound), bounded=True)
 
     @classmethod
@@ -255,12 +294,15 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         relative_mass: Masses = None,
         **parameters: Any,
     ) -> Self:
-        """Make a fitted calibrator from a partition and a tally with weights, such as one of merged tallies.
+        """Make a fitted calibrator from a partition and a tally with weights, such as one of merged
+        tallies.
 
         >>> from calibrant import Partition, ShiftCalibrator, Tally
         >>> bins = Partition.fixed_width(1)
-        >>> monday = Tally.from_data(bins, [0.5] * 2000, [0, 1] * 1000, importance_weight=[1.0, 3.0] * 1000)
-        >>> tuesday = Tally.from_data(bins, [0.5] * 1600, [0, 1] * 800, importance_weight=[1.0, 3.0] * 800)
+        >>> monday = Tally.from_data(bins, [0.5] * 2000, [0, 1] * 1000, importance_weight=[1.0,
+        ...     3.0] * 1000)
+        >>> tuesday = Tally.from_data(bins, [0.5] * 1600, [0, 1] * 800, importance_weight=[1.0,
+        ...     3.0] * 800)
         >>> calibrator = ShiftCalibrator.from_tally(bins, monday + tuesday, weight_bound=3.0)
         >>> calibrator.predict_interval([0.5]).round(3)
         array([[0.729, 0.77 ]])
@@ -272,7 +314,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         weights = calibrator._weights_of(float(weight_sums(tally).largest.max()))
         masses = _masses(relative_mass, partition)
         evidence = Evidence(tally, weights.bound, float(calibrator.weight_floor), masses)
-        calibrator._conclude(partition, evidence, weights, name_classes(classes, calibrator.pos_label))
+        calibrator._conclude(
+            partition, evidence, weights, name_classes(classes, calibrator.pos_label)
+        )
         return calibrator
 
     def guarantee_for(self, weight_error: float) -> Guarantee:
@@ -280,7 +324,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
         >>> import numpy as np
         >>> scores, y = np.linspace(0, 1, 1000), np.arange(1000) % 2
-        >>> calibrator = ShiftCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, importance_weight=np.ones(1000))
+        >>> calibrator = ShiftCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y,
+        ...     importance_weight=np.ones(1000))
         >>> [round(calibrator.guarantee_for(rho).epsilon, 3) for rho in (0.0, 0.1, 0.3)]
         [0.06, 0.109, 0.203]
         """
@@ -289,7 +334,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         return self._derive(self._result, error, self.guarantee_.positive_label)
 
     def tolerated_weight_error(self, threshold: float) -> FloatArray:
-        """Return, for each region, how wrong weights may be, relatively, before its interval reaches `threshold`.
+        """Return, for each region, how wrong weights may be, relatively, before its interval
+        reaches `threshold`.
 
         0 where the interval contains the threshold already: nothing can be concluded there.
         """
@@ -306,12 +352,21 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         counted: FloatArray | None = None,
     ) -> None:
         """Derive limits, values and the guarantee, and set everything that was learned at once."""
-        method, alpha = get_shift_method(self.interval), error_budget(self.confidence_level)
+        method = get_shift_method(self.interval)
+        alpha = error_budget(self.confidence_level)
         limits = method(evidence, alpha)
-        value = _values(self.value, evidence if counted is None else replace(evidence, relative_mass=counted), limits)
+        value = _values(
+            self.value,
+            evidence if counted is None else replace(evidence, relative_mass=counted),
+            limits,
+        )
         remarks = _remarks(evidence, weights.ratio, method.remark(evidence, alpha))
-        tally, known, bounded = evidence.tally, weights.known, weights.bounded
-        result = ShiftResult(partition, tally, limits, value, known, weights.bound, bounded, remarks)
+        tally = evidence.tally
+        known = weights.known
+        bounded = weights.bounded
+        result = ShiftResult(
+            partition, tally, limits, value, known, weights.bound, bounded, remarks
+        )
         self._set(result, classes, facts)
         self.ratio_ = weights.ratio
 
@@ -320,17 +375,23 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self._result = result
         self._set_fitted(result.partition, result.tally, guarantee, classes, facts)
 
-    def _derive(self, result: ShiftResult, weight_error: float, positive_label: Hashable) -> Guarantee:
+    def _derive(
+        self, result: ShiftResult, weight_error: float, positive_label: Hashable
+    ) -> Guarantee:
         """What is guaranteed if the weights are right up to a relative error."""
         method = get_shift_method(self.interval)
         any_multiple = method.any_multiple and self.value not in MASS_VALUES
         said = replace(
             Statement.about(result.partition, theorem=method.theorem, **self._asked()),
             population=Population.COVARIATE_SHIFT,
-            weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple, method.needs_rows),
+            weights=ImportanceWeights(
+                result.known, result.bound, weight_error, any_multiple, method.needs_rows
+            ),
             notes=result.remarks,
         )
-        partition, tally, level = result.partition, result.tally, self.confidence_level
+        partition = result.partition
+        tally = result.tally
+        level = self.confidence_level
         limits = result.limits if weight_error == 0.0 else widened(result.limits, weight_error)
         guarantee = Guarantee.from_limits(
             partition, tally, limits, level, method.name, said, result.value, positive_label
@@ -352,13 +413,17 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         result = ShiftResult.from_dict(state)
         given = result.bound if result.bounded else None
         if given != self.weight_bound:
-            raise InvalidValueError("weight_bound", f"be that of the state, {given}", got=repr(self.weight_bound))
+            raise InvalidValueError(
+                "weight_bound", f"be that of the state, {given}", got=repr(self.weight_bound)
+            )
         self._set(result, classes, RowFacts.from_dict(state))
         self.ratio_ = None
 
 
 def _largest_weight(data: Sample, binned: Binned) -> float:
-    """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and count in no bin."""
+    """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and
+    count in no bin.
+    """
     if in_memory(data):
         return float(weights_of(data).max())
     tally = binned.tally
@@ -381,7 +446,9 @@ def _values(value: str, evidence: Evidence, limits: Interval) -> FloatArray:
     if value == "mean":
         rates = weighted_rates(evidence.tally)
     elif evidence.relative_mass is None:
-        raise InvalidTypeError("relative_mass", ("be given for ", Setting("value", value)), got="None")
+        raise InvalidTypeError(
+            "relative_mass", ("be given for ", Setting("value", value)), got="None"
+        )
     else:
         rates = known_mass_rates(evidence.tally, evidence.relative_mass)
     unknown = np.isnan(rates) | (evidence.tally.counts == 0)
@@ -392,8 +459,11 @@ def _remarks(evidence: Evidence, ratio: DensityRatio | None, remark: str | None)
     remarks = [] if remark is None else [f"the interval is {remark}"]
     if n_weightless := int(np.count_nonzero(weight_sums(evidence.tally).w.rounded() <= 0.0)):
         remarks.append(
-            f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval there is [0, 1]"
+            f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval"
+            " there is [0, 1]"
         )
-    if ratio is not None and hasattr(ratio, "diagnostics_"):  # a ratio written by the user may not have them
+    if ratio is not None and hasattr(
+        ratio, "diagnostics_"
+    ):  # a ratio written by the user may not have them
         remarks.append(ratio.diagnostics_.sentence)
     return tuple(remarks)

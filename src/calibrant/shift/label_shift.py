@@ -19,7 +19,15 @@ from calibrant.limits.methods import get_method
 from calibrant.params.arrays import as_scores
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
-from calibrant.params.rules import OPEN_UNIT, Number, Optional, Pair, RuleTable, check_state, error_budget
+from calibrant.params.rules import (
+    OPEN_UNIT,
+    Number,
+    Optional,
+    Pair,
+    RuleTable,
+    check_state,
+    error_budget,
+)
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import is_scored
 from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, one_row_each
@@ -33,59 +41,67 @@ _PRIOR_SHARE = 0.25  # of alpha, spent on how frequent the classes are
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
-    """Calibrate for a population in which the classes are more or less frequent, but look the same. Not in the paper.
+    """Calibrate for a population in which the classes are more or less frequent, but look the same.
 
-    Claimed, for every distribution: with probability at least `confidence_level` over all data, in every bin at once,
-    the rate of the positive class *in the target population* lies in the bin's interval. Assumed: scores given the
-    label are distributed alike in both populations (label shift, the mirror image of covariate shift), as when a
-    disease becomes more common but not different. With segments, this must hold for score and segment together: the mix
-    of segments within each class must be the same, too.
+    Not in the paper.
+
+    Claimed, for every distribution: with probability at least `confidence_level` over all data, in
+    every bin at once, the rate of the positive class *in the target population* lies in the bin's
+    interval. Assumed: scores given the label are distributed alike in both populations (label
+    shift, the mirror image of covariate shift), as when a disease becomes more common but not
+    different. With segments, this must hold for score and segment together: the mix of segments
+    within each class must be the same, too.
 
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
         As for `BinningCalibrator`; so are all parameters that are not described here.
     target_prior : float, (float, float) or None, default=None
-        Share of the positive class in the target population, if it is known; or two limits between which it lies. Then
-        no row of the target population is needed. None estimates it, with limits, from unlabelled `target_scores`.
+        Share of the positive class in the target population, if it is known; or two limits between
+        which it lies. Then no row of the target population is needed. None estimates it, with
+        limits, from unlabelled `target_scores`.
     source_prior : float or None, default=None
-        Share of the positive class among calibration rows, if it is known, for example because it was fixed when the
-        rows were chosen. None derives limits for it from the labels.
+        Share of the positive class among calibration rows, if it is known, for example because it
+        was fixed when the rows were chosen. None derives limits for it from the labels.
     sampling_rates : (float, float) or None, default=None
-        For rows that were sampled by their label: the share of the negative and of the positive class that was kept,
-        such as (0.1, 1.0) where one in ten negatives was. The target is the population before it was sampled. Only the
-        ratio matters, and no prior is needed.
+        For rows that were sampled by their label: the share of the negative and of the positive
+        class that was kept, such as (0.1, 1.0) where one in ten negatives was. The target is the
+        population before it was sampled. Only the ratio matters, and no prior is needed.
 
     Attributes
     ----------
     guarantee_ : Guarantee
         What is guaranteed, in numbers and in words.
     target_prior_, source_prior_ : Prior or None
-        Value and limits of how frequent the positive class is in each population; None with `sampling_rates`.
+        Value and limits of how frequent the positive class is in each population; None with
+        `sampling_rates`.
     partition_, tally_, classes_, n_features_in_
         As for `BinningCalibrator`.
 
     Notes
     -----
-    By Bayes, the odds of the positive class in a bin are multiplied by k = (target prior odds) / (source prior odds),
-    the same for all bins. So the limits of each bin, taken at 3/4 of the error budget, are moved by limits for k, which
-    get 1/4 of it: exact binomial limits for the source prior, and for the target prior every p for which the
-    distribution function F of target scores may equal p F1 + (1 - p) F0, where each of the three functions may be off,
-    everywhere at once, by sqrt(ln(2/delta) / (2n)) (Massart 1990). Both conditions are linear in p, so what is kept is
-    an interval. The value used is the p whose mixture is nearest to F in the squares' mean over the bins. A score that
-    does not separate the classes gives wide limits.
+    By Bayes, the odds of the positive class in a bin are multiplied by k = (target prior odds) /
+    (source prior odds), the same for all bins. So the limits of each bin, taken at 3/4 of the error
+    budget, are moved by limits for k, which get 1/4 of it: exact binomial limits for the source
+    prior, and for the target prior every p for which the distribution function F of target scores
+    may equal p F1 + (1 - p) F0, where each of the three functions may be off, everywhere at once,
+    by sqrt(ln(2/delta) / (2n)) (Massart 1990). Both conditions are linear in p, so what is kept is
+    an interval. The value used is the p whose mixture is nearest to F in the squares' mean over the
+    bins. A score that does not separate the classes gives wide limits.
 
-    A prior that is known, or known between limits, costs nothing of the budget. `sampling_rates` give k itself, the
-    rate of the negative class over that of the positive, and the limits of the bins have all of the budget. This is
-    exact where each row of a class was kept with the same probability. For a fixed number of rows of each class, as in
-    a case-control study with a known `source_prior`, it is no theorem: exact enumeration of both counts of a bin found
-    limits that miss with probability .066 at most where .1 is stated.
+    A prior that is known, or known between limits, costs nothing of the budget. `sampling_rates`
+    give k itself, the rate of the negative class over that of the positive, and the limits of the
+    bins have all of the budget. This is exact where each row of a class was kept with the same
+    probability. For a fixed number of rows of each class, as in a case-control study with a known
+    `source_prior`, it is no theorem: exact enumeration of both counts of a bin found limits that
+    miss with probability .066 at most where .1 is stated.
 
     References
     ----------
-    Saerens, Latinne and Decaestecker (2002), "Adjusting the outputs of a classifier to new a priori probabilities".
-    Lipton, Wang and Smola (2018), "Detecting and correcting for label shift with black box predictors", ICML. Massart
-    (1990), "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality".
+    Saerens, Latinne and Decaestecker (2002), "Adjusting the outputs of a classifier to new a priori
+    probabilities". Lipton, Wang and Smola (2018), "Detecting and correcting for label shift with
+    black box predictors", ICML. Massart (1990), "The tight constant in the
+    Dvoretzky-Kiefer-Wolfowitz inequality".
 
     Examples
     --------
@@ -106,9 +122,13 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     """
 
     _rules: ClassVar[RuleTable] = {
-        "target_prior": Optional(OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)),
+        "target_prior": Optional(
+            OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)
+        ),
         "source_prior": Optional(OPEN_UNIT),
-        "sampling_rates": Optional(Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)),
+        "sampling_rates": Optional(
+            Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)
+        ),
     }
 
     target_prior: float | tuple[float, float] | None = None
@@ -131,20 +151,22 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of labelled rows that the model was not trained on; or data with scores and labels, see
-            `calibrant.scored`, whose rows are brought into memory.
+            Scores of labelled rows that the model was not trained on; or data with scores and
+            labels, see `calibrant.scored`, whose rows are brought into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         target_scores : array-like, optional
-            Scores of unlabelled rows of the target population; needed unless `target_prior` is given.
+            Scores of unlabelled rows of the target population; needed unless `target_prior` is
+            given.
         segments : array-like of shape (n,), optional
-            The segment of each row. Every segment gets bins of its own. The priors are those of all segments together,
-            so score and segment together must be distributed alike given the label. Where only the scores within each
-            segment are, fit each segment on its own.
+            The segment of each row. Every segment gets bins of its own. The priors are those of all
+            segments together, so score and segment together must be distributed alike given the
+            label. Where only the scores within each segment are, fit each segment on its own.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
-            others are not used: the promise is then about a row drawn at random from a new group of
-            the target population. `target_scores` must be of rows of different groups.
+            Which rows belong together, such as those of one customer. One row of each group is
+            drawn at random and the others are not used: the promise is then about a row drawn at
+            random from a new group of the target population. `target_scores` must be of rows of
+            different groups.
         classes, score_range
             As in `BinningCalibrator.fit`.
 
@@ -160,8 +182,13 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         data = self._read(scores, y, segments=segments, groups=groups, classes=classes).collect()
         if data.groups is not None and self.sampling_rates is not None:
             rule = "be None with groups, because sampling by label changes which rows a group has"
-            advice = "use BinningCalibrator with groups, and one over the rate of each row's class as importance_weight"
-            raise InvalidTypeError("sampling_rates", rule, got=repr(self.sampling_rates), advice=advice)
+            advice = (
+                "use BinningCalibrator with groups, and one over the rate of each row's class as"
+                " importance_weight"
+            )
+            raise InvalidTypeError(
+                "sampling_rates", rule, got=repr(self.sampling_rates), advice=advice
+            )
         seed = self.random_state if data.groups is None else seed_number(self.random_state)
         rows = one_row_each(data, seed).collect()
         binned = cut_and_count(rows, self, stated)
@@ -191,44 +218,73 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if not given and target_scores is None:
             advice = ("or set ", Setting("target_prior"))
             raise InvalidTypeError("target_scores", "be given", got="None", advice=advice)
-        if self.sampling_rates is not None and (self.source_prior is not None or self.target_prior is not None):
+        if self.sampling_rates is not None and (
+            self.source_prior is not None or self.target_prior is not None
+        ):
             raise InvalidTypeError("sampling_rates", "be None if a prior is set", got="both")
         if given and target_scores is not None:
             rule = ("be None if ", Setting(given[0]), " is set")
             raise InvalidTypeError("target_scores", rule, got="both")
 
     def _source(self, codes: CodeArray, share: float) -> Prior:
-        return Prior.from_labels(codes, share) if self.source_prior is None else Prior.known(self.source_prior)
+        return (
+            Prior.from_labels(codes, share)
+            if self.source_prior is None
+            else Prior.known(self.source_prior)
+        )
 
     def _assumed(self) -> tuple[str, ...]:
         """What is assumed of how frequent the positive class is."""
         if self.sampling_rates is not None:
             negative, positive = (f"{rate:g}" for rate in self.sampling_rates)
-            kept = f"rows of the negative class were kept with probability {negative}, of the positive with {positive}"
-            return (f"{kept}, or with a multiple of both, for every score; the target is the population before",)
+            kept = (
+                f"rows of the negative class were kept with probability {negative}, of the positive"
+                f" with {positive}"
+            )
+            return (
+                (
+                    f"{kept}, or with a multiple of both, for every score; the target is the"
+                    " population before"
+                ),
+            )
         if self.target_prior is None:
             return ()
         prior = Prior.known(self.target_prior)
-        share = f"{prior.value!r}" if prior.lower == prior.upper else f"between {prior.lower!r} and {prior.upper!r}"
+        share = (
+            f"{prior.value!r}"
+            if prior.lower == prior.upper
+            else f"between {prior.lower!r} and {prior.upper!r}"
+        )
         return (f"the share of the positive class in the target population is {share}",)
 
     def _plain_level(self) -> float:
         """The confidence level of the bins: what the priors leave of the error budget."""
         alpha = error_budget(self.confidence_level)
-        known = self.sampling_rates is not None or (self.source_prior is not None and self.target_prior is not None)
+        known = self.sampling_rates is not None or (
+            self.source_prior is not None and self.target_prior is not None
+        )
         return 1.0 - (alpha if known else alpha * (1.0 - _PRIOR_SHARE))
 
     def _set(
-        self, partition: Partition, tally: Tally, priors: tuple[Prior, Prior] | None, classes: Classes, facts: RowFacts
+        self,
+        partition: Partition,
+        tally: Tally,
+        priors: tuple[Prior, Prior] | None,
+        classes: Classes,
+        facts: RowFacts,
     ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
         method = get_method(self._exact_interval)
         limits = region_limits(partition, tally, method, error_budget(self._plain_level()))
-        said, level = Statement.about(partition, theorem=method.theorem, **self._asked()), self.confidence_level
+        said = Statement.about(partition, theorem=method.theorem, **self._asked())
+        level = self.confidence_level
         label = classes.positive
-        plain = Guarantee.from_limits(partition, tally, limits, level, method.name, said, self.value, label)
+        plain = Guarantee.from_limits(
+            partition, tally, limits, level, method.name, said, self.value, label
+        )
         moved: dict[str, Any] = {
-            name: moved_odds(getattr(plain, name), factor) for name, factor in self._factors(priors).items()
+            name: moved_odds(getattr(plain, name), factor)
+            for name, factor in self._factors(priors).items()
         }
         guarantee = replace(plain, **moved).with_facts(
             theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
@@ -243,7 +299,9 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     def _factors(self, priors: tuple[Prior, Prior] | None) -> dict[str, float]:
         """What the odds of values and limits are multiplied by."""
         if self.sampling_rates is not None:
-            return dict.fromkeys(("value", "lower", "upper"), self.sampling_rates[0] / self.sampling_rates[1])
+            return dict.fromkeys(
+                ("value", "lower", "upper"), self.sampling_rates[0] / self.sampling_rates[1]
+            )
         if priors is None:
             raise InvalidTypeError("priors", "be those of both populations", got="None")
         source, target = priors
@@ -254,8 +312,13 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         }
 
     def _state(self) -> dict[str, Any]:
-        source, target = self.source_prior_, self.target_prior_
-        priors = None if source is None or target is None else {"s": source.to_list(), "t": target.to_list()}
+        source = self.source_prior_
+        target = self.target_prior_
+        priors = (
+            None
+            if source is None or target is None
+            else {"s": source.to_list(), "t": target.to_list()}
+        )
         return {**super()._state(), "priors": priors, "plain_level": self._plain_level()}
 
     def _needs_rows(self) -> tuple[str, ...]:
@@ -264,14 +327,19 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "priors", "plain_level"))
-        priors, saved = None, state["priors"]
+        priors = None
+        saved = state["priors"]
         if self.sampling_rates is None:
             check_state(saved, ("s", "t"))
-            priors = Prior.from_state(saved["s"], self.source_prior), Prior.from_state(saved["t"], self.target_prior)
+            priors = (
+                Prior.from_state(saved["s"], self.source_prior),
+                Prior.from_state(saved["t"], self.target_prior),
+            )
         elif saved is not None:
             raise InvalidValueError("priors", "be None with sampling_rates", got=shown(saved))
         if state["plain_level"] != self._plain_level():
             rule = f"be {self._plain_level()!r}, what the priors leave"
             raise InvalidValueError("plain_level", rule, got=repr(state["plain_level"]))
-        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        partition = Partition.from_dict(state["partition"])
+        tally = Tally.from_dict(state["tally"])
         self._set(partition, tally, priors, classes, RowFacts.from_dict(state))

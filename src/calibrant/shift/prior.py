@@ -18,7 +18,10 @@ _ADVICE = "use ShiftCalibrator, or label rows of the target population"
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """How frequent the positive class is: the value used, and limits; all three are equal where it is known."""
+    """How frequent the positive class is: the value used, and limits.
+
+    All three are equal where it is known.
+    """
 
     value: float
     lower: float
@@ -26,7 +29,9 @@ class Prior:
 
     @classmethod
     def known(cls, value: float | tuple[float, float]) -> "Prior":
-        """A prior that is known, or known to lie between two limits: then the value is midway between their logits."""
+        """A prior that is known, or known to lie between two limits: then the value is midway
+        between their logits.
+        """
         if isinstance(value, float | int):
             return cls(value, value, value)
         low, high = value
@@ -42,9 +47,16 @@ class Prior:
     def from_state(cls, state: Any, given: float | tuple[float, float] | None) -> "Prior":
         """Read back `to_list`; `given` is the parameter, where it was set."""
         value, lower, upper = read_numbers(state, "prior", size=3, low=0.0, high=1.0).tolist()
-        Number(f"a number between its limits, {lower:g} and {upper:g}", lower, upper).check("prior", value)
-        if given is not None and (lower, upper) != ((wanted := cls.known(given)).lower, wanted.upper):
-            raise InvalidValueError("prior", f"be the parameter, {given}", got=f"limits {lower:g} and {upper:g}")
+        Number(f"a number between its limits, {lower:g} and {upper:g}", lower, upper).check(
+            "prior", value
+        )
+        if given is not None and (lower, upper) != (
+            (wanted := cls.known(given)).lower,
+            wanted.upper,
+        ):
+            raise InvalidValueError(
+                "prior", f"be the parameter, {given}", got=f"limits {lower:g} and {upper:g}"
+            )
         return cls(value, lower, upper)
 
     def to_list(self) -> list[float]:
@@ -52,29 +64,41 @@ class Prior:
         return [self.value, self.lower, self.upper]
 
 
-def mixture_prior(scores: FloatArray, codes: CodeArray, target_scores: FloatArray, alpha: float) -> Prior:
-    """Return value and limits of the share p for which target scores may be a mixture p F1 + (1 - p) F0.
+def mixture_prior(
+    scores: FloatArray, codes: CodeArray, target_scores: FloatArray, alpha: float
+) -> Prior:
+    """Return value and limits of the share p for which target scores may be a mixture p F1 + (1 -
+    p) F0.
 
-    With probability at least 1 - alpha the limits contain the true share. [0, 1] where a class was not seen.
+    With probability at least 1 - alpha the limits contain the true share. [0, 1] where a class was
+    not seen.
     """
-    ones, zeros = np.sort(scores[codes == 1]), np.sort(scores[codes == 0])
+    ones = np.sort(scores[codes == 1])
+    zeros = np.sort(scores[codes == 0])
     moved = np.sort(target_scores)
     if not moved.size:
         raise InvalidValueError("target_scores", "have at least one row", got="none")
     if not ones.size or not zeros.size:
         return Prior(0.5, 0.0, 1.0)
     at = np.unique(np.concatenate([ones, zeros, moved]))
-    f1, f0, f = (np.searchsorted(part, at, side="right") / part.size for part in (ones, zeros, moved))
+    f1, f0, f = (
+        np.searchsorted(part, at, side="right") / part.size for part in (ones, zeros, moved)
+    )
     e1, e0, e = (np.sqrt(np.log(6.0 / alpha) / (2.0 * part.size)) for part in (ones, zeros, moved))
     # |f - f0 - p (f1 - f0)| <= e + e0 + p (e1 - e0), twice linear in p
-    lower, upper = 0.0, 1.0
+    lower = 0.0
+    upper = 1.0
     for sign in (1.0, -1.0):
-        slope, rest = sign * (f1 - f0) + (e1 - e0), sign * (f - f0) - (e + e0)  # p slope >= rest
-        rising, falling = slope > 0.0, slope < 0.0
+        # p slope >= rest
+        slope = sign * (f1 - f0) + (e1 - e0)
+        rest = sign * (f - f0) - (e + e0)
+        rising = slope > 0.0
+        falling = slope < 0.0
         lower = max(lower, float(np.max(rest[rising] / slope[rising], initial=0.0)))
         upper = min(upper, float(np.min(rest[falling] / slope[falling], initial=1.0)))
         if (rest[slope == 0.0] > 0.0).any():
-            lower, upper = 1.0, 0.0
+            lower = 1.0
+            upper = 0.0
     if lower > upper:
         rule = "be distributed like a mixture of the scores of both classes"
         got = "scores that are not, for any share: this is not label shift"
@@ -86,7 +110,8 @@ def mixture_prior(scores: FloatArray, codes: CodeArray, target_scores: FloatArra
 
 def odds_ratio(target: float, source: float) -> float:
     """Odds of one share over those of another; infinite where nothing bounds them."""
-    above, below = target * (1.0 - source), source * (1.0 - target)
+    above = target * (1.0 - source)
+    below = source * (1.0 - target)
     return above / below if below > 0.0 else np.inf
 
 
@@ -95,5 +120,10 @@ def moved_odds(rates: FloatArray, factor: float) -> FloatArray:
     if factor == np.inf:
         return np.where(rates > 0.0, 1.0, 0.0)
     moved = np.where(rates < 1.0, 0.0, 1.0)
-    np.divide(factor * rates, factor * rates + (1.0 - rates), out=moved, where=(rates < 1.0) & (rates > 0.0))
+    np.divide(
+        factor * rates,
+        factor * rates + (1.0 - rates),
+        out=moved,
+        where=(rates < 1.0) & (rates > 0.0),
+    )
     return moved

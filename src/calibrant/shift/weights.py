@@ -50,7 +50,9 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShiftResult:
-    """Regions, sums, limits as if the weights were exact, predicted values, and what is known of the weights."""
+    """Regions, sums, limits as if the weights were exact, predicted values, and what is known of
+    the weights.
+    """
 
     partition: Partition
     tally: Tally
@@ -79,14 +81,18 @@ class ShiftResult:
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, _KEYS)
-        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        partition = Partition.from_dict(state["partition"])
+        tally = Tally.from_dict(state["tally"])
         check_tally(partition, tally)
         bound = Evidence(tally, state["bound"]).weight_bound  # which checks it
         limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
         value = read_numbers(state["value"], "value", size=tally.n_regions, low=0.0, high=1.0)
-        known, bounded = read_flag(state, "known"), read_flag(state, "bounded")
+        known = read_flag(state, "known")
+        bounded = read_flag(state, "bounded")
         remarks = state["remarks"]
-        if not isinstance(remarks, list | tuple) or not all(isinstance(remark, str) for remark in remarks):
+        if not isinstance(remarks, list | tuple) or not all(
+            isinstance(remark, str) for remark in remarks
+        ):
             raise InvalidTypeError("remarks", "be a list of text", got=shown(remarks))
         return cls(partition, tally, limits, value, known, bound, bounded, tuple(remarks))
 
@@ -99,10 +105,16 @@ class Features(NamedTuple):
     target: FeatureRows | None
 
 
-def estimated_weights(n_rows: int, ratio: DensityRatio | None, features: Features) -> tuple[DensityRatio, FloatArray]:
+def estimated_weights(
+    n_rows: int, ratio: DensityRatio | None, features: Features
+) -> tuple[DensityRatio, FloatArray]:
     """Fit the ratio, and return it with the weights of the labelled rows."""
     if ratio is None:
-        advice = ("set ", Setting("ratio", python="ratio=ULSIF()"), " and pass X and X_target to estimate it")
+        advice = (
+            "set ",
+            Setting("ratio", python="ratio=ULSIF()"),
+            " and pass X and X_target to estimate it",
+        )
         raise InvalidTypeError("importance_weight", "be given", got="None", advice=advice)
     X, source, target = features
     if X is None or target is None:
@@ -115,9 +127,15 @@ def estimated_weights(n_rows: int, ratio: DensityRatio | None, features: Feature
 
 
 def counted_mass(
-    partition: Partition, source_scores: ArrayLike, target_scores: ArrayLike | None, positive_column: Literal[0, 1]
+    partition: Partition,
+    source_scores: ArrayLike,
+    target_scores: ArrayLike | None,
+    positive_column: Literal[0, 1],
 ) -> FloatArray:
-    """Relative mass of each region from unlabelled counts (`eq:m_b_alt_est`); NaN where no target row is."""
+    """Relative mass of each region from unlabelled counts (`eq:m_b_alt_est`).
+
+    NaN where no target row is.
+    """
     if target_scores is None:
         rule = ("be given for ", Setting("value", "counted-mass"))
         raise InvalidTypeError("target_scores", rule, got="None")

@@ -31,42 +31,46 @@ from calibrant.text.sentences import Setting
 _DEFAULT_CLASSES = (0, 1)
 _WHOLE_GROUPS = "no group has rows in two batches, or in two streams that are merged"
 _OF_GROUPS = (
-    " Of each group in a batch one row counts, drawn at random: this is about a row drawn at random from a new group, "
-    "and every group counts the same."
+    " Of each group in a batch one row counts, drawn at random: this is about a row drawn at random"
+    " from a new group, and every group counts the same."
 )
 _MERGED = "which streams were merged, and when, was decided without looking at their labels"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
-    """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at every moment.
+    """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at
+    every moment.
 
-    Claimed, for every distribution: with probability at least `confidence_level`, after every label and in every region
-    at once, the true rate of the positive class lies in the region's interval. So you may look at any time, stop when
-    the interval is narrow enough, and choose from past labels which region to label next.
+    Claimed, for every distribution: with probability at least `confidence_level`, after every label
+    and in every region at once, the true rate of the positive class lies in the region's interval.
+    So you may look at any time, stop when the interval is narrow enough, and choose from past
+    labels which region to label next.
 
-    Assumed: within a region labels are independent draws with one rate (`calibrant.DriftMonitor` watches that), and the
-    regions do not depend on the labels that are counted. This leaves two things to you:
+    Assumed: within a region labels are independent draws with one rate (`calibrant.DriftMonitor`
+    watches that), and the regions do not depend on the labels that are counted. This leaves two
+    things to you:
 
-    - Choose the region, never the rows within it. Label rows of a region as they come, or at random. A rule that labels
-      the lowest scores of each bin measures the rate of those scores, not of the bin.
-    - Count labels without regard to their class. If labels of one class arrive later (a loan that defaults is known
-      before one that is repaid), the labels known by now are not a random sample. Count a row when its label would be
-      known for either class.
+    - Choose the region, never the rows within it. Label rows of a region as they come, or at
+      random. A rule that labels the lowest scores of each bin measures the rate of those scores,
+      not of the bin.
+    - Count labels without regard to their class. If labels of one class arrive later (a loan that
+      defaults is known before one that is repaid), the labels known by now are not a random sample.
+      Count a row when its label would be known for either class.
 
     Parameters
     ----------
     partition : Partition, default=None
-        The regions. None cuts `n_bins` quantile bins from the first `warmup` rows, which are then discarded: the
-        paper's split, in a stream.
+        The regions. None cuts `n_bins` quantile bins from the first `warmup` rows, which are then
+        discarded: the paper's split, in a stream.
     confidence_level : float, default=0.9
         Confidence that no interval ever misses.
     sequence : {"centred-beta-binomial", "beta-binomial", "stitched", "paper", "betting"}
-        How the limits are made; see `calibrant.sequences`. The default, "centred-beta-binomial", needs only counts, so
-        that order does not matter and streams can be merged.
+        How the limits are made; see `calibrant.sequences`. The default, "centred-beta-binomial",
+        needs only counts, so that order does not matter and streams can be merged.
     running : bool, default=False
-        Intersect each interval with those after every earlier batch, so that it never widens. It then depends on when
-        the batches came, and such calibrators cannot be merged.
+        Intersect each interval with those after every earlier batch, so that it never widens. It
+        then depends on when the batches came, and such calibrators cannot be merged.
     n_bins : int, default=10
         Number of bins to cut, when no partition is given.
     warmup : int, default=1000
@@ -74,8 +78,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
         What is predicted in a region, as in `BinningCalibrator`.
     pos_label : optional
-        The positive class, as in `BinningCalibrator`. It and both classes are those of the first batch; set it if
-        it may have only one class that is neither 0 nor 1.
+        The positive class, as in `BinningCalibrator`. It and both classes are those of the first
+        batch; set it if it may have only one class that is neither 0 nor 1.
     n_jobs : int or None, default=None
         Threads for very large batches; results never depend on it.
 
@@ -90,16 +94,17 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     Notes
     -----
-    Time is constant per label, and memory does not grow with the stream. Several threads may call `partial_fit` and
-    `merge`; batches are counted one at a time, in the order in which they come.
+    Time is constant per label, and memory does not grow with the stream. Several threads may call
+    `partial_fit` and `merge`; batches are counted one at a time, in the order in which they come.
 
-    Choosing the region is allowed for this reason: a label that is asked for in a region that past labels chose is
-    still an independent draw with the rate of that region. So each region's labels are the same sequence of draws, only
-    seen sooner or later.
+    Choosing the region is allowed for this reason: a label that is asked for in a region that past
+    labels chose is still an independent draw with the rate of that region. So each region's labels
+    are the same sequence of draws, only seen sooner or later.
 
     References
     ----------
-    Gupta, Podkopaev and Ramdas (2020), section "Distribution-free calibration in the online setting".
+    Gupta, Podkopaev and Ramdas (2020), section "Distribution-free calibration in the online
+    setting".
 
     Examples
     --------
@@ -155,18 +160,20 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`.
-            Where the sequence needs counts only and the regions are known, they are counted where they are; otherwise
-            their rows are brought into memory.
+            Scores of rows that the model was not trained on; or data with scores and labels, see
+            `calibrant.scored`. Where the sequence needs counts only and the regions are known, they
+            are counted where they are; otherwise their rows are brought into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         segments : array-like of shape (n,), optional
             For a partition with segments.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group of the batch is drawn at
-            random and the others are not used. All rows of a group must come in one batch.
+            Which rows belong together, such as those of one customer. One row of each group of the
+            batch is drawn at random and the others are not used. All rows of a group must come in
+            one batch.
         classes : pair of labels, optional
-            Both labels, needed where the first batch may have only one of them; others keep to them.
+            Both labels, needed where the first batch may have only one of them; others keep to
+            them.
 
         Returns
         -------
@@ -202,9 +209,16 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return self
 
     def _add_counts(
-        self, data: Sample, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Hashable
+        self,
+        data: Sample,
+        stream: Stream,
+        partition: Partition,
+        classes: ArrayLike | None,
+        pos_label: Hashable,
     ) -> Classes:
-        """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
+        """Count a batch where it is: with sequences that need no order, nothing is brought into
+        memory.
+        """
         data = one_row_each(data, stream.seed)
         counted = data.count(partition)
         counted.faults.check()
@@ -227,21 +241,42 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ) -> Classes:
         """Take a batch row by row: first into the start-up window, then into the regions."""
         if is_scored(scores) and not scores.has_order:
-            name, rule = ("sequence", "need counts only") if stream.partition is not None else ("partition", "be given")
-            raise InvalidValueError(name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name)))
+            name, rule = (
+                ("sequence", "need counts only")
+                if stream.partition is not None
+                else ("partition", "be given")
+            )
+            raise InvalidValueError(
+                name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name))
+            )
         if classes is None and y is not None:
             labels = as_array(y, "y")
-            if labels.size and labels.dtype.kind in "biuf" and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0:
+            if (
+                labels.size
+                and labels.dtype.kind in "biuf"
+                and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0
+            ):
                 classes = _DEFAULT_CLASSES  # zeros alone, or ones alone, are labels 0 and 1
         if stream.partition is None and segments is not None:
             rule = "be None while bins are cut from the stream"
-            raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
-        named: dict[str, Any] = {"classes": classes, "pos_label": pos_label, "segments": segments, "groups": groups}
-        rows = one_row_each(read_rows(scores, y, partition=stream.partition, **named), stream.seed).collect()
-        prepared, codes = rows.prepared, rows.codes
+            raise InvalidTypeError(
+                "segments", rule, got="segments", advice=("set ", Setting("partition"))
+            )
+        named: dict[str, Any] = {
+            "classes": classes,
+            "pos_label": pos_label,
+            "segments": segments,
+            "groups": groups,
+        }
+        rows = one_row_each(
+            read_rows(scores, y, partition=stream.partition, **named), stream.seed
+        ).collect()
+        prepared = rows.prepared
+        codes = rows.codes
         if stream.partition is None:
             used = stream.warm_up(rows.scores, self.n_bins, self.warmup)
-            prepared, codes = rows.scores[used:], codes[used:]
+            prepared = rows.scores[used:]
+            codes = codes[used:]
         stream.count(prepared, codes, self._threads)
         stream.one_of_each |= rows.one_of_each[0] > 0
         return rows.known
@@ -252,28 +287,34 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     def merge(self, other: "OnlineCalibrator") -> Self:
         """Take over what another stream over the same partition has counted; it stays as it was.
 
-        The guarantee then holds for both streams together, at every moment. Each stream has an identity, which is saved
-        with it. So a stream may be merged again when it has grown: its rows that are here already are replaced, not
-        counted twice, and a stream that holds nothing new changes nothing.
+        The guarantee then holds for both streams together, at every moment. Each stream has an
+        identity, which is saved with it. So a stream may be merged again when it has grown: its
+        rows that are here already are replaced, not counted twice, and a stream that holds nothing
+        new changes nothing.
 
-        Two things are left to you. Decide which streams to merge, and when, without looking at their labels: merging
-        only streams that look high measures the choice. And continue a saved stream in one place only: two copies that
-        both go on are one stream here, and where their counts show it, merging them raises.
+        Two things are left to you. Decide which streams to merge, and when, without looking at
+        their labels: merging only streams that look high measures the choice. And continue a saved
+        stream in one place only: two copies that both go on are one stream here, and where their
+        counts show it, merging them raises.
 
         Raises where limits depend on more than counts.
 
         Notes
         -----
-        Put the rows in the order in which they enter the merged stream. As long as merges are decided without the
-        labels that they bring in, and no stream is steered by labels of another, each row is an independent draw given
-        those before it, so that the martingale of the sequence is one of the merged stream too.
+        Put the rows in the order in which they enter the merged stream. As long as merges are
+        decided without the labels that they bring in, and no stream is steered by labels of
+        another, each row is an independent draw given those before it, so that the martingale of
+        the sequence is one of the merged stream too.
         """
         check_type("other", other, OnlineCalibrator, "an OnlineCalibrator")
         for stream in (self, other):
             if not stream.__sklearn_is_fitted__() or stream._stream.partition is None:
-                raise InvalidValueError("both streams", "be past their start-up window", got="one that is not")
+                raise InvalidValueError(
+                    "both streams", "be past their start-up window", got="one that is not"
+                )
         with other._lock:
-            theirs, parts = other._stream, other._stream.parts()
+            theirs = other._stream
+            parts = other._stream.parts()
         with self._lock:
             mine = self._stream
             if not mine.sequence.order_free:
@@ -283,9 +324,15 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
                 got = "running=True, which remembers each look"
                 raise InvalidTypeError("running", "be False to be merged", got=got)
             if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:
-                raise InvalidValueError("other", "have the same partition and sequence", got="different ones")
-            if self.confidence_level != other.confidence_level or list(self.classes_) != list(other.classes_):
-                raise InvalidValueError("other", "have the same confidence_level and classes", got="different ones")
+                raise InvalidValueError(
+                    "other", "have the same partition and sequence", got="different ones"
+                )
+            if self.confidence_level != other.confidence_level or list(self.classes_) != list(
+                other.classes_
+            ):
+                raise InvalidValueError(
+                    "other", "have the same confidence_level and classes", got="different ones"
+                )
             mine.merge(parts)
             mine.one_of_each |= theirs.one_of_each
             mine.read = mine.read or theirs.read
@@ -293,14 +340,18 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return self
 
     def enough(self, epsilon: float) -> bool:
-        """Return whether the guarantee is as good as `epsilon` by now; stopping by this rule keeps it valid."""
+        """Return whether the guarantee is as good as `epsilon` by now.
+
+        Stopping by this rule keeps it valid.
+        """
         return self.guarantee_.epsilon <= OPEN_UNIT.check("epsilon", epsilon)
 
     def next_region(self) -> int:
-        """Return the region whose next label would shrink epsilon most: the one with the widest interval.
+        """Return the region whose next label would shrink epsilon most: the one with the widest
+        interval.
 
-        Asking for labels by this rule keeps every interval valid, because it looks only at past labels. Label a random
-        row of the region, or the next that comes.
+        Asking for labels by this rule keeps every interval valid, because it looks only at past
+        labels. Label a random row of the region, or the next that comes.
         """
         guarantee = self.guarantee_
         widest = np.flatnonzero(guarantee.radius == guarantee.radius.max())
@@ -334,10 +385,14 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     def _promised(self, stream: Stream) -> Guarantee:
         remarks = []
         if stream.partition is None:
-            remarks.append(f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet")
+            remarks.append(
+                f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet"
+            )
         assumed = (ONE_OF_EACH, _WHOLE_GROUPS)
         if stream.contradicts:
-            remarks.append("intervals of different moments contradict each other: a rate has changed")
+            remarks.append(
+                "intervals of different moments contradict each other: a rate has changed"
+            )
         said = replace(
             Statement.about(self.partition_, theorem=stream.sequence.theorem),
             population=Population.STREAM,
@@ -345,7 +400,9 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             of_groups=_OF_GROUPS if stream.one_of_each else "",
             notes=tuple(remarks),
         )
-        level, method, label = stream.confidence_level, stream.sequence.name, self._known().positive
+        level = stream.confidence_level
+        method = stream.sequence.name
+        label = self._known().positive
         found = Guarantee.from_limits(
             self.partition_, stream.tally(), stream.limits(), level, method, said, self.value, label
         )
@@ -361,7 +418,9 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.partition is None and self.warmup < self.n_bins:
-            raise InvalidValueError("warmup", f"be at least n_bins={self.n_bins}", got=repr(self.warmup))
+            raise InvalidValueError(
+                "warmup", f"be at least n_bins={self.n_bins}", got=repr(self.warmup)
+            )
 
     def _state(self) -> dict[str, Any]:
         with self._lock:

@@ -1,4 +1,6 @@
-"""What a stream remembers: its regions, or the scores that will cut them, and its confidence sequence."""
+"""What a stream remembers: its regions, or the scores that will cut them, and its confidence
+sequence.
+"""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -41,21 +43,25 @@ class StreamParameters:
 
 
 class Stream:
-    """Everything a stream remembers: its regions, or the scores that will cut them, and its confidence sequence.
+    """Everything a stream remembers: its regions, or the scores that will cut them, and its
+    confidence sequence.
 
-    Each stream has a random identity, which is saved with it. Of each other stream that was merged it remembers the
-    identity and the counts, so that a later state of that stream replaces the earlier one. A stream that was saved
-    before streams had an identity has an empty one.
+    Each stream has a random identity, which is saved with it. Of each other stream that was merged
+    it remembers the identity and the counts, so that a later state of that stream replaces the
+    earlier one. A stream that was saved before streams had an identity has an empty one.
     """
 
     def __init__(self, settings: StreamParameters, partition: Partition | None) -> None:
-        self.confidence_level, self._runs = float(settings.confidence_level), bool(settings.running)
+        self.confidence_level = float(settings.confidence_level)
+        self._runs = bool(settings.running)
         self._kind = get_sequence(settings.sequence)
         self.partition: Partition | None = None
         self.window = np.empty(0)
         self.sequence: Sequence = self._kind(1, 1.0 - self.confidence_level)
         self.uncounted = 0
-        self.running: Interval | None = None  # the limits of all moments so far, where they never widen
+        self.running: Interval | None = (
+            None  # the limits of all moments so far, where they never widen
+        )
         self.contradicts = False
         self.identity = uuid4().hex
         self.merged: dict[str, Tally] = {}
@@ -66,16 +72,22 @@ class Stream:
 
     @property
     def seed(self) -> int:
-        """The seed of draws within batches: fresh for each stream, and saved with it, as its identity is."""
+        """The seed of draws within batches: fresh for each stream, and saved with it, as its
+        identity is.
+        """
         return RandomSource.of(0 if self.identity else None, "stream", self.identity).key
 
     def check_unchanged(self, settings: StreamParameters) -> None:
         """Raise where the guarantee would not be the one that the stream began with."""
         began = (self.confidence_level, self._kind.name, self._runs)
         now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
-        if began != now or (settings.partition is not None and settings.partition != self.partition):
+        if began != now or (
+            settings.partition is not None and settings.partition != self.partition
+        ):
             names = "partition, confidence_level, sequence and running"
-            raise InvalidValueError(names, "stay as in the first batch", "other values", "call fit to start again")
+            raise InvalidValueError(
+                names, "stay as in the first batch", "other values", "call fit to start again"
+            )
 
     def set_partition(self, partition: Partition) -> None:
         """Begin to count in the regions of `partition`."""
@@ -116,9 +128,11 @@ class Stream:
         if self.running is None:
             return
         now = self.sequence.limits()
-        lower, upper = np.maximum(self.running.lower, now.lower), np.minimum(self.running.upper, now.upper)
+        lower = np.maximum(self.running.lower, now.lower)
+        upper = np.minimum(self.running.upper, now.upper)
         self.contradicts |= bool((lower > upper).any())
-        # where no rate agrees with all moments, keep what lies between the limits that contradict each other
+        # where no rate agrees with all moments, keep what lies between the limits that contradict
+        # each other
         self.running = Interval(np.minimum(lower, upper), np.maximum(lower, upper))
 
     def limits(self) -> Interval:
@@ -133,7 +147,9 @@ class Stream:
         return Tally(self.sequence.counts, self.sequence.positives, self.uncounted, fingerprint)
 
     def parts(self) -> dict[str, Tally]:
-        """Return what was counted so far by the identity of the stream that counted it, this one first."""
+        """Return what was counted so far by the identity of the stream that counted it, this one
+        first.
+        """
         own = self.tally()
         for other in self.merged.values():
             own = _minus(own, other)
@@ -144,13 +160,17 @@ class Stream:
         mine = self.parts()
         if "" in mine or "" in others:
             got = "one from a file that has no stream identity"
-            raise InvalidValueError("both streams", "be known by their identity", got, "start a new stream to merge")
+            raise InvalidValueError(
+                "both streams", "be known by their identity", got, "start a new stream to merge"
+            )
         nothing = _minus(self.tally(), self.tally())
         known = {identity: mine.get(identity, nothing) for identity in others}
         for identity, part in others.items():
             if not (_continues(part, known[identity]) or _continues(known[identity], part)):
                 got = "two different continuations of one stream"
-                raise InvalidValueError("other", "hold streams that went on in one place only", got=got)
+                raise InvalidValueError(
+                    "other", "hold streams that went on in one place only", got=got
+                )
         for identity, part in others.items():
             if part.n_rows > known[identity].n_rows:
                 new = _minus(part, known[identity])
@@ -175,22 +195,32 @@ class Stream:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any], settings: StreamParameters) -> "Stream":
         """Read back what `to_dict` wrote."""
-        check_state(state, ("partition", "window", "sequence", "uncounted", "running", "contradicts"))
+        check_state(
+            state, ("partition", "window", "sequence", "uncounted", "running", "contradicts")
+        )
         partition = None if state["partition"] is None else Partition.from_dict(state["partition"])
         n_regions = 1 if partition is None else partition.n_regions
         most = get_sequence(settings.sequence).most_regions
         if most is not None and n_regions > most:
-            raise InvalidValueError("gamblers", f"belong to at most {most:,} regions", got=f"{n_regions:,}")
+            raise InvalidValueError(
+                "gamblers", f"belong to at most {most:,} regions", got=f"{n_regions:,}"
+            )
         stream = cls(settings, partition)
-        stream.window = read_numbers(state["window"], "window", size=None if partition is None else 0)
+        stream.window = read_numbers(
+            state["window"], "window", size=None if partition is None else 0
+        )
         stream.sequence.restore(state["sequence"])
         stream.uncounted = read_count(state, "uncounted")
         running = state["running"]
         if (running is None) != (stream.running is None):
-            raise InvalidValueError("running", "be limits where limits never widen, else null", got=shown(running))
+            raise InvalidValueError(
+                "running", "be limits where limits never widen, else null", got=shown(running)
+            )
         if running is not None:
             if not isinstance(running, list | tuple) or len(running) != 2:
-                raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
+                raise InvalidValueError(
+                    "running", "be the lower and the upper limits", got=shown(running)
+                )
             stream.running = Interval(*read_limits(running[0], running[1], n_regions))
         stream.contradicts = read_flag(state, "contradicts")
         stream.one_of_each = Flag().check("one_of_each", state.get("one_of_each", False))
@@ -205,18 +235,23 @@ class Stream:
             rule = "be the identity of a stream, and merged the counts of others by identity"
             raise InvalidValueError("identity", rule, got=shown(identity))
         whole = self.tally()  # raises for counts that are not valid
-        self.identity, self.merged = identity, {name: Tally.from_dict(part) for name, part in merged.items()}
+        self.identity = identity
+        self.merged = {name: Tally.from_dict(part) for name, part in merged.items()}
         parts = list(self.merged.values())
         if identity in merged or any(
-            part.weights or (part.partition, part.n_regions) != (whole.partition, whole.n_regions) for part in parts
+            part.weights or (part.partition, part.n_regions) != (whole.partition, whole.n_regions)
+            for part in parts
         ):
-            raise InvalidValueError("merged", "be counts of other streams over the same partition", got=shown(merged))
+            raise InvalidValueError(
+                "merged", "be counts of other streams over the same partition", got=shown(merged)
+            )
         if parts and not _continues(whole, sum(parts[1:], start=parts[0])):
             raise InvalidValueError("merged", "be part of the counts", got=shown(merged))
 
 
 def _minus(whole: Tally, part: Tally) -> Tally:
-    counts, positives = whole.counts - part.counts, whole.positives - part.positives
+    counts = whole.counts - part.counts
+    positives = whole.positives - part.positives
     return Tally(counts, positives, whole.uncounted - part.uncounted, whole.partition)
 
 

@@ -1,4 +1,7 @@
-"""Numbers as text: a limit is rounded outwards, with enough digits to say something. Also, results as JSON values."""
+"""Numbers as text: a limit is rounded outwards, with enough digits to say something.
+
+Also, results as JSON values.
+"""
 
 import math
 from collections.abc import Mapping
@@ -80,7 +83,9 @@ def edge(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, with ten digits at most; all of its digits where it would be 100% otherwise.
+    """A share as a percentage, with ten digits at most.
+
+    All of its digits where it would be 100% otherwise.
 
     >>> percent(0.9), percent(0.999), percent(0.07), percent(1 - 0.05 / 3), percent(1 - 1e-12)
     ('90%', '99.9%', '7%', '98.33333333%', '99.9999999999%')
@@ -132,7 +137,9 @@ def _rounded(value: float, rounding: str, decimals: int | None) -> str:
         return "infinity" if value > 0 else "-infinity" if value < 0 else "NaN"
     if abs(value) >= _WHOLE:
         return repr(float(value))
-    exact = Decimal(repr(float(value)))  # the shortest text of the double, so that 0.29 is not 0.28999...
+    exact = Decimal(
+        repr(float(value))
+    )  # the shortest text of the double, so that 0.29 is not 0.28999...
     places = _decimals(value) if decimals is None else decimals
     return _plain(exact.quantize(Decimal(1).scaleb(-places), rounding=rounding))
 

@@ -17,21 +17,32 @@ ROWS_SHOWN = 24
 """Rows of a table in text."""
 _IN_NOTEBOOK = 10
 _SHORT = 100  # characters of the sentence in a repr
-_SINGLE = (bool, int, float, str, NoneType, Any, Hashable)  # a field of any type, or hashable, is a label
+_SINGLE = (
+    bool,
+    int,
+    float,
+    str,
+    NoneType,
+    Any,
+    Hashable,
+)  # a field of any type, or hashable, is a label
 
 
 class Result:
-    """An answer. What a subclass must give is `sentence`; what it may give is `assumptions`, `notes` and `tables`.
+    """An answer. What a subclass must give is `sentence`.
 
-    All the rest follows: `details`, `to_dict`, `to_frame`, and what `print`, a notebook, the command line and reports
-    show. A subclass is a frozen dataclass without a repr of its own:
-    ``@dataclass(frozen=True, slots=True, repr=False)``. Fields that are numbers, text, or results are in
-    `to_dict` by their names; columns belong in a table. `assumptions` may be a field: then write
-    ``assumptions: tuple[str, ...] = field()``, because a dataclass takes the property of this class for a default.
-    A dataclass with slots cannot call ``super()``: call ``Result.to_dict(self)``.
+    What it may give is `assumptions`, `notes` and `tables`.
 
-    A sentence may name a parameter, which the command line writes as an option: `calibrant.text.sentences.words` makes
-    a text of parts, and `render` says it in other words.
+    All the rest follows: `details`, `to_dict`, `to_frame`, and what `print`, a notebook, the
+    command line and reports show. A subclass is a frozen dataclass without a repr of its own:
+    ``@dataclass(frozen=True, slots=True, repr=False)``. Fields that are numbers, text, or results
+    are in `to_dict` by their names; columns belong in a table. `assumptions` may be a field: then
+    write ``assumptions: tuple[str, ...] = field()``, because a dataclass takes the property of this
+    class for a default. A dataclass with slots cannot call ``super()``: call
+    ``Result.to_dict(self)``.
+
+    A sentence may name a parameter, which the command line writes as an option:
+    `calibrant.text.sentences.words` makes a text of parts, and `render` says it in other words.
     """
 
     __slots__ = ()
@@ -56,12 +67,17 @@ class Result:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a reader should know, such as rows that were skipped; each a clause or a sentence."""
+        """What else a reader should know, such as rows that were skipped.
+
+        Each a clause or a sentence.
+        """
         return ()
 
     @property
     def details(self) -> str:
-        """The whole answer as text: the sentence, its explanation, the tables, the assumptions and the notes."""
+        """The whole answer as text: the sentence, its explanation, the tables, the assumptions and
+        the notes.
+        """
         shown = [_printed(table) for table in self.tables() if is_shown(table)]
         rest = ["Assumptions: " + "; ".join(self.assumptions) + "."] if self.assumptions else []
         rest.extend(map(as_sentence, self.notes))
@@ -75,7 +91,9 @@ class Result:
         return ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON values: the sentence, single values by their names, and a list for each table."""
+        """The answer as plain JSON values: the sentence, single values by their names, and a list
+        for each table.
+        """
         found: dict[str, Any] = {
             "sentence": self.sentence,
             "assumptions": list(self.assumptions),
@@ -102,7 +120,9 @@ class Result:
         tables = self.tables()
         if tables:
             return frame_of({name: list(column) for name, column in tables[0].columns.items()})
-        single = {name: value for name, value in self._values().items() if not isinstance(value, Mapping)}
+        single = {
+            name: value for name, value in self._values().items() if not isinstance(value, Mapping)
+        }
         return frame_of({name: [value] for name, value in single.items()})
 
     def __str__(self) -> str:
@@ -143,7 +163,9 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def _is_single(annotation: Any) -> bool:
-    return annotation in _SINGLE or (isinstance(annotation, type) and issubclass(annotation, Result))
+    return annotation in _SINGLE or (
+        isinstance(annotation, type) and issubclass(annotation, Result)
+    )
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:

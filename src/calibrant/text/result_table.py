@@ -23,21 +23,22 @@ class ResultTable:
     name : str
         What the rows are, such as "regions"; the key of the table in `Result.to_dict`.
     columns : mapping from str to sequence or array
-        Plain numbers and text. All columns have the same length. Names end in "lower" or "error" for what something
-        is at least, and in "upper", "epsilon", "radius", "claimed" or "p_value" for what it is at most; they begin with
-        "n_" for counts.
+        Plain numbers and text. All columns have the same length. Names end in "lower" or "error"
+        for what something is at least, and in "upper", "epsilon", "radius", "claimed" or "p_value"
+        for what it is at most; they begin with "n_" for counts.
     shown : tuple of str, optional
-        The columns that people see; the others are for programs. Default: all of them. Empty: text leaves the table
-        out, and a notebook shows it only if there is no other.
+        The columns that people see; the others are for programs. Default: all of them. Empty: text
+        leaves the table out, and a notebook shows it only if there is no other.
     heads : mapping from str to str
-        What people read above a column, where it is not its name without underscores. For limits in one column, the
-        name of the lower limit says it.
+        What people read above a column, where it is not its name without underscores. For limits in
+        one column, the name of the lower limit says it.
     about : str
         How to read the table: a sentence that stands below it.
 
     Examples
     --------
-    >>> columns = {"region": ["low", "high"], "n_rows": [1500, 20], "lower": [0.1004, 0.5], "upper": [0.1996, 0.9]}
+    >>> columns = {"region": ["low", "high"], "n_rows": [1500, 20], "lower": [0.1004, 0.5],
+    ...     "upper": [0.1996, 0.9]}
     >>> table = ResultTable("regions", columns)
     >>> table.to_dicts()[1]
     {'region': 'high', 'n_rows': 20, 'lower': 0.5, 'upper': 0.9}
@@ -63,10 +64,13 @@ class ResultTable:
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def text(self, name_of: Callable[[str], str] = str, *, most: int | None = None) -> TextTable:
-        """The columns that people see, as text; `name_of` may shorten or escape text that comes from the data.
+        """The columns that people see, as text.
 
-        Numbers are rounded to the nearest and limits outwards. A column "lower" and the next, "upper", become one.
-        So do three: "recall", "recall_lower" and "recall_upper". Of more than `most` rows the middle is left out.
+        `name_of` may shorten or escape text that comes from the data.
+
+        Numbers are rounded to the nearest and limits outwards. A column "lower" and the next,
+        "upper", become one. So do three: "recall", "recall_lower" and "recall_upper". Of more than
+        `most` rows the middle is left out.
         """
         first, left_out, last = self._ends(most)
         heads: list[str] = []
@@ -82,7 +86,9 @@ class ResultTable:
         return TextTable(heads, [*zip(*columns, strict=True)])
 
     def _ends(self, most: int | None) -> tuple[int, int, int]:
-        """How many rows are shown from the start, how many are left out, and how many are shown from the end."""
+        """How many rows are shown from the start, how many are left out, and how many are shown
+        from the end.
+        """
         if most is None or len(self) <= most:
             return len(self), 0, 0
         last = most // 2
@@ -164,7 +170,8 @@ def plain_values(column: Sequence[Any]) -> list[Any]:
 def share_limits(low: float, high: float, most: float = 1.0) -> str:
     """Limits of a share or a ratio; an end that is true of all of them is left out.
 
-    >>> share_limits(0.9, 1.0), share_limits(0.0, 0.2), share_limits(0.1, 0.2), share_limits(0.0, math.inf)
+    >>> share_limits(0.9, 1.0), share_limits(0.0, 0.2), share_limits(0.1, 0.2), share_limits(0.0,
+    ...     math.inf)
     ('at least 0.9', 'at most 0.2', '0.1 to 0.2', 'no limit derived')
     """
     open_low = not low > 0.0
@@ -177,7 +184,8 @@ def share_limits(low: float, high: float, most: float = 1.0) -> str:
 
 
 def cell(name: str, value: object, name_of: Callable[[str], str] = str) -> str:
-    """A value of the column of this name: limits are rounded outwards, other numbers to the nearest.
+    """A value of the column of this name: limits are rounded outwards, other numbers to the
+    nearest.
 
     >>> cell("lower", 0.5419), cell("upper", 0.5411), cell("estimate", 0.5419), cell("n_rows", 1500)
     ('0.541', '0.542', '0.542', '1,500')

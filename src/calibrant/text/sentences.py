@@ -1,4 +1,6 @@
-"""Sentences that name parameters: data until they are printed, so that each reader gets the words of their own tool."""
+"""Sentences that name parameters: data until they are printed, so that each reader gets the words
+of their own tool.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,12 +8,15 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 
 class _NotGiven:
-    """The value of a setting without one: a class, so that copies and pickles of the setting keep it."""
+    """The value of a setting without one: a class, so that copies and pickles of the setting keep
+    it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A parameter, or a value for it, inside a sentence: `pilot=0.2` in Python, `--pilot 0.2` on the command line.
+    """A parameter, or a value for it, inside a sentence: `pilot=0.2` in Python, `--pilot 0.2` on
+    the command line.
 
     Parameters
     ----------
@@ -59,7 +64,9 @@ def in_python(setting: Setting) -> str:
 
 
 class Words(str):
-    """A text in the words of Python users, which still knows its parts, so that `render` can use other words."""
+    """A text in the words of Python users, which still knows its parts, so that `render` can use
+    other words.
+    """
 
     parts: tuple[str | Setting, ...]
 
@@ -103,7 +110,8 @@ def _parts(text: Text) -> Text:
 def rendered(value: Any, setting: PlainText) -> Any:
     """Plain JSON values, with every text in the words of its reader.
 
-    >>> rendered({"advice": [words(("use ", Setting("split", 0.2)))]}, lambda setting: f"--{setting.parameter}")
+    >>> rendered({"advice": [words(("use ", Setting("split", 0.2)))]},
+    ...     lambda setting: f"--{setting.parameter}")
     {'advice': ['use --split']}
     """
     if isinstance(value, str):
@@ -122,7 +130,9 @@ def joined(*parts: Text) -> Text:
     'drop pilot here'
     """
     unpacked = map(_parts, parts)
-    return tuple(piece for part in unpacked for piece in ((part,) if isinstance(part, str) else part))
+    return tuple(
+        piece for part in unpacked for piece in ((part,) if isinstance(part, str) else part)
+    )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
@@ -143,7 +153,8 @@ def sentence(text: str) -> str:
 
     >>> sentence("the data cannot tell")
     'The data cannot tell.'
-    >>> render(sentence(words(("use ", Setting("split", 0.2)))), lambda setting: f"--{setting.parameter}")
+    >>> render(sentence(words(("use ", Setting("split", 0.2)))),
+    ...     lambda setting: f"--{setting.parameter}")
     'Use --split.'
     """
     end = "" if text.endswith(".") else "."

@@ -22,7 +22,9 @@ def single_units(codes, order):
 
 @pytest.mark.parametrize("prior", [None, np.array([0.2, 0.5, 0.9])])
 def test_each_bet_is_fair_at_the_truth_given_the_past(prior):
-    """The mean of Z over the items that remain is 0 to rounding, after every past of up to three labels."""
+    """The mean of Z over the items that remain is 0 to rounding, after every past of up to three
+    labels.
+    """
     cells = cells_with_prior(prior)
     n_items = CELL.size
     for bits in range(0, 2**n_items, 5):
@@ -34,14 +36,20 @@ def test_each_bet_is_fair_at_the_truth_given_the_past(prior):
                 steps = steps_of(single_units(codes, [*past, row]), cells, n_items, 1)
                 mean = (codes.sum() - codes[list(past)].sum()) / len(remaining)
                 changes.append(steps.positives[-1] - mean - steps.surplus[-1])
-                assert steps.lowest[-1] - mean - 1e-12 <= changes[-1] <= steps.highest[-1] - mean + 1e-12
+                assert (
+                    steps.lowest[-1] - mean - 1e-12
+                    <= changes[-1]
+                    <= steps.highest[-1] - mean + 1e-12
+                )
             assert abs(np.mean(changes)) < 1e-12
 
 
 @pytest.mark.parametrize("upwards", [False, True])
 @pytest.mark.parametrize("sequential", [False, True])
 def test_capital_at_the_truth_is_a_martingale(upwards, sequential):
-    """Over all orders in which 4 of 6 items can be drawn, mean capital at the true number stays what it was."""
+    """Over all orders in which 4 of 6 items can be drawn, mean capital at the true number stays
+    what it was.
+    """
     cell = np.array([0, 0, 0, 1, 1, 1])
     cells = ScoreCells(cell, np.bincount(cell), None)
     codes = np.array([1, 1, 0, 1, 0, 0])
@@ -52,7 +60,9 @@ def test_capital_at_the_truth_is_a_martingale(upwards, sequential):
         walk = Walk(steps, tail, upwards=upwards, sequential=sequential)
         share = np.array([tail])
         for place in range(4):
-            mean = np.array([(codes.sum() - codes[list(order[:place])].sum()) / steps.n_units[place]])
+            mean = np.array(
+                [(codes.sum() - codes[list(order[:place])].sum()) / steps.n_units[place]]
+            )
             share = share * walk._factors(mean, share, place)
         ends.append(share[0])
     assert np.mean(ends) == pytest.approx(tail, rel=1e-12)
@@ -62,13 +72,19 @@ def test_capital_at_the_truth_is_a_martingale(upwards, sequential):
 @pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.slow
 def test_every_small_world_is_covered_by_enumeration(sequential):
-    """Over all orders in which 3 of 7 items can be drawn, the limits miss at most alpha, for every set of labels."""
+    """Over all orders in which 3 of 7 items can be drawn, the limits miss at most alpha, for every
+    set of labels.
+    """
     alpha = 0.3
     cells = cells_with_prior(None)
     orders = list(permutations(range(CELL.size), 3))
     worst = 0.0
-    for positives in product(range(4), range(3), range(3)):  # in each cell: items of a cell are alike
-        codes = np.concatenate([np.arange(3) < positives[0], np.arange(2) < positives[1], np.arange(2) < positives[2]])
+    for positives in product(
+        range(4), range(3), range(3)
+    ):  # in each cell: items of a cell are alike
+        codes = np.concatenate(
+            [np.arange(3) < positives[0], np.arange(2) < positives[1], np.arange(2) < positives[2]]
+        )
         codes = codes.astype(np.int64)
         missed = 0
         for order in orders:

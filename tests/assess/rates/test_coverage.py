@@ -21,12 +21,15 @@ def labelled(good, rng, n_labels):
 
 
 def judged(good, rng, sensitivity, specificity):
-    return np.where(good == 1, rng.random(good.size) < sensitivity, rng.random(good.size) >= specificity)
+    return np.where(
+        good == 1, rng.random(good.size) < sensitivity, rng.random(good.size) >= specificity
+    )
 
 
 @pytest.mark.parametrize("method", ["exact", "labels", "bets"])
 @pytest.mark.parametrize(
-    ("share", "sensitivity", "specificity"), [(0.98, 0.98, 0.5), (0.5, 0.9, 0.9), (0.9, 1.0, 1.0), (0.8, 0.6, 0.5)]
+    ("share", "sensitivity", "specificity"),
+    [(0.98, 0.98, 0.5), (0.5, 0.9, 0.9), (0.9, 1.0, 1.0), (0.8, 0.6, 0.5)],
 )
 @pytest.mark.slow
 def test_the_rate_among_the_items_is_covered(share, sensitivity, specificity, method):
@@ -36,14 +39,18 @@ def test_the_rate_among_the_items_is_covered(share, sensitivity, specificity, me
     missed = 0
     for seed in range(draws):
         judge = judged(good, rng, sensitivity, specificity)
-        found = rate(labelled(good, rng, 40), judge, confidence_level=0.8, method=method, random_state=seed)
+        found = rate(
+            labelled(good, rng, 40), judge, confidence_level=0.8, method=method, random_state=seed
+        )
         missed += not found.lower <= good.mean() <= found.upper
     assert is_kept(missed, draws, 0.2)
 
 
 @pytest.mark.slow
 def test_a_file_sorted_by_label_is_no_harm():
-    """Labelled rows stand sorted by label: bets in the order of the file would miss, bets in a random order hold."""
+    """Labelled rows stand sorted by label: bets in the order of the file would miss, bets in a
+    random order hold.
+    """
     rng = np.random.default_rng(2)
     missed = {False: 0, True: 0}
     draws = 60
@@ -52,7 +59,14 @@ def test_a_file_sorted_by_label_is_no_harm():
         scores = rng.random(300)
         y = labelled(good, rng, 60)
         for sequential in missed:  # True takes the file's order
-            found = rate(y, scores, confidence_level=0.8, method="bets", sequential=sequential, random_state=seed)
+            found = rate(
+                y,
+                scores,
+                confidence_level=0.8,
+                method="bets",
+                sequential=sequential,
+                random_state=seed,
+            )
             missed[sequential] += not found.lower <= 0.5 <= found.upper
     assert is_kept(missed[False], draws, 0.2)
     assert not is_kept(missed[True], draws, 0.2)  # the attack works
@@ -82,9 +96,12 @@ def test_groups_hold_where_rows_alone_break():
 
 @pytest.mark.slow
 def test_limits_hold_at_every_look():
-    """Looked at after each 20 labels, limits of single looks are broken at some time; those of all looks are not.
+    """Looked at after each 20 labels, limits of single looks are broken at some time.
 
-    Limits of all looks never loosen, as the next test says, so the last look says whether any was broken.
+    Those of all looks are not.
+
+    Limits of all looks never loosen, as the next test says, so the last look says whether any was
+    broken.
     """
     rng = np.random.default_rng(4)
     missed = 0
@@ -106,7 +123,9 @@ def test_limits_hold_at_every_look():
 def test_a_later_look_never_loosens_a_limit():
     rng = np.random.default_rng(5)
     good = (rng.random(500) < 0.7).astype(int)
-    scores = judged(good, rng, 0.8, 0.8) + rng.random(500)  # many cells, which must be the same at every look
+    scores = judged(good, rng, 0.8, 0.8) + rng.random(
+        500
+    )  # many cells, which must be the same at every look
     when = rng.permutation(500)
     lower = 0.0
     upper = 1.0
@@ -132,7 +151,9 @@ def test_the_numbers_that_are_tried_at_every_look_do_not_depend_on_the_look():
 
 @pytest.mark.slow
 def test_the_population_is_covered_and_limits_of_the_items_do_not_cover_it():
-    """Of 200 items 100 are labelled, with a perfect judge: the items' rate is nearly known, the population's is not."""
+    """Of 200 items 100 are labelled, with a perfect judge: the items' rate is nearly known, the
+    population's is not.
+    """
     rng = np.random.default_rng(6)
     too_high = {"items": 0, "population": 0}
     too_low = {"items": 0, "population": 0}

@@ -1,4 +1,6 @@
-"""Exact limits: the hypergeometric law, the search over pairs, and the coverage of every small world by enumeration."""
+"""Exact limits: the hypergeometric law, the search over pairs, and the coverage of every small
+world by enumeration.
+"""
 
 from itertools import product
 
@@ -33,7 +35,9 @@ def brute_force(first: Stratum, second: Stratum, alpha: float) -> int:
     """The lower limit by all pairs in the box, with scipy's law."""
     tail = (1.0 - exact.BOX_SHARE) * alpha / 2.0
     gamma = 1.0 - np.sqrt(1.0 - exact.BOX_SHARE * alpha)
-    boxes = [positives_within(s.n_items, s.n_labels, s.positives, gamma / 2) for s in (first, second)]
+    boxes = [
+        positives_within(s.n_items, s.n_labels, s.positives, gamma / 2) for s in (first, second)
+    ]
     ranks = exact._order(first.n_items, first.n_labels, second.n_items, second.n_labels, tail)
     region = ranks >= ranks[first.positives, second.positives]
     kept = []
@@ -61,16 +65,22 @@ def test_the_search_finds_what_all_pairs_say(seed):
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 @pytest.mark.parametrize("n_labels", [(1, 1), (3, 2), (0, 3), (5, 3), (5, 0)])
 def test_every_small_world_is_covered_by_enumeration(n_labels, alpha):
-    """For all pairs (K1, K0) the probability that either limit fails is at most alpha, given labels by stratum."""
+    """For all pairs (K1, K0) the probability that either limit fails is at most alpha, given labels
+    by stratum.
+    """
     sizes = (5, 3)
     limits = {
-        (x1, x0): stratified_limits(Stratum(sizes[0], n_labels[0], x1), Stratum(sizes[1], n_labels[1], x0), alpha)
+        (x1, x0): stratified_limits(
+            Stratum(sizes[0], n_labels[0], x1), Stratum(sizes[1], n_labels[1], x0), alpha
+        )
         for x1, x0 in product(range(n_labels[0] + 1), range(n_labels[1] + 1))
     }
     for one, two in product(range(sizes[0] + 1), range(sizes[1] + 1)):
         missed = 0.0
         for (x1, x0), (low, high) in limits.items():
-            chance = hypergeom.pmf(x1, sizes[0], one, n_labels[0]) * hypergeom.pmf(x0, sizes[1], two, n_labels[1])
+            chance = hypergeom.pmf(x1, sizes[0], one, n_labels[0]) * hypergeom.pmf(
+                x0, sizes[1], two, n_labels[1]
+            )
             missed += chance * (not low <= one + two <= high)
         assert missed <= alpha + 1e-9
 

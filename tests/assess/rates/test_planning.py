@@ -46,7 +46,9 @@ def test_a_planned_width_is_about_the_width_of_limits(judge):
     widths = []
     for _ in range(20):
         verdict = (
-            np.ones(4000) if judge is None else np.where(good == 1, rng.random(4000) < 0.97, rng.random(4000) > 0.95)
+            np.ones(4000)
+            if judge is None
+            else np.where(good == 1, rng.random(4000) < 0.97, rng.random(4000) > 0.95)
         )
         y = np.full(4000, np.nan)
         drawn = rng.choice(4000, n_labels, replace=False)
@@ -73,7 +75,9 @@ def test_planned_labels_show_the_rate_about_as_often_as_planned():
 
 def test_a_judge_saves_labels():
     alone = plan_rate(at_least=0.95, n_items=10_000, expected_rate=0.97).n_labels
-    judged = plan_rate(at_least=0.95, n_items=10_000, expected_rate=0.97, sensitivity=0.98, specificity=0.9).n_labels
+    judged = plan_rate(
+        at_least=0.95, n_items=10_000, expected_rate=0.97, sensitivity=0.98, specificity=0.9
+    ).n_labels
     assert alone is not None
     assert judged is not None
     assert judged < 0.7 * alone

@@ -28,7 +28,12 @@ def some_labels(good, rng, n_labels=100):
 def test_numbers_of_items_and_labels_and_the_order_of_limits():
     good, judge, rng = world()
     found = rate(some_labels(good, rng), judge)
-    assert (found.n_items, found.n_labels, found.target, found.method) == (1000, 100, "items", "exact")
+    assert (found.n_items, found.n_labels, found.target, found.method) == (
+        1000,
+        100,
+        "items",
+        "exact",
+    )
     assert 0 < found.lower < found.estimate < found.upper < 1
     assert found.lower <= good.mean() <= found.upper
 
@@ -274,8 +279,12 @@ def test_days_of_labels_are_numbers_or_text_and_missing_where_there_is_no_label(
     good, judge, rng = world()
     y = some_labels(good, rng)
     days = rng.integers(1, 6, 1000)
-    as_text = [None if math.isnan(label) else f"2026-01-0{day}" for label, day in zip(y, days, strict=True)]
-    as_numbers = [None if math.isnan(label) else int(day) for label, day in zip(y, days, strict=True)]
+    as_text = [
+        None if math.isnan(label) else f"2026-01-0{day}" for label, day in zip(y, days, strict=True)
+    ]
+    as_numbers = [
+        None if math.isnan(label) else int(day) for label, day in zip(y, days, strict=True)
+    ]
     expected = rate(y, judge, sequential=days)
     for form in (as_text, as_numbers, days.tolist()):
         found = rate(y, judge, sequential=form)

@@ -1,4 +1,6 @@
-"""Claimed error and real error, on a distribution where an injective calibrator is wrong at every point."""
+"""Claimed error and real error, on a distribution where an injective calibrator is wrong at every
+point.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,17 +35,20 @@ class Confrontation(Result):
     sample_sizes : int array of shape (n_sizes,)
         Calibration rows.
     shown : float array
-        Calibration error in 10 bins on as many new rows. This is what a reliability diagram would show.
+        Calibration error in 10 bins on as many new rows. This is what a reliability diagram would
+        show.
     claimed : float array
         Guaranteed epsilon; NaN if nothing is guaranteed.
     real : float array
         E |E[Y | prediction] - prediction|, which is known exactly here.
     real_largest : float array
-        Largest |E[Y | prediction] - prediction| over new points. The guarantee is that epsilon bounds this error.
+        Largest |E[Y | prediction] - prediction| over new points. The guarantee is that epsilon
+        bounds this error.
     injective : bool array
         Whether different scores have different predictions.
     no_repeat : float array of shape (n_sizes,)
-        Probability that no point is drawn twice. Then the sample contains no information about the fixed labels.
+        Probability that no point is drawn twice. Then the sample contains no information about the
+        fixed labels.
     """
 
     methods: tuple[str, ...]
@@ -60,8 +65,8 @@ class Confrontation(Result):
         """What the largest sample shows, and what is real."""
         n_rows = int(self.sample_sizes[-1])
         told = [
-            f"{method!r} shows an error of {nearest(float(self.shown[row, -1]))}, and its real error is "
-            f"{nearest(float(self.real[row, -1]))}"
+            f"{method!r} shows an error of {nearest(float(self.shown[row, -1]))}, and its real"
+            f" error is {nearest(float(self.real[row, -1]))}"
             for row, method in enumerate(self.methods)
         ]
         return f"With {counted(n_rows, 'row')} of this world, {'; '.join(told)}."
@@ -87,17 +92,19 @@ def confront(
     name: str | None = None,
     random_state: Seed = 0,
 ) -> Confrontation:
-    """Build the distribution of the proof against an injective calibrator, and measure its shown and real error.
+    """Build the distribution of the proof against an injective calibrator, and measure its shown
+    and real error.
 
-    Claimed: on this world, samples of any of these sizes look like samples of a distribution on which the calibrator is
-    right. But its real error is a constant (`thm:f-must-be-coarse`). The guarantee of a binned calibrator holds there
-    as everywhere, and its real error shrinks.
+    Claimed: on this world, samples of any of these sizes look like samples of a distribution on
+    which the calibrator is right. But its real error is a constant (`thm:f-must-be-coarse`). The
+    guarantee of a binned calibrator holds there as everywhere, and its real error shrinks.
 
     Parameters
     ----------
     calibrator : object with `fit(scores, y)` and `predict(scores)`
-        An injective map, for example a `PlattCalibrator`. If it is already fitted, labels are drawn with the rates that
-        it predicts, so it looks perfect on every sample. Otherwise labels are fair coin flips.
+        An injective map, for example a `PlattCalibrator`. If it is already fitted, labels are drawn
+        with the rates that it predicts, so it looks perfect on every sample. Otherwise labels are
+        fair coin flips.
     rivals : mapping from name to calibrator, default=None
         Other calibrators for the same rows. None is a `BinningCalibrator` with 10 bins.
     sample_sizes : sequence of int, default=10^2 to 10^6
@@ -115,9 +122,10 @@ def confront(
 
     Notes
     -----
-    The real error needs E[Y | prediction], an average over all points with the same prediction. They are found by
-    bisection on both sides of a new point. This works for maps whose level sets are ranges of scores, such as
-    increasing maps and bins. For an injective map the level set is one point, and E[Y | prediction] is its label.
+    The real error needs E[Y | prediction], an average over all points with the same prediction.
+    They are found by bisection on both sides of a new point. This works for maps whose level sets
+    are ranges of scores, such as increasing maps and bins. For an injective map the level set is
+    one point, and E[Y | prediction] is its label.
 
     Examples
     --------
@@ -131,10 +139,14 @@ def confront(
     """
     rng = as_generator(random_state)
     if world is None:
-        world = GhostWorld(calibrator.predict if is_fitted(calibrator) else None, seed=int(rng.integers(2**31)))
+        world = GhostWorld(
+            calibrator.predict if is_fitted(calibrator) else None, seed=int(rng.integers(2**31))
+        )
     contenders = {name or type(calibrator).__name__.removesuffix("Calibrator"): calibrator}
     contenders |= {"Binning": BinningCalibrator(n_bins=10)} if rivals is None else dict(rivals)
-    sizes = np.array([Integer(10).check("sample_sizes", size) for size in sample_sizes], dtype=np.int64)
+    sizes = np.array(
+        [Integer(10).check("sample_sizes", size) for size in sample_sizes], dtype=np.int64
+    )
     numbers = np.full((5, len(contenders), sizes.size), np.nan)
     for column, n in enumerate(sizes.tolist()):
         scores, y = world.draw(rng, n)
@@ -142,29 +154,39 @@ def confront(
         probes = rng.integers(POINTS, size=_PROBES)
         for row, contender in enumerate(contenders.values()):
             fitted = refitted(contender, scores, y)
-            measured = ece(new_y, predict(fitted, new_scores), strategy="uniform", classes=(0, 1)).value
+            measured = ece(
+                new_y, predict(fitted, new_scores), strategy="uniform", classes=(0, 1)
+            ).value
             epsilon = getattr(getattr(fitted, "guarantee_", None), "epsilon", None)
             error, single = _real_errors(world, fitted, probes)
             promised = np.nan if epsilon is None else epsilon
             numbers[:, row, column] = measured, promised, error.mean(), error.max(), single
     no_repeat = np.exp(np.maximum(-sizes * (sizes - 1.0) / (2.0 * POINTS), -700.0))
     shown, claimed, real, largest, injective = numbers
-    return Confrontation(tuple(contenders), sizes, shown, claimed, real, largest, injective == 1.0, no_repeat)
+    return Confrontation(
+        tuple(contenders), sizes, shown, claimed, real, largest, injective == 1.0, no_repeat
+    )
 
 
 def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple[FloatArray, bool]:
-    """|E[Y | prediction] - prediction| at each probe, and whether each prediction belongs to a single point."""
+    """|E[Y | prediction] - prediction| at each probe, and whether each prediction belongs to a
+    single point.
+    """
     value = predict(fitted, world.scores_at(probes))
-    first, last = _reach(world, fitted, probes, value, -1), _reach(world, fitted, probes, value, 1)
+    first = _reach(world, fitted, probes, value, -1)
+    last = _reach(world, fitted, probes, value, 1)
     return np.abs(world.rate_between(first, last) - value), bool((first == last).all())
 
 
-def _reach(world: GhostWorld, fitted: ScoreMap, probes: IntArray, value: FloatArray, step: int) -> IntArray:
+def _reach(
+    world: GhostWorld, fitted: ScoreMap, probes: IntArray, value: FloatArray, step: int
+) -> IntArray:
     """The point furthest from each probe, in one direction, that has the same prediction."""
     inside = probes.copy()
     outside = np.full(probes.size, -1 if step < 0 else POINTS)
     for _ in range(BITS + 1):
         middle = (inside + outside) // 2 if step > 0 else (inside + outside + 1) // 2
         same = predict(fitted, world.scores_at(np.clip(middle, 0, POINTS - 1))) == value
-        inside, outside = np.where(same, middle, inside), np.where(same, outside, middle)
+        inside = np.where(same, middle, inside)
+        outside = np.where(same, outside, middle)
     return inside

@@ -1,4 +1,6 @@
-"""The ghost world: each point has a fixed label, but samples look as if labels were drawn at random."""
+"""The ghost world: each point has a fixed label, but samples look as if labels were drawn at
+random.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -12,22 +14,26 @@ from calibrant.errors import InvalidTypeError
 from calibrant.kernels.hash import GOLDEN, mixed
 from calibrant.params.rules import Integer
 
-BITS = 40  # 10^12 points: a million draws repeat a point with probability 0.4, and 10^5 draws with 0.005
+# 10^12 points: a million draws repeat a point with probability 0.4, and 10^5 draws with 0.005
+BITS = 40
 POINTS = 2**BITS
 
 
 @dataclass(frozen=True, slots=True)
 class GhostWorld:
-    """The distribution Q in the proof of `thm:PS-CI-equivalence`: finitely many points, each with a fixed label.
+    """The distribution Q in the proof of `thm:PS-CI-equivalence`: finitely many points, each with a
+    fixed label.
 
-    Scores are uniform over 2^40 points of (0, 1). The label of each point was drawn once, with the given rate, and does
-    not change. So the score determines the label, and E[Y | score] is 0 or 1. But a sample looks exactly as if each
-    label were drawn at random with the given rate, until some point is drawn twice.
+    Scores are uniform over 2^40 points of (0, 1). The label of each point was drawn once, with the
+    given rate, and does not change. So the score determines the label, and E[Y | score] is 0 or 1.
+    But a sample looks exactly as if each label were drawn at random with the given rate, until some
+    point is drawn twice.
 
     Parameters
     ----------
     rate : callable, default=None
-        Maps scores to the rate that samples show. None is 1/2 everywhere, as in the proof of `cor:CI-PS-diameter`.
+        Maps scores to the rate that samples show. None is 1/2 everywhere, as in the proof of
+        `cor:CI-PS-diameter`.
     seed : int, default=0
         Determines the labels of the points.
 
@@ -59,7 +65,9 @@ class GhostWorld:
 
     def labels_at(self, points: IntArray) -> CodeArray:
         """The fixed labels of these points."""
-        keys: Keys = points.astype(np.uint64) + np.uint64((self.seed * GOLDEN + 0xC4F46BE25A6A6404) % 2**64)
+        keys: Keys = points.astype(np.uint64) + np.uint64(
+            (self.seed * GOLDEN + 0xC4F46BE25A6A6404) % 2**64
+        )
         uniform = (mixed(keys) >> np.uint64(11)) * 2.0**-53
         return (uniform < self.apparent_rate(self.scores_at(points))).astype(np.uint8)
 
@@ -70,20 +78,29 @@ class GhostWorld:
 
     def apparent_rate(self, scores: FloatArray) -> FloatArray:
         """The rate that samples show."""
-        return np.full(np.shape(scores), 0.5) if self.rate is None else np.asarray(self.rate(scores), dtype=np.float64)
+        return (
+            np.full(np.shape(scores), 0.5)
+            if self.rate is None
+            else np.asarray(self.rate(scores), dtype=np.float64)
+        )
 
     def rate_between(self, first: IntArray, last: IntArray) -> FloatArray:
         """True rate over all points from `first` to `last`.
 
-        The labels of up to 64 points are averaged. For more points, 64 evenly spaced apparent rates are averaged; the
-        fixed labels change that average by less than 1 / sqrt(number of points).
+        The labels of up to 64 points are averaged. For more points, 64 evenly spaced apparent rates
+        are averaged; the fixed labels change that average by less than 1 / sqrt(number of points).
         """
-        first, last = np.asarray(first), np.asarray(last)
+        first = np.asarray(first)
+        last = np.asarray(last)
         steps = np.linspace(0.0, 1.0, 64)
-        points = first[:, None] + np.floor((last - first + 1)[:, None] * (steps * (1 - 2**-50))).astype(np.int64)
+        points = first[:, None] + np.floor(
+            (last - first + 1)[:, None] * (steps * (1 - 2**-50))
+        ).astype(np.int64)
         points = np.minimum(points, last[:, None])
         few = (last - first) < 64
-        result = self.apparent_rate(self.scores_at(points).ravel()).reshape(points.shape).mean(axis=1)
+        result = (
+            self.apparent_rate(self.scores_at(points).ravel()).reshape(points.shape).mean(axis=1)
+        )
         for row in np.flatnonzero(few).tolist():
             result[row] = self.labels_at(np.arange(first[row], last[row] + 1)).mean()
         return np.asarray(result)

@@ -19,7 +19,8 @@ _PROBES = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WidthDemonstration(Result):
-    """Why no distribution-free interval around an injective map can be narrow (`cor:CI-PS-diameter`).
+    """Why no distribution-free interval around an injective map can be narrow
+    (`cor:CI-PS-diameter`).
 
     Attributes
     ----------
@@ -32,7 +33,8 @@ class WidthDemonstration(Result):
     needed_width : float
         Smallest of the widths, at most 1, that reaches the confidence level on both.
     minimum_width : float
-        1/2 - alpha: no distribution-free interval, centred or not, has a smaller expected width on every distribution.
+        1/2 - alpha: no distribution-free interval, centred or not, has a smaller expected width on
+        every distribution.
     confidence_level : float
         1 - alpha.
     n : int
@@ -51,9 +53,9 @@ class WidthDemonstration(Result):
     def sentence(self) -> str:
         """The width that is needed here, and the least that any method needs."""
         return (
-            f"An interval centred on the prediction needs width {upper(self.needed_width)} for "
-            f"{percent(self.confidence_level)} coverage on both worlds; every distribution-free method needs at least "
-            f"{lower(self.minimum_width)} on average."
+            f"An interval centred on the prediction needs width {upper(self.needed_width)} for"
+            f" {percent(self.confidence_level)} coverage on both worlds; every distribution-free"
+            f" method needs at least {lower(self.minimum_width)} on average."
         )
 
     def tables(self) -> tuple[ResultTable, ...]:
@@ -75,7 +77,8 @@ def width_demonstration(
     widths: Sequence[float] = tuple(np.arange(23) / 20),
     random_state: Seed = 0,
 ) -> WidthDemonstration:
-    """Show `cor:CI-PS-diameter`: an interval that is valid on coin flips and on the ghost world must be wide.
+    """Show `cor:CI-PS-diameter`: an interval that is valid on coin flips and on the ghost world
+    must be wide.
 
     It must contain 1/2, the truth for coin flips, and 0 or 1, the truth on the ghost world.
 

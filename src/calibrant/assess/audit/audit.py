@@ -1,4 +1,6 @@
-"""Is this score calibrated? What is proved wrong, what is proved right, and what no method can know."""
+"""Is this score calibrated? What is proved wrong, what is proved right, and what no method can
+know.
+"""
 
 from collections.abc import Hashable
 from typing import Any
@@ -25,8 +27,8 @@ from calibrant.text.sentences import shown
 
 _NOT_TRAINED = "the scores come from a model that was not trained on these rows"
 _SKIPPED = (
-    "at every score, whether a row's label is missing does not depend on the label; averages and shares are over rows "
-    "with a label"
+    "at every score, whether a row's label is missing does not depend on the label; averages and"
+    " shares are over rows with a label"
 )
 
 
@@ -50,56 +52,62 @@ def audit(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
-    """Report what is proved about the calibration of a score, for every distribution of scores and labels.
+    """Report what is proved about the calibration of a score, for every distribution of scores and
+    labels.
 
-    Claimed: with probability at least `confidence_level`, all of the following hold at once. The largest calibration
-    error, sup |E[Y | score] - score|, is at least `lower_bound`. The average error, E |E[Y | score] - score|, is at
-    least `average_lower_bound`. Every row of `table` is right. For a score with finitely many values, no value that was
-    seen is off by more than `upper_bound`. So a calibrated score is called miscalibrated with probability at most
-    1 - confidence_level. With `segments`, these bounds are still about E[Y | score]. Those of `within_segments` are
-    about E[Y | score, segment]: they can be positive for a score that is calibrated, if its errors in the segments
-    cancel. Assumed: the rows, or with groups whole groups, are independent draws from one distribution, and the model
-    was not trained on them.
+    Claimed: with probability at least `confidence_level`, all of the following hold at once. The
+    largest calibration error, sup |E[Y | score] - score|, is at least `lower_bound`. The average
+    error, E |E[Y | score] - score|, is at least `average_lower_bound`. Every row of `table` is
+    right. For a score with finitely many values, no value that was seen is off by more than
+    `upper_bound`. So a calibrated score is called miscalibrated with probability at most 1 -
+    confidence_level. With `segments`, these bounds are still about E[Y | score]. Those of
+    `within_segments` are about E[Y | score, segment]: they can be positive for a score that is
+    calibrated, if its errors in the segments cancel. Assumed: the rows, or with groups whole
+    groups, are independent draws from one distribution, and the model was not trained on them.
 
     Parameters
     ----------
     y : array-like of shape (n,), or Sample
-        Labels of two classes; or the result of `calibrant.scored`, which has labels, scores and segments in files,
-        a frame or a cluster. There, at most 1,000 distinct scores are counted.
+        Labels of two classes; or the result of `calibrant.scored`, which has labels, scores and
+        segments in files, a frame or a cluster. There, at most 1,000 distinct scores are counted.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class, in [0, 1].
     confidence_level : float, default=0.95
         Confidence that all statements of the audit are right.
     segments : array-like of shape (n,), default=None
-        The segment of each row. Then calibration within each segment, E[Y | score, segment], is audited too, see
-        `Audit.within_segments`. Everything shares one error budget.
+        The segment of each row. Then calibration within each segment, E[Y | score, segment], is
+        audited too, see `Audit.within_segments`. Everything shares one error budget.
     n_bins : int or "auto", default="auto"
         Bins of the finest resolution; "auto" is about the cube root of the number of rows.
     tolerance : float, default=0
-        The size of error that does not matter: the score is called miscalibrated only if it is proved off by more. The
-        bounds themselves stay the same. With many rows, errors far too small to matter are proved.
+        The size of error that does not matter: the score is called miscalibrated only if it is
+        proved off by more. The bounds themselves stay the same. With many rows, errors far too
+        small to matter are proved.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. What
-        is proved is then about the weighted population.
+        How much each row counts, such as a survey weight, and a number that no weight can exceed,
+        which is needed. What is proved is then about the weighted population.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group counts at most; None
-        takes the largest size of the groups that only cut the regions. What is proved is then about rows of new
-        groups. Rows of a group may depend on each other in any way.
+        Which rows belong together, such as those of one customer, and as how many rows a group
+        counts at most; None takes the largest size of the groups that only cut the regions. What is
+        proved is then about rows of new groups. Rows of a group may depend on each other in any
+        way.
     monotone : bool, default=False
-        Whether to say too what is known about the rate at single scores, under the assumption that the rate does not
-        fall as the score rises: see `Audit.monotone`. This holds at `confidence_level` on its own.
+        Whether to say too what is known about the rate at single scores, under the assumption that
+        the rate does not fall as the score rises: see `Audit.monotone`. This holds at
+        `confidence_level` on its own.
     attributes : frame, mapping from names to columns, or list of names, default=None
-        Attributes of the rows, such as sex and age: the subgroups that they make are audited too, see
-        `Audit.subgroups` and `Audit.subgroups_upper_bound`. Each of the two holds at `confidence_level` on its own.
-        Numbers are cut at quartiles; text, truth values and categories count by value; missing is a value. With
-        `calibrant.scored` data, names of their columns.
+        Attributes of the rows, such as sex and age: the subgroups that they make are audited too,
+        see `Audit.subgroups` and `Audit.subgroups_upper_bound`. Each of the two holds at
+        `confidence_level` on its own. Numbers are cut at quartiles; text, truth values and
+        categories count by value; missing is a value. With `calibrant.scored` data, names of their
+        columns.
     order : int, default=2
         Subgroups are made of up to so many attributes, 1 to 3.
     min_share : float, default=0.05
         Subgroups have at least this share of the rows.
     target : {"rows", "population"}, default="rows"
-        Whether sizes of errors of subgroups, and their upper bound, are about the rows at hand or the population. With
-        groups or weights, always the population.
+        Whether sizes of errors of subgroups, and their upper bound, are about the rows at hand or
+        the population. With groups or weights, always the population.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -111,58 +119,66 @@ def audit(
 
     Notes
     -----
-    *Jensen.* Write D(s) = E[Y | score = s] - s. Take the rows of any region that was chosen from the scores alone. Then
-    |mean of D(s_i)| <= mean of |D(s_i)| <= sup |D|: averaging over a region can only reduce calibration error. The mean
-    of the scores s_i is known, so only an interval for the mean of E[Y | s_i] is needed.
+    *Jensen.* Write D(s) = E[Y | score = s] - s. Take the rows of any region that was chosen from
+    the scores alone. Then |mean of D(s_i)| <= mean of |D(s_i)| <= sup |D|: averaging over a
+    region can only reduce calibration error. The mean of the scores s_i is known, so only an
+    interval for the mean of E[Y | s_i] is needed.
 
-    *Limits.* Given all scores, the labels are independent, and their rates E[Y | s_i] differ within a region. By
-    Hoeffding (1956) binomial limits hold for the mean of the rates (see `calibrant.limits.non_identical`). At a
-    single score value the rates are equal, and the limits are those of Clopper and Pearson. Conditioning on the scores
-    costs nothing. It allows any cuts between scores, and the spread of scores within a region does not widen the
-    interval.
+    *Limits.* Given all scores, the labels are independent, and their rates E[Y | s_i] differ within
+    a region. By Hoeffding (1956) binomial limits hold for the mean of the rates (see
+    `calibrant.limits.non_identical`). At a single score value the rates are equal, and the limits
+    are those of Clopper and Pearson. Conditioning on the scores costs nothing. It allows any cuts
+    between scores, and the spread of scores within a region does not widen the interval.
 
-    *Resolutions.* The scores are cut into n_bins bins of about equal mass. Then pairs of neighbours are merged until
-    all rows are one region. Each resolution gets an equal share of alpha. A small error everywhere shows in the coarse
-    regions, a large error in a narrow range in the fine ones. `lower_bound` is the largest proved error of any region.
-    For the average, the errors of regions that do not overlap add up, weighted by their rows. All limits hold at once,
-    so the best such sum over regions of all resolutions is proved too; call it A. It bounds the average of |D| over the
-    scores seen, which is an average of independent draws from [0, 1]. Chernoff's bound extends it to the population:
-    n kl(A, q) <= ln(20 / alpha).
+    *Resolutions.* The scores are cut into n_bins bins of about equal mass. Then pairs of neighbours
+    are merged until all rows are one region. Each resolution gets an equal share of alpha. A small
+    error everywhere shows in the coarse regions, a large error in a narrow range in the fine ones.
+    `lower_bound` is the largest proved error of any region. For the average, the errors of regions
+    that do not overlap add up, weighted by their rows. All limits hold at once, so the best such
+    sum over regions of all resolutions is proved too; call it A. It bounds the average of |D| over
+    the scores seen, which is an average of independent draws from [0, 1]. Chernoff's bound extends
+    it to the population: n kl(A, q) <= ln(20 / alpha).
 
-    *Tightness.* Where E[Y | score] is continuous, both lower bounds converge to the truth as n grows.
+    *Tightness.* Where E[Y | score] is continuous, both lower bounds converge to the truth as n
+    grows.
 
-    *Upper bound.* A score with a continuum of values has no upper bound: between the scores seen, labels could be
-    anything (`cor:CI-PS-diameter`). With at most n / 20 (and 1000) distinct values, every value is a region, and the
-    bound is the largest error that is not ruled out. Values that were never seen hold at most `unseen_mass` of the
-    population. By McAllester and Ortiz (2003) and McDiarmid's inequality this is
-    N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1 is the number of values seen once.
+    *Upper bound.* A score with a continuum of values has no upper bound: between the scores seen,
+    labels could be anything (`cor:CI-PS-diameter`). With at most n / 20 (and 1000) distinct values,
+    every value is a region, and the bound is the largest error that is not ruled out. Values that
+    were never seen hold at most `unseen_mass` of the population. By McAllester and Ortiz (2003) and
+    McDiarmid's inequality this is N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1 is the
+    number of values seen once.
 
-    *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or of whole groups, is
-    drawn at random to cut the regions. In each region, the limits are found by bets on the others: on the weighted mean
-    of label minus score, of a row or of the rows of a group, with 90 % of alpha and Bonferroni's rule. For the average,
-    rows set aside give each region a sign, and the mean of label minus score with these signs is bet on: it is at most
-    the average error. Where those rows have few score values, each value is a region too, and its largest error that is
-    not ruled out is an upper bound; bets bound the mass of other values. Nothing is said of segments that no row set
-    aside has.
+    *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or
+    of whole groups, is drawn at random to cut the regions. In each region, the limits are found by
+    bets on the others: on the weighted mean of label minus score, of a row or of the rows of a
+    group, with 90 % of alpha and Bonferroni's rule. For the average, rows set aside give each
+    region a sign, and the mean of label minus score with these signs is bet on: it is at most the
+    average error. Where those rows have few score values, each value is a region too, and its
+    largest error that is not ruled out is an upper bound; bets bound the mass of other values.
+    Nothing is said of segments that no row set aside has.
 
-    Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5 % for the unseen
-    mass. With segments, the limits of each segment and those of all rows together get equal parts, and the other two
-    shares are halved: one half for the score, one for the score within its segment.
+    Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5
+    % for the unseen mass. With segments, the limits of each segment and those of all rows together
+    get equal parts, and the other two shares are halved: one half for the score, one for the score
+    within its segment.
 
-    *Subgroups.* Given scores and attributes, labels are independent. *Is any subgroup off?* Labels are drawn from the
-    scores many times; the largest surprise over all subgroups is compared with those of drawn labels. If every row's
-    rate is its score this test, at the full alpha, rejects with probability at most alpha, whatever the search. Only if
-    it rejects, two more questions share alpha. *Which?* has 0.4 of it: the sum of labels of a subgroup against the
-    Poisson-binomial distribution that its scores give. *By how much?* has 0.6: five subgroups found in one half of the
-    rows are tested in the other, and the other way round. The *upper bound* over all subgroups of the family is a
-    statement of its own. See `calibrant.assess.subgroups`.
+    *Subgroups.* Given scores and attributes, labels are independent. *Is any subgroup off?* Labels
+    are drawn from the scores many times; the largest surprise over all subgroups is compared with
+    those of drawn labels. If every row's rate is its score this test, at the full alpha, rejects
+    with probability at most alpha, whatever the search. Only if it rejects, two more questions
+    share alpha. *Which?* has 0.4 of it: the sum of labels of a subgroup against the
+    Poisson-binomial distribution that its scores give. *By how much?* has 0.6: five subgroups found
+    in one half of the rows are tested in the other, and the other way round. The *upper bound* over
+    all subgroups of the family is a statement of its own. See `calibrant.assess.subgroups`.
 
     References
     ----------
-    Hoeffding (1956), "On the distribution of the number of successes in independent trials". McAllester and Ortiz
-    (2003), "Concentration inequalities for the missing mass and for histogram rule error", JMLR 4. Gupta, Podkopaev
-    and Ramdas (2020), "Distribution-free binary classification". Kumar, Liang and Ma (2019), "Verified uncertainty
-    calibration", Proposition 3.3: binning underestimates calibration error.
+    Hoeffding (1956), "On the distribution of the number of successes in independent trials".
+    McAllester and Ortiz (2003), "Concentration inequalities for the missing mass and for histogram
+    rule error", JMLR 4. Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary
+    classification". Kumar, Liang and Ma (2019), "Verified uncertainty calibration", Proposition
+    3.3: binning underestimates calibration error.
 
     Examples
     --------
@@ -181,7 +197,9 @@ def audit(
     """
     alpha = error_budget(confidence_level)
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
-    tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
+    tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check(
+        "tolerance", tolerance
+    )
     monotone = Flag().check("monotone", monotone)
     question = checked_question(order, min_share, target, confidence_level)
     n_skipped = y.skipped_rows() if is_scored(y) else 0
@@ -189,8 +207,12 @@ def audit(
     band = None
     if _has_units(y, *beside.values(), weight_bound, max_group_size):
         if monotone:
-            raise InvalidValueError("monotone", "be False with groups or importance weights", got="True")
-        rows = read_forecasts(y, scores, pos_label, classes, segments, **beside, weight_bound=weight_bound)
+            raise InvalidValueError(
+                "monotone", "be False with groups or importance weights", got="True"
+            )
+        rows = read_forecasts(
+            y, scores, pos_label, classes, segments, **beside, weight_bound=weight_bound
+        )
         proved = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
     else:
         members = _cells(y, scores, pos_label, classes, segments, n_bins)
@@ -222,7 +244,9 @@ def audit(
 
 
 def _has_units(y: ArrayLike | Sample, *beside: object) -> bool:
-    """Whether rows count differently or belong together: by what is given beside the data, or by their columns."""
+    """Whether rows count differently or belong together: by what is given beside the data, or by
+    their columns.
+    """
     if any(value is not None for value in beside):
         return True
     return is_scored(y) and (y.columns.weight is not None or y.columns.group is not None)
@@ -236,7 +260,10 @@ def _cells(
     segments: ArrayLike | None,
     n_bins: int | str,
 ) -> list[tuple[Hashable, CellSums]]:
-    """The cells of all rows, then those of each segment; data of any size are counted where they are."""
+    """The cells of all rows, then those of each segment.
+
+    Data of any size are counted where they are.
+    """
     if is_scored(y) and not in_memory(y):
         check_nothing_beside(scores=scores, segments=segments)
         return cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
@@ -280,7 +307,10 @@ def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]
     """The largest proved error of every segment that has one above the tolerance, largest first."""
     worst = [part.table.finding(int(part.table.error.argmax())) for part in parts]
     return tuple(
-        sorted((finding for finding in worst if finding.error > tolerance), key=lambda finding: -finding.error)
+        sorted(
+            (finding for finding in worst if finding.error > tolerance),
+            key=lambda finding: -finding.error,
+        )
     )
 
 
@@ -289,7 +319,8 @@ def _no_upper_bound(part: Resolutions) -> str:
     group = "" if segment is None else f" of {shown(segment)}"
     values = f"more than {MOST_VALUES:,}" if part.n_values is None else f"{part.n_values:,}"
     return (
-        f"the {counted(part.n_rows, 'row')}{group} have {values} distinct scores. An upper bound exists only for a "
-        "score with finitely many values, each seen often, such as a binned score. No method has one for a continuous "
-        "score (Gupta, Podkopaev and Ramdas 2020, Corollary 2)"
+        f"the {counted(part.n_rows, 'row')}{group} have {values} distinct scores. An upper bound"
+        " exists only for a score with finitely many values, each seen often, such as a binned"
+        " score. No method has one for a continuous score (Gupta, Podkopaev and Ramdas 2020,"
+        " Corollary 2)"
     )

@@ -1,4 +1,6 @@
-"""What an audit needs to know about the rows: sums over cells of scores, from memory or from any other source."""
+"""What an audit needs to know about the rows: sums over cells of scores, from memory or from any
+other source.
+"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -20,7 +22,9 @@ from calibrant.sample.sources.memory import MemoryRows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellSums:
-    """Sums over cells of scores. A cell is one score value, or the scores between two values; no cell is empty.
+    """Sums over cells of scores. A cell is one score value, or the scores between two values.
+
+    No cell is empty.
 
     Attributes
     ----------
@@ -61,8 +65,11 @@ class CellSums:
     @classmethod
     def of_tally(cls, tally: Tally, n_values: int | None) -> Self:
         """One cell for every region of a tally whose weights are the scores themselves."""
-        sums, used = cast(WeightSums, tally.weights), tally.counts > 0
-        low, high, total = sums.smallest[used], sums.largest[used], sums.w.rounded()[used]
+        sums = cast(WeightSums, tally.weights)
+        used = tally.counts > 0
+        low = sums.smallest[used]
+        high = sums.largest[used]
+        total = sums.w.rounded()[used]
         return cls(low, high, tally.counts[used], tally.positives[used], total, n_values)
 
 
@@ -76,15 +83,17 @@ def cells_of_data(
 ) -> list[tuple[Hashable, CellSums]]:
     """The cells of all rows, then of each segment. They give the same regions as rows in memory.
 
-    A region ends where the middle rank of a value passes j n / n_bins. That value is the order statistic of rank
-    ceil(j n / n_bins). Each of these values is a cell of its own, and so is each range between two of them. So every
-    region is made of whole cells.
+    A region ends where the middle rank of a value passes j n / n_bins. That value is the order
+    statistic of rank ceil(j n / n_bins). Each of these values is a cell of its own, and so is each
+    range between two of them. So every region is made of whole cells.
     """
     values = data.values(MOST_VALUES)
     if not values:
         raise InvalidValueError("the data", "have at least one row", got="none")
     edges = {name: found.distinct for name, found in values.items() if found.distinct is not None}
-    ranks = {name: _ranks(found.rows, n_bins) for name, found in values.items() if found.distinct is None}
+    ranks = {
+        name: _ranks(found.rows, n_bins) for name, found in values.items() if found.distinct is None
+    }
     n_values = {name: edges[name].size if name in edges else None for name in values}
     whole = data.with_columns(replace(data.columns, segment=None))
     if None in ranks:
@@ -96,9 +105,14 @@ def cells_of_data(
     if atoms:
         bins = SegmentedPartition(atoms)
         of_all = _tally(data, bins, classes, pos_label)
-        tallies += [of_all.part(slice(start, stop)) for start, stop in pairwise(bins.offsets.tolist())]
+        tallies += [
+            of_all.part(slice(start, stop)) for start, stop in pairwise(bins.offsets.tolist())
+        ]
     names = (None, *atoms)
-    return [(name, CellSums.of_tally(tally, n_values[name])) for name, tally in zip(names, tallies, strict=True)]
+    return [
+        (name, CellSums.of_tally(tally, n_values[name]))
+        for name, tally in zip(names, tallies, strict=True)
+    ]
 
 
 def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
@@ -106,7 +120,11 @@ def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
     return -(-np.arange(1, finest, dtype=np.int64) * n_rows // finest)
 
 
-def _tally(data: Sample, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None) -> Tally:
-    """Count rows with the scores as weights: their sum, minimum and maximum in each region are exact."""
+def _tally(
+    data: Sample, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None
+) -> Tally:
+    """Count rows with the scores as weights: their sum, minimum and maximum in each region are
+    exact.
+    """
     weighted = data.with_columns(replace(data.columns, weight=data.columns.score))
     return weighted.with_classes(classes, pos_label).tally(partition, weighted=True)[0]

@@ -19,7 +19,9 @@ from calibrant.text.result import Result, frame_of
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import sentence
 
-TOO_LOW, TOO_HIGH, NO_EVIDENCE = "scores too low", "scores too high", "no evidence"
+TOO_LOW = "scores too low"
+TOO_HIGH = "scores too high"
+NO_EVIDENCE = "no evidence"
 _VACUOUS = 0.5
 _NUMBERS = ("low", "high", "error", "mean_score", "rate", "relative_lower", "relative_upper")
 _ON_FINDINGS = "Of the rows in each range of scores, some score is off by at least that much."
@@ -38,13 +40,15 @@ class Finding:
     direction : str
         "scores too low" or "scores too high".
     error : float
-        Some score in the range is off by at least this much: from E[Y | score], or from E[Y | score, segment].
+        Some score in the range is off by at least this much: from E[Y | score], or from E[Y |
+        score, segment].
     count : int
         Rows in the range.
     mean_score, rate : float
         Mean score and observed rate of these rows.
     relative_lower, relative_upper : float
-        Limits on the true rate of these rows divided by their mean score; NaN where nothing is known.
+        Limits on the true rate of these rows divided by their mean score; NaN where nothing is
+        known.
     """
 
     segment: Hashable
@@ -66,13 +70,16 @@ class Finding:
         where = f"{numbers.rows(self.count)} with scores from {numbers.span(self.low, self.high)}"
         group = "" if self.segment is None else f" in {noun} {self.segment!r}"
         return (
-            f"{self.direction} by at least {numbers.lower(self.error)} somewhere among the {where}{group}: "
-            f"mean score {numbers.nearest(self.mean_score)}, observed rate {numbers.nearest(self.rate)}{self._factor}"
+            f"{self.direction} by at least {numbers.lower(self.error)} somewhere among the"
+            f" {where}{group}: mean score {numbers.nearest(self.mean_score)}, observed rate"
+            f" {numbers.nearest(self.rate)}{self._factor}"
         )
 
     @property
     def _factor(self) -> str:
-        """How many times the mean score the true rate is, where it is so small that a distance says little."""
+        """How many times the mean score the true rate is, where it is so small that a distance says
+        little.
+        """
         if self.rate >= RARE or np.isnan(self.relative_lower):
             return ""
         factors = numbers.factor_limits(self.relative_lower, self.relative_upper)
@@ -96,15 +103,16 @@ class AuditTable:
     mean_score, rate : float arrays of shape (m,)
         Mean score, and share of positive labels.
     lower, upper : float arrays of shape (m,)
-        Limits for the mean of E[Y | score] over these rows, or of E[Y | score, segment] for the rows of a segment;
-        valid for the whole table at once. With importance weights or groups: `mean_score` plus limits for the mean of
-        E[Y | score] - score over the population of the region.
+        Limits for the mean of E[Y | score] over these rows, or of E[Y | score, segment] for the
+        rows of a segment; valid for the whole table at once. With importance weights or groups:
+        `mean_score` plus limits for the mean of E[Y | score] - score over the population of the
+        region.
     error : float array of shape (m,)
         Proved distance between the mean score and that mean; 0 where nothing is proved.
     relative_lower, relative_upper : float arrays of shape (m,)
-        Limits on the same mean divided by the mean score: for rare events, where a distance says little. With
-        importance weights or groups, both means are those of the population of the region. Infinity where there is no
-        limit.
+        Limits on the same mean divided by the mean score: for rare events, where a distance says
+        little. With importance weights or groups, both means are those of the population of the
+        region. Infinity where there is no limit.
     """
 
     segment: NDArray[np.object_]
@@ -123,7 +131,9 @@ class AuditTable:
     @classmethod
     def joined(cls, tables: Sequence["AuditTable"]) -> "AuditTable":
         """Several tables as one."""
-        columns = {field.name: [getattr(table, field.name) for table in tables] for field in fields(cls)}
+        columns = {
+            field.name: [getattr(table, field.name) for table in tables] for field in fields(cls)
+        }
         return cls(**{name: np.concatenate(parts) for name, parts in columns.items()})
 
     @property
@@ -135,11 +145,16 @@ class AuditTable:
     @property
     def is_finest(self) -> BoolArray:
         """Whether a region belongs to its segment's finest resolution."""
-        return np.concatenate([self.resolution[rows] == self.resolution[rows.stop - 1] for rows in self.blocks])
+        return np.concatenate(
+            [self.resolution[rows] == self.resolution[rows.stop - 1] for rows in self.blocks]
+        )
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """The regions of all rows, and then of each segment. The first region of a block holds all of its rows."""
+        """The regions of all rows, and then of each segment.
+
+        The first region of a block holds all of its rows.
+        """
         starts = np.flatnonzero(self.resolution == 0).tolist()
         return tuple(slice(*ends) for ends in pairwise([*starts, self.resolution.size]))
 
@@ -155,7 +170,10 @@ class AuditTable:
     @property
     def columns(self) -> dict[str, Any]:
         """All columns, by name."""
-        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "verdict": self.verdict}
+        return {
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "verdict": self.verdict,
+        }
 
     def to_frame(self) -> Any:
         """Return the table as a frame, one row per region; see `Result.to_frame`."""
@@ -171,7 +189,8 @@ class Bounds:
     Attributes
     ----------
     lower_bound : float
-        The largest calibration error, sup |E[Y | given] - score|, is at least this; 0 where nothing is proved.
+        The largest calibration error, sup |E[Y | given] - score|, is at least this; 0 where nothing
+        is proved.
     average_lower_bound : float
         The average calibration error, E |E[Y | given] - score|, is at least this.
     upper_bound : float or None
@@ -179,7 +198,8 @@ class Bounds:
     upper_bound_reason : str or None
         Why there is no upper bound.
     unseen_mass : float or None
-        Where there is an upper bound: values that were not seen hold at most this share of the population.
+        Where there is an upper bound: values that were not seen hold at most this share of the
+        population.
     tolerance : float
         An error up to this size is not called miscalibration.
     """
@@ -198,8 +218,14 @@ class Bounds:
 
     @property
     def is_nearly_calibrated(self) -> bool:
-        """Whether no error above `tolerance` is proved, and an upper bound on the error is low enough to be useful."""
-        return not self.is_miscalibrated and self.upper_bound is not None and self.upper_bound < _VACUOUS
+        """Whether no error above `tolerance` is proved, and an upper bound on the error is low
+        enough to be useful.
+        """
+        return (
+            not self.is_miscalibrated
+            and self.upper_bound is not None
+            and self.upper_bound < _VACUOUS
+        )
 
     @property
     def verdict(self) -> str:
@@ -209,7 +235,11 @@ class Bounds:
     def _verdict(self) -> str:
         least = f"by at least {numbers.lower(self.lower_bound)}"
         if self.is_miscalibrated:
-            over = f"off by more than {self.tolerance:g}, {least}" if self.tolerance else f"miscalibrated {least}"
+            over = (
+                f"off by more than {self.tolerance:g}, {least}"
+                if self.tolerance
+                else f"miscalibrated {least}"
+            )
             return f"proved {over}"
         if self.is_nearly_calibrated and self.upper_bound is not None:
             return f"proved within {numbers.upper(self.upper_bound)} (finitely many scores)"
@@ -220,37 +250,56 @@ class Bounds:
         return {"is_miscalibrated": self.is_miscalibrated, "verdict": self.verdict, **asdict(self)}
 
     def proved(self, who: str = "", value: str = "score value") -> list[str]:
-        """What is proved, in words: `who` is off, such as " the scores are", and by how much a `value` is at most."""
+        """What is proved, in words: `who` is off, such as " the scores are", and by how much a
+        `value` is at most.
+        """
         found = []
         if self.lower_bound > 0.0:
             within = "" if self.is_miscalibrated else ": within the tolerance"
-            found.append(f"somewhere{who} off by at least {numbers.lower(self.lower_bound)}{within}")
+            found.append(
+                f"somewhere{who} off by at least {numbers.lower(self.lower_bound)}{within}"
+            )
         if self.average_lower_bound > 0.0:
-            found.append(f"on average{who} off by at least {numbers.lower(self.average_lower_bound)}")
+            found.append(
+                f"on average{who} off by at least {numbers.lower(self.average_lower_bound)}"
+            )
         if self.upper_bound is not None and self.unseen_mass is not None:
-            unseen = f"values that were not seen hold at most {numbers.upper(self.unseen_mass)} of the population"
-            found.append(f"no {value} that was seen is off by more than {numbers.upper(self.upper_bound)}; {unseen}")
+            unseen = (
+                f"values that were not seen hold at most {numbers.upper(self.unseen_mass)} of the"
+                " population"
+            )
+            found.append(
+                f"no {value} that was seen is off by more than {numbers.upper(self.upper_bound)};"
+                f" {unseen}"
+            )
         return found
 
     def _lines(self, where: str, value: str) -> list[str]:
         """What the verdict does not say, in words."""
         known = self.proved(where, value)[int(self.is_miscalibrated) :]
-        unknown = [] if self.upper_bound is not None else [f"no upper bound{where}: {self.upper_bound_reason}"]
+        unknown = (
+            []
+            if self.upper_bound is not None
+            else [f"no upper bound{where}: {self.upper_bound_reason}"]
+        )
         return [*known, *unknown]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Audit(Result, Bounds):
-    """What is proved about the calibration of a score, for every distribution, and what cannot be known.
+    """What is proved about the calibration of a score, for every distribution, and what cannot be
+    known.
 
-    All statements hold together with probability at least `confidence_level` over the draw of the rows. The bounds of
-    the audit itself are about E[Y | score]. They never use the segments. Those of `within_segments` are about
-    E[Y | score, segment]: a score can be calibrated and yet be off in every segment.
+    All statements hold together with probability at least `confidence_level` over the draw of the
+    rows. The bounds of the audit itself are about E[Y | score]. They never use the segments. Those
+    of `within_segments` are about E[Y | score, segment]: a score can be calibrated and yet be off
+    in every segment.
 
     Attributes
     ----------
     lower_bound : float
-        The largest calibration error, sup |E[Y | score] - score|, is at least this; 0 where nothing is proved.
+        The largest calibration error, sup |E[Y | score] - score|, is at least this; 0 where nothing
+        is proved.
     average_lower_bound : float
         The average calibration error, E |E[Y | score] - score|, is at least this.
     upper_bound : float or None
@@ -258,16 +307,18 @@ class Audit(Result, Bounds):
     upper_bound_reason : str or None
         Why there is no upper bound.
     unseen_mass : float or None
-        Where there is an upper bound: score values that were not seen hold at most this share of the population.
+        Where there is an upper bound: score values that were not seen hold at most this share of
+        the population.
     tolerance : float
         An error up to this size is not called miscalibration.
     within_segments : Bounds or None
-        The same bounds for E[Y | score, segment] in place of E[Y | score]; None for an audit without segments. There,
-        a value is a score in a segment.
+        The same bounds for E[Y | score, segment] in place of E[Y | score]; None for an audit
+        without segments. There, a value is a score in a segment.
     table : AuditTable
         Every region: count, mean score, observed rate, interval, verdict.
     findings : tuple of Finding
-        The largest proved error of all rows and of each segment, where there is one above `tolerance`, largest first.
+        The largest proved error of all rows and of each segment, where there is one above
+        `tolerance`, largest first.
     confidence_level : float
         1 - alpha.
     n_rows : int
@@ -277,18 +328,21 @@ class Audit(Result, Bounds):
     n_skipped : int
         Rows that were skipped because their label is missing.
     monotone : MonotoneBand or None
-        Limits of the rate at every single score, if it does not fall as the score rises; None unless asked for. It
-        holds at `confidence_level` on its own, not at once with the rest.
+        Limits of the rate at every single score, if it does not fall as the score rises; None
+        unless asked for. It holds at `confidence_level` on its own, not at once with the rest.
     noun : str
         What a segment is called, such as "month".
     n_groups : int
         Groups that the rows belong to; 0 where rows have none.
     n_set_aside : int
-        Further rows, drawn at random, that only cut the regions; 0 unless rows have weights or groups.
+        Further rows, drawn at random, that only cut the regions; 0 unless rows have weights or
+        groups.
     population : str
-        What the errors are those of, where rows have weights or groups, such as " of rows of new groups".
+        What the errors are those of, where rows have weights or groups, such as " of rows of new
+        groups".
     by_attributes : SubgroupAudit or None
-        The audit of subgroups; None unless attributes were given. It holds at `confidence_level` on its own.
+        The audit of subgroups; None unless attributes were given. It holds at `confidence_level` on
+        its own.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("verdict", "is_miscalibrated", "at_single_scores")
@@ -309,23 +363,35 @@ class Audit(Result, Bounds):
 
     @property
     def subgroups(self) -> tuple[SubgroupFinding, ...]:
-        """The subgroups that are proved wrong; empty if there is none, or if no attributes were given."""
+        """The subgroups that are proved wrong.
+
+        Empty if there is none, or if no attributes were given.
+        """
         return () if self.by_attributes is None else self.by_attributes.findings
 
     @property
     def subgroups_upper_bound(self) -> float | None:
-        """No subgroup is off by more than this, with `confidence_level` on its own; None without attributes."""
+        """No subgroup is off by more than this, with `confidence_level` on its own.
+
+        None without attributes.
+        """
         return None if self.by_attributes is None else self.by_attributes.upper_bound
 
     @property
     def basis(self) -> str:
         """How many rows were audited, and in how many groups."""
-        aside = f" (and {numbers.rows(self.n_set_aside)} that only cut the regions)" if self.n_set_aside else ""
+        aside = (
+            f" (and {numbers.rows(self.n_set_aside)} that only cut the regions)"
+            if self.n_set_aside
+            else ""
+        )
         return f"{numbers.rows(self.n_rows, self.n_groups)}{aside}"
 
     @property
     def is_rare(self) -> bool:
-        """Whether fewer than 5 % of all rows are positive, so that relative limits say more than distances."""
+        """Whether fewer than 5 % of all rows are positive, so that relative limits say more than
+        distances.
+        """
         return float(self.table.rate[0]) < RARE
 
     @property
@@ -347,13 +413,17 @@ class Audit(Result, Bounds):
 
     @property
     def worst(self) -> Finding | None:
-        """The largest proved error, of the score or of the score in a segment; None if none is above `tolerance`."""
+        """The largest proved error, of the score or of the score in a segment.
+
+        None if none is above `tolerance`.
+        """
         return self.findings[0] if self.findings else None
 
     @property
     def verdict(self) -> str:
         """Proved wrong, proved nearly right, or neither: for the score, and then within segments."""
-        verdict, within = self._verdict(), self.within_segments
+        verdict = self._verdict()
+        within = self.within_segments
         if within is None or verdict == within.verdict == NO_EVIDENCE:
             return verdict
         return f"{verdict}; within {self.noun}s: {within.verdict}"
@@ -362,8 +432,13 @@ class Audit(Result, Bounds):
     def sentence(self) -> str:
         """The verdict and what it rests on. Where nothing is proved, it says so."""
         basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.basis}"
-        verdict = f"{NO_EVIDENCE} of miscalibration" if self.verdict == NO_EVIDENCE else self.verdict
-        if any(part.is_miscalibrated or part.is_nearly_calibrated for part in (self, self.within_segments or self)):
+        verdict = (
+            f"{NO_EVIDENCE} of miscalibration" if self.verdict == NO_EVIDENCE else self.verdict
+        )
+        if any(
+            part.is_miscalibrated or part.is_nearly_calibrated
+            for part in (self, self.within_segments or self)
+        ):
             return sentence(f"{verdict}, {basis}")
         aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
         return sentence(f"{verdict}, {basis}; this does not prove that the scores are {aim}")
@@ -374,7 +449,9 @@ class Audit(Result, Bounds):
         found = [f"this is about the error{self.population}"] if self.population else []
         found += self._lines("", "score value")
         if self.within_segments is not None:
-            found += self.within_segments._lines(f" within {self.noun}s", f"score value of a {self.noun}")
+            found += self.within_segments._lines(
+                f" within {self.noun}s", f"score value of a {self.noun}"
+            )
         if self.at_single_scores is not None:
             found.append(self.at_single_scores)
         if self.by_attributes is not None:
@@ -405,6 +482,8 @@ class Audit(Result, Bounds):
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as plain JSON values."""
-        within = None if self.within_segments is None else numbers.plain(self.within_segments.to_dict())
+        within = (
+            None if self.within_segments is None else numbers.plain(self.within_segments.to_dict())
+        )
         band = None if self.monotone is None else self.monotone.guarantee_.to_dict()
         return {**Result.to_dict(self), "within_segments": within, "monotone": band}

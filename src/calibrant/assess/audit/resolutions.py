@@ -1,4 +1,6 @@
-"""Regions of a score at several resolutions: all rows, halves, quarters, and so on down to bins or single values."""
+"""Regions of a score at several resolutions: all rows, halves, quarters, and so on down to bins or
+single values.
+"""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -18,8 +20,11 @@ from calibrant.limits.bounded_mean import lower_mean
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import gap_limits, non_identical
 
-# Shares of alpha: for the limits of all regions, for the average error in the population, for the unseen mass.
-REGIONS_SHARE, AVERAGE_SHARE, UNSEEN_SHARE = 0.9, 0.05, 0.05
+# Shares of alpha: for the limits of all regions, for the average error in the population, for the
+# unseen mass.
+REGIONS_SHARE = 0.9
+AVERAGE_SHARE = 0.05
+UNSEEN_SHARE = 0.05
 _ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the proved error
 
 
@@ -34,7 +39,8 @@ class Resolutions:
     parent : int array of shape (m,)
         The region of the next coarser resolution that contains each region; -1 for the first.
     largest_possible : float
-        Largest distance between mean score and mean rate that is not ruled out, over the finest regions.
+        Largest distance between mean score and mean rate that is not ruled out, over the finest
+        regions.
     finite : bool
         Whether the finest regions are single score values.
     n_values : int or None
@@ -42,7 +48,8 @@ class Resolutions:
     n_singletons : int
         Scores seen once.
     n_apart : int
-        Regions where the error lies outside its limits if large groups count in full, see `audit_units`.
+        Regions where the error lies outside its limits if large groups count in full, see
+        `audit_units`.
     """
 
     table: AuditTable
@@ -59,8 +66,11 @@ class Resolutions:
         return int(self.table.counts[0])
 
     def average_error(self) -> float:
-        """Proved average error over the rows: the best sum over regions of any resolutions that do not overlap."""
-        best, level = self.table.counts * self.table.error, self.table.resolution
+        """Proved average error over the rows: the best sum over regions of any resolutions that do
+        not overlap.
+        """
+        best = self.table.counts * self.table.error
+        level = self.table.resolution
         for finer in range(int(level[-1]), 0, -1):
             here = np.flatnonzero(level == finer)
             best = np.maximum(best, np.bincount(self.parent[here], best[here], minlength=best.size))
@@ -76,9 +86,11 @@ class Proved:
     parts : list of Resolutions
         The regions of all rows, and then of each segment.
     averages : sequence of float
-        Lower bounds of the average error: of the score, and of the score within segments, if there are any.
+        Lower bounds of the average error: of the score, and of the score within segments, if there
+        are any.
     unseen_mass : sequence of float
-        At most this share of the population has score values, or values within segments, that were not seen.
+        At most this share of the population has score values, or values within segments, that were
+        not seen.
     assumptions : tuple of str
         What must be true.
     n_groups, n_set_aside, population
@@ -94,41 +106,61 @@ class Proved:
     population: str = ""
 
 
-def audit_cells(members: list[tuple[Hashable, CellSums]], n_bins: int | str, alpha: float) -> Proved:
-    """What is proved of independent rows, with probability 1 - alpha, from cells of all rows and of each segment."""
+def audit_cells(
+    members: list[tuple[Hashable, CellSums]], n_bins: int | str, alpha: float
+) -> Proved:
+    """What is proved of independent rows, with probability 1 - alpha, from cells of all rows and of
+    each segment.
+    """
     share = alpha * REGIONS_SHARE / len(members)
-    parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members]
+    parts = [
+        resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members
+    ]
     rest = alpha if len(parts) == 1 else alpha / 2.0
     targets = [parts[:1], parts[1:]][: len(parts)]
     errors = [
-        float(np.average([part.average_error() for part in some], weights=[part.n_rows for part in some]))
+        float(
+            np.average(
+                [part.average_error() for part in some], weights=[part.n_rows for part in some]
+            )
+        )
         for some in targets
     ]
-    # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
-    averages, unseen = [], []
+    # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of
+    # those
+    averages = []
+    unseen = []
     for some, error in zip(targets, np.maximum.accumulate(errors).tolist(), strict=True):
-        n_rows, missing = sum(part.n_rows for part in some), sum(part.n_singletons for part in some)
+        n_rows = sum(part.n_rows for part in some)
+        missing = sum(part.n_singletons for part in some)
         averages.append(lower_mean(error, n_rows, rest * AVERAGE_SHARE))
-        deviation = (1.0 + math.sqrt(2.0)) * math.sqrt(math.log(2.0 / (rest * UNSEEN_SHARE)) / n_rows)
+        deviation = (1.0 + math.sqrt(2.0)) * math.sqrt(
+            math.log(2.0 / (rest * UNSEEN_SHARE)) / n_rows
+        )
         unseen.append(min(1.0, missing / n_rows + deviation))
-    return Proved(parts, averages, unseen, ("the rows are independent draws from one distribution",))
+    return Proved(
+        parts, averages, unseen, ("the rows are independent draws from one distribution",)
+    )
 
 
 def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Resolutions:
-    """Cut the scores at every resolution, and find limits that hold for all regions with probability 1 - alpha.
+    """Cut the scores at every resolution, and find limits that hold for all regions with
+    probability 1 - alpha.
 
-    Every resolution gets the same share of alpha. Within a resolution the share is divided by Sidak's rule: given the
-    scores, labels of different regions are independent. The cuts depend on the scores alone, and equal scores stay
-    together, so choosing the cuts costs no part of alpha.
+    Every resolution gets the same share of alpha. Within a resolution the share is divided by
+    Sidak's rule: given the scores, labels of different regions are independent. The cuts depend on
+    the scores alone, and equal scores stay together, so choosing the cuts costs no part of alpha.
     """
     nested = _nested_cells(cells.counts, n_bins, cells.finite)
     n_levels = len(nested)
     parts: list[dict[str, NDArray[Any]]] = []
-    offset, above = 0, np.full(cells.counts.size, -1)
+    offset = 0
+    above = np.full(cells.counts.size, -1)
     for level, cell in enumerate(nested):
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         n_rows = np.add.reduceat(cells.counts, first)
-        low, high = cells.low[first], cells.high[np.append(first[1:], cells.counts.size) - 1]
+        low = cells.low[first]
+        high = cells.high[np.append(first[1:], cells.counts.size) - 1]
         parts.append(
             {
                 "resolution": np.full(first.size, level),
@@ -144,11 +176,16 @@ def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Re
         above = offset + np.cumsum(np.diff(cell, prepend=-1) != 0) - 1
         offset += first.size
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    counts, positives, mean_score = columns["counts"], columns.pop("positives"), columns["mean_score"]
-    limits = non_identical(counts, positives, columns.pop("tail"), columns["low"] == columns["high"])
+    counts = columns["counts"]
+    positives = columns.pop("positives")
+    mean_score = columns["mean_score"]
+    limits = non_identical(
+        counts, positives, columns.pop("tail"), columns["low"] == columns["high"]
+    )
     nearest, farthest = gap_limits(limits, mean_score)
     relative = relative_limits(limits, Interval(mean_score, mean_score))
-    parent, finest = columns.pop("parent"), columns["resolution"] == columns["resolution"][-1]
+    parent = columns.pop("parent")
+    finest = columns["resolution"] == columns["resolution"][-1]
     names = np.empty(counts.size, dtype=object)
     names.fill(segment)
     return Resolutions(
@@ -171,12 +208,20 @@ def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Re
 
 
 def _nested_cells(counts: IntArray, n_bins: int, finite: bool) -> list[IntArray]:
-    """For every resolution, coarse to fine, the region of each cell. Each region lies within one coarser region."""
+    """For every resolution, coarse to fine, the region of each cell.
+
+    Each region lies within one coarser region.
+    """
     nested = [equal_mass(counts, n_bins)]
     while nested[0][-1] > nested[0][0]:
         nested.insert(0, nested[0] // 2)
     if finite:
         nested.append(np.arange(counts.size))
     sizes = [int(np.count_nonzero(np.diff(cell))) for cell in nested]
-    # a resolution with the same regions as the next finer one would use a share of alpha for nothing
-    return [cell for cell, size, finer in zip(nested, sizes, [*sizes[1:], -1], strict=True) if size != finer]
+    # a resolution with the same regions as the next finer one would use a share of alpha for
+    # nothing
+    return [
+        cell
+        for cell, size, finer in zip(nested, sizes, [*sizes[1:], -1], strict=True)
+        if size != finer
+    ]

@@ -1,4 +1,6 @@
-"""An audit of rows that count differently, or that belong together: bets on weighted rows, or on whole groups."""
+"""An audit of rows that count differently, or that belong together: bets on weighted rows, or on
+whole groups.
+"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -9,7 +11,13 @@ import numpy as np
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.assess.audit.cell_sums import finest_bins
 from calibrant.assess.audit.findings import AuditTable
-from calibrant.assess.audit.resolutions import AVERAGE_SHARE, REGIONS_SHARE, UNSEEN_SHARE, Proved, Resolutions
+from calibrant.assess.audit.resolutions import (
+    AVERAGE_SHARE,
+    REGIONS_SHARE,
+    UNSEEN_SHARE,
+    Proved,
+    Resolutions,
+)
 from calibrant.assess.metrics.bin_sums import few_values
 from calibrant.assess.metrics.divided_rows import CUTTING_SHARE, DividedRows
 from calibrant.assess.metrics.independent_units import Units
@@ -27,16 +35,21 @@ _Segment = tuple[Hashable, BoolArray]
 
 
 def audit_units(
-    rows: MemoryRows, weight_bound: float | None, max_group_size: int | None, n_bins: int | str, alpha: float
+    rows: MemoryRows,
+    weight_bound: float | None,
+    max_group_size: int | None,
+    n_bins: int | str,
+    alpha: float,
 ) -> Proved:
     """Regions at every resolution, and what is proved with probability 1 - alpha.
 
-    In a region, a unit (a weighted row, or the rows of a group) has the weight w and the weighted mean d of label minus
-    score. E[w d] / E[w] is the mean of E[Y | score] - score over the region, in the population that the weights
-    describe or among rows of new groups. Units are independent draws, and the regions are cut by other units, so that
-    the bets of `calibrant.limits.shift.betting` hold for (d + b) / (1 + b - a) in a region of scores from a to b.
-    Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the segments that units set
-    aside have.
+    In a region, a unit (a weighted row, or the rows of a group) has the weight w and the weighted
+    mean d of label minus score. E[w d] / E[w] is the mean of E[Y | score] - score over the region,
+    in the population that the weights describe or among rows of new groups. Units are independent
+    draws, and the regions are cut by other units, so that the bets of
+    `calibrant.limits.shift.betting` hold for (d + b) / (1 + b - a) in a region of scores from a to
+    b. Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the
+    segments that units set aside have.
     """
     divided = _Divided.of(rows, weight_bound, max_group_size)
     units = divided.units
@@ -52,11 +65,15 @@ def audit_units(
     assumed = _assumed(units, divided.cutting, weight_bound)
     silent = divided.segments(seen=False)
     if silent:
-        assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0][0])}",)
+        assumed += (
+            f"nothing is said of segments that no row set aside has, such as {shown(silent[0][0])}",
+        )
     if max_group_size is None and units.unit is not None:
         _warn_of_cap(parts, units)
     aside = len(rows) - parts[0].n_rows
-    return Proved(parts, averages, (masses[0], masses[-1]), assumed, units.n_units, aside, units.population)
+    return Proved(
+        parts, averages, (masses[0], masses[-1]), assumed, units.n_units, aside, units.population
+    )
 
 
 class _Divided(DividedRows):
@@ -69,7 +86,11 @@ class _Divided(DividedRows):
 
         By rows set aside alone: what is counted must not decide how alpha is shared.
         """
-        return [(name, inside) for name, inside in _segments(self.rows) if (inside & self.cutting).any() == seen]
+        return [
+            (name, inside)
+            for name, inside in _segments(self.rows)
+            if (inside & self.cutting).any() == seen
+        ]
 
     def cuts(self, name: Hashable, inside: BoolArray, n_bins: int | str) -> "_Cuts":
         """How scores of a segment are cut, by those of its rows that only cut."""
@@ -83,16 +104,24 @@ class _Divided(DividedRows):
         return _Cuts.of(scores, finest, n_cutting)
 
 
-def _all_parts(divided: _Divided, known: list[_Segment], cuts: list["_Cuts"], alpha: float) -> list[Resolutions]:
-    """What is proved of all rows, then of each segment that has counted rows, with probability 1 - alpha each."""
+def _all_parts(
+    divided: _Divided, known: list[_Segment], cuts: list["_Cuts"], alpha: float
+) -> list[Resolutions]:
+    """What is proved of all rows, then of each segment that has counted rows, with probability 1 -
+    alpha each.
+    """
     parts = []
     for (name, inside), cut in zip(known, cuts, strict=True):
         members = np.flatnonzero(inside[~divided.cutting])
-        if members.size:  # they count as among all rows: what is said of segments is about the same population
+        if (
+            members.size
+        ):  # they count as among all rows: what is said of segments is about the same population
             own_rows = divided.others.take(members)
             own_units = divided.units.part(members)
             parts.append(_resolve(name, own_rows, own_units, divided.in_full[members], cut, alpha))
-    if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
+    if len(parts) < len(
+        known
+    ):  # a segment was seen by rows set aside alone: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
     return parts
 
@@ -106,7 +135,9 @@ def _unseen_scores(rows: MemoryRows, known: list[_Segment], cuts: list["_Cuts"])
     return unseen
 
 
-def _averages(divided: _Divided, cuts: "_Cuts", n_targets: int, alpha: float) -> tuple[float, float]:
+def _averages(
+    divided: _Divided, cuts: "_Cuts", n_targets: int, alpha: float
+) -> tuple[float, float]:
     """The proved average error, and that within segments, with probability 1 - alpha each."""
     given = (divided.rows.take(divided.cutting), divided.others)
     # every other resolution: signs are few in coarse ones, and uncertain in fine ones
@@ -115,20 +146,27 @@ def _averages(divided: _Divided, cuts: "_Cuts", n_targets: int, alpha: float) ->
     if n_targets == 1:
         return average, average
     n_segments = len(divided.rows.segment_names)
-    apart = [level * n_segments + np.asarray(part.segment) for level, part in zip(levels, given, strict=True)]
+    apart = [
+        level * n_segments + np.asarray(part.segment)
+        for level, part in zip(levels, given, strict=True)
+    ]
     return average, max(average, _average(given, divided.units, apart, alpha))
 
 
 def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
-    """Warn where the error among all rows lies outside limits that are for groups which count up to a learned cap."""
+    """Warn where the error among all rows lies outside limits that are for groups which count up to
+    a learned cap.
+    """
     n_apart = sum(part.n_apart for part in parts)
     if not n_apart:
         return
     said = (
-        f"in {counted(n_apart, 'region')} of scores the error among all rows lies outside the limits, which are for "
-        f"groups that count {units.counts_as}: set "
+        f"in {counted(n_apart, 'region')} of scores the error among all rows lies outside the"
+        f" limits, which are for groups that count {units.counts_as}: set "
     )
-    warn_caller(words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning)
+    warn_caller(
+        words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning
+    )
 
 
 def _segments(rows: MemoryRows) -> list[_Segment]:
@@ -158,54 +196,94 @@ class _Cuts:
     @classmethod
     def of(cls, scores: FloatArray, finest: int, n_units: int) -> "_Cuts":
         values = np.unique(scores)
-        edges = np.unique(np.quantile(scores, np.arange(1, finest) / finest)) if scores.size else np.empty(0)
-        return cls(edges, values, bool(values.size) and few_values(values.size, round(n_units / CUTTING_SHARE)))
+        edges = (
+            np.unique(np.quantile(scores, np.arange(1, finest) / finest))
+            if scores.size
+            else np.empty(0)
+        )
+        return cls(
+            edges,
+            values,
+            bool(values.size) and few_values(values.size, round(n_units / CUTTING_SHARE)),
+        )
 
     def levels(self, scores: FloatArray) -> list[tuple[IndexArray, FloatArray, FloatArray]]:
-        """Coarse to fine: the region of each row, or -1, and the lowest and highest score of each region."""
-        region, bounds = np.searchsorted(self.edges, scores, side="right"), np.concatenate([[0.0], self.edges, [1.0]])
+        """Coarse to fine: the region of each row, or -1, and the lowest and highest score of each
+        region.
+        """
+        region = np.searchsorted(self.edges, scores, side="right")
+        bounds = np.concatenate([[0.0], self.edges, [1.0]])
         found = [(region, bounds[:-1], bounds[1:])]
         while found[0][1].size > 1:
-            low, high = found[0][1], found[0][2]
-            found.insert(0, (found[0][0] // 2, low[::2], np.append(high[1::2], high[-1:] if low.size % 2 else [])))
+            low = found[0][1]
+            high = found[0][2]
+            found.insert(
+                0,
+                (
+                    found[0][0] // 2,
+                    low[::2],
+                    np.append(high[1::2], high[-1:] if low.size % 2 else []),
+                ),
+            )
         if self.finite:
             place = np.minimum(np.searchsorted(self.values, scores), self.values.size - 1)
-            found.append((np.where(self.values[place] == scores, place, -1), self.values, self.values))
+            found.append(
+                (np.where(self.values[place] == scores, place, -1), self.values, self.values)
+            )
         return found
 
 
 def _resolve(
-    segment: Hashable, rows: MemoryRows, units: Units, in_full: FloatArray, cuts: _Cuts, alpha: float
+    segment: Hashable,
+    rows: MemoryRows,
+    units: Units,
+    in_full: FloatArray,
+    cuts: _Cuts,
+    alpha: float,
 ) -> Resolutions:
-    """What is proved for each region of some rows; `in_full` are the weights of rows without a cap on groups."""
+    """What is proved for each region of some rows.
+
+    `in_full` are the weights of rows without a cap on groups.
+    """
     levels = cuts.levels(rows.scores)
     weights = units.weights(len(rows))
     parts: list[dict[str, Any]] = []
-    offset, farthest, above = 0, 1.0, np.full(len(rows), -1)
+    offset = 0
+    farthest = 1.0
+    above = np.full(len(rows), -1)
     n_apart = 0
     for level, (region, low_end, high_end) in enumerate(levels):
         inside = np.flatnonzero(region >= 0)
         if not inside.size:
             continue
         present = np.bincount(region[inside], minlength=low_end.size) > 0
-        seen, place = np.flatnonzero(present), (np.cumsum(present) - 1)[region[inside]]
-        some, part = rows.take(inside), units.part(inside)
-        most, span = high_end[seen], 1.0 + high_end[seen] - low_end[seen]
+        seen = np.flatnonzero(present)
+        place = (np.cumsum(present) - 1)[region[inside]]
+        some = rows.take(inside)
+        part = units.part(inside)
+        most = high_end[seen]
+        span = 1.0 + high_end[seen] - low_end[seen]
         outcomes = (some.codes - some.scores + most[place]) / span[place]
         limits = part.means(outcomes, place, seen.size, alpha / (len(levels) * low_end.size))
-        low, high = span * limits.lower - most, span * limits.upper - most
+        low = span * limits.lower - most
+        high = span * limits.upper - most
         # of the average score of the population only the ends of the region are known
         unknown = Interval(np.zeros(seen.size), np.ones(seen.size))
         relative = relative_limits(unknown, Interval(low_end[seen], most), Interval(low, high))
         whole = np.bincount(place, in_full[inside])
-        error = np.bincount(place, in_full[inside] * (some.codes - some.scores)) / np.maximum(whole, 1e-300)
+        error = np.bincount(place, in_full[inside] * (some.codes - some.scores)) / np.maximum(
+            whole, 1e-300
+        )
         n_apart += int(np.count_nonzero((error < low - _ROUNDING) | (error > high + _ROUNDING)))
         # of a region without rows nothing is known
-        farthest = float(np.maximum(np.abs(low), np.abs(high)).max()) if seen.size == low_end.size else 1.0
+        farthest = (
+            float(np.maximum(np.abs(low), np.abs(high)).max()) if seen.size == low_end.size else 1.0
+        )
         own = weights[inside]
         total = np.bincount(place, own)
         mean = np.bincount(place, own * some.scores) / total
-        smallest, largest = np.full(seen.size, np.inf), np.full(seen.size, -np.inf)
+        smallest = np.full(seen.size, np.inf)
+        largest = np.full(seen.size, -np.inf)
         np.minimum.at(smallest, place, some.scores)
         np.maximum.at(largest, place, some.scores)
         parent = np.empty(seen.size, dtype=np.intp)
@@ -230,27 +308,37 @@ def _resolve(
         above[inside] = offset + place
         offset += seen.size
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    found, names = columns.pop("parent"), np.empty(offset, dtype=object)
+    found = columns.pop("parent")
+    names = np.empty(offset, dtype=object)
     names.fill(segment)
     # a score value that only counted rows have is no region, so that nothing bounds its error
     finite = cuts.finite and bool((levels[-1][0] >= 0).all())
     n_values = np.unique(rows.scores).size
     table = AuditTable(segment=names, **columns)
     reach = min(1.0, farthest + _ROUNDING)
-    return Resolutions(table, found, reach, finite=finite, n_values=n_values, n_singletons=0, n_apart=n_apart)
+    return Resolutions(
+        table, found, reach, finite=finite, n_values=n_values, n_singletons=0, n_apart=n_apart
+    )
 
 
-def _average(given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[Any], alpha: float) -> float:
-    """Proved average error: the mean of label minus score, with signs that rows set aside gave to regions.
+def _average(
+    given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[Any], alpha: float
+) -> float:
+    """Proved average error: the mean of label minus score, with signs that rows set aside gave to
+    regions.
 
-    Signs that are fixed beforehand can only make the mean smaller than that of |E[Y | score] - score|.
+    Signs that are fixed beforehand can only make the mean smaller than that of |E[Y | score] -
+    score|.
     """
-    best, (cut, others) = 0.0, given
+    best = 0.0
+    cut, others = given
     for before, now in zip(*levels, strict=True):
         size = int(max(before.max(initial=-1), now.max(initial=-1))) + 1
         held = before >= 0
         sums = np.bincount(before[held], (cut.codes - cut.scores)[held], minlength=size)
-        signs = np.append(np.where(sums < 0.0, -1.0, 1.0), 0.0)  # the last is that of rows in no region
+        signs = np.append(
+            np.where(sums < 0.0, -1.0, 1.0), 0.0
+        )  # the last is that of rows in no region
         sign = signs[np.maximum(now, -1)]
         outcomes = (sign * (others.codes - others.scores) + 1.0) / 2.0
         best = max(best, 2.0 * units.limits(outcomes, 2.0 * alpha / len(levels[0]))[0] - 1.0)
@@ -259,18 +347,27 @@ def _average(given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[An
 
 def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tuple[str, ...]:
     """What must be true, and what the audit is about."""
-    set_aside = f"{counted(int(cutting.sum()), 'row')} that only cut the regions were drawn at random"
+    set_aside = (
+        f"{counted(int(cutting.sum()), 'row')} that only cut the regions were drawn at random"
+    )
     if units.unit is None:
         return (
-            "the rows with their importance weights are independent draws from one distribution; what is said is about "
-            "the population in which each row counts by its weight",
+            (
+                "the rows with their importance weights are independent draws from one"
+                " distribution; what is said is about the population in which each row counts by"
+                " its weight"
+            ),
             f"no importance weight exceeds {units.bound:g}",
             set_aside,
         )
-    weighted = "" if weight_bound is None else ", in the population in which each row counts by its weight"
+    weighted = (
+        "" if weight_bound is None else ", in the population in which each row counts by its weight"
+    )
     return (
-        "the groups are independent draws from one distribution; what is said is about rows of new groups"
-        f"{weighted}, where a group counts {units.counts_as}",
+        (
+            "the groups are independent draws from one distribution; what is said is about rows of"
+            f" new groups{weighted}, where a group counts {units.counts_as}"
+        ),
         *(() if weight_bound is None else (f"no importance weight exceeds {weight_bound:g}",)),
         set_aside,
     )

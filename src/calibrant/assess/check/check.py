@@ -1,4 +1,6 @@
-"""Are rows drawn alike? Tests of exchangeability that are valid without assumptions, at every moment."""
+"""Are rows drawn alike? Tests of exchangeability that are valid without assumptions, at every
+moment.
+"""
 
 from collections.abc import Hashable
 from typing import Any
@@ -9,7 +11,12 @@ from numpy.typing import NDArray
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.assess.check import uniform_bets
 from calibrant.assess.check.equal_mass import equal_mass_bins, rates_of
-from calibrant.assess.check.exchangeability import KINDS, Exchangeability, ExchangeabilityTest, GroupSign
+from calibrant.assess.check.exchangeability import (
+    KINDS,
+    Exchangeability,
+    ExchangeabilityTest,
+    GroupSign,
+)
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.check.p_values import label_p_values, rank_p_values
 from calibrant.cells.score_partition import middle_ranks
@@ -38,41 +45,45 @@ def check(
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Exchangeability:
-    """Test whether rows are i.i.d. or at least exchangeable, for every distribution; if not, say what has changed.
+    """Test whether rows are i.i.d. or at least exchangeable, for every distribution.
 
-    Claimed: if the rows are exchangeable (any order of them is as likely as any other, as for independent draws from
-    one population), some test raises an alarm with probability at most 1 - confidence_level. This holds for any number
-    of rows, tied scores, and any number of looks at the evidence on the way. Not claimed: that every change is
-    found, or that the moment of a change is exact. For a `Sample` whose rows have no groups, `signs` of the result are
-    what a look at the first rows finds: an id that repeats, identical rows, runs of equal labels. They are no proof.
+    If not, say what has changed.
+
+    Claimed: if the rows are exchangeable (any order of them is as likely as any other, as for
+    independent draws from one population), some test raises an alarm with probability at most 1 -
+    confidence_level. This holds for any number of rows, tied scores, and any number of looks at the
+    evidence on the way. Not claimed: that every change is found, or that the moment of a change is
+    exact. For a `Sample` whose rows have no groups, `signs` of the result are what a look at the
+    first rows finds: an id that repeats, identical rows, runs of equal labels. They are no proof.
 
     Parameters
     ----------
     y : array-like of shape (n,), or Sample
-        Labels of two classes, in the order in which the rows came unless `time` is given; or the result of
-        `calibrant.scored`, which has scores too.
+        Labels of two classes, in the order in which the rows came unless `time` is given; or the
+        result of `calibrant.scored`, which has scores too.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores, in the same order.
     time : array-like of shape (n,), or str, default=None
-        Numbers or dates by which the rows are ordered; text must be ISO 8601 dates such as "2024-01-31". Rows of the
-        same time are taken in random order, so that their order within the file does not matter. For `Sample`, the
-        name of a column.
+        Numbers or dates by which the rows are ordered; text must be ISO 8601 dates such as
+        "2024-01-31". Rows of the same time are taken in random order, so that their order within
+        the file does not matter. For `Sample`, the name of a column.
     groups : array-like of shape (n,), or str, default=None
-        What rows that belong together share, such as a customer. One row of each group is picked at random. All that
-        is said is then about the picked rows, in order of time (without `time`, in order of the file): an alarm is
-        false only if these are exchangeable. Few groups find little, and no alarm here does not take back one that was
-        raised without groups, unless rows of a group share their labels or scores. For `Sample`, the name of a
-        column.
+        What rows that belong together share, such as a customer. One row of each group is picked at
+        random. All that is said is then about the picked rows, in order of time (without `time`, in
+        order of the file): an alarm is false only if these are exchangeable. Few groups find
+        little, and no alarm here does not take back one that was raised without groups, unless rows
+        of a group share their labels or scores. For `Sample`, the name of a column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
     most_rows : int or None, default=None
-        Of a `Sample` with more rows than this, about as many are drawn at random and tested, in their order. None
-        tests all rows, which are brought into memory.
+        Of a `Sample` with more rows than this, about as many are drawn at random and tested, in
+        their order. None tests all rows, which are brought into memory.
     pos_label, classes
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
-        Breaks ties, together with the rows: the same rows in the same order give the same result. Choose it before you
-        look: the claim is over the random numbers too, and the best of several seeds breaks it.
+        Breaks ties, together with the rows: the same rows in the same order give the same result.
+        Choose it before you look: the claim is over the random numbers too, and the best of several
+        seeds breaks it.
 
     Returns
     -------
@@ -81,34 +92,39 @@ def check(
 
     Notes
     -----
-    *P-values.* The rank of a value among the values up to it, with ties broken at random, is uniform and independent of
-    the earlier ranks if the values are exchangeable: a conformal p-value. It is uniform even given the set of all
-    values, so that a bet may be chosen by looking at the set, but not at the order. "scores" ranks the scores. "labels"
-    ranks labels within bins of the score (about 2 n^(1/3) bins of equal mass; every value is a bin where there are
-    fewer values). "scores by class" ranks the scores within each class.
+    *P-values.* The rank of a value among the values up to it, with ties broken at random, is
+    uniform and independent of the earlier ranks if the values are exchangeable: a conformal
+    p-value. It is uniform even given the set of all values, so that a bet may be chosen by looking
+    at the set, but not at the order. "scores" ranks the scores. "labels" ranks labels within bins
+    of the score (about 2 n^(1/3) bins of equal mass; every value is a bin where there are fewer
+    values). "scores by class" ranks the scores within each class.
 
-    *Bets.* A gambler bets on each p-value, given the earlier ones, with a factor whose mean is 1 if it is uniform. So
-    the capital is a nonnegative martingale that starts at 1, and by Ville's inequality it ever reaches 5 / alpha with
-    probability at most alpha / 5. The union of five tests costs the factor 5. Capitals are not averaged over tests,
-    because the ranks of labels and of scores are not independent of each other. Within a test, capitals of many bets
-    are averaged. "scores" bets that later scores are larger or smaller, or further out or in, and changes its mind now
-    and then. "labels" bets that the odds of all bins have moved by a factor, or more the higher the bin. The two tests
-    of runs bet that a row is like the last 1, 3 or 10. The capital is looked at up to 1,000 times.
+    *Bets.* A gambler bets on each p-value, given the earlier ones, with a factor whose mean is 1 if
+    it is uniform. So the capital is a nonnegative martingale that starts at 1, and by Ville's
+    inequality it ever reaches 5 / alpha with probability at most alpha / 5. The union of five tests
+    costs the factor 5. Capitals are not averaged over tests, because the ranks of labels and of
+    scores are not independent of each other. Within a test, capitals of many bets are averaged.
+    "scores" bets that later scores are larger or smaller, or further out or in, and changes its
+    mind now and then. "labels" bets that the odds of all bins have moved by a factor, or more the
+    higher the bin. The two tests of runs bet that a row is like the last 1, 3 or 10. The capital is
+    looked at up to 1,000 times.
 
-    *What an alarm disproves.* "scores": that the scores are exchangeable. "labels": that rows within each bin are; it
-    stays silent, with the stated probability, if only the shares of the bins move. A rate that changes with the score
-    inside a bin can cause an alarm if the scores move within it. No test without assumptions can separate the two for a
-    continuous score (Shah and Peters 2020); bins that get narrower with n keep the effect small. "scores by class":
-    that scores within a class are exchangeable; a label shift leaves it silent. So the pattern of alarms shows
-    what changed.
+    *What an alarm disproves.* "scores": that the scores are exchangeable. "labels": that rows
+    within each bin are; it stays silent, with the stated probability, if only the shares of the
+    bins move. A rate that changes with the score inside a bin can cause an alarm if the scores move
+    within it. No test without assumptions can separate the two for a continuous score (Shah and
+    Peters 2020); bins that get narrower with n keep the effect small. "scores by class": that
+    scores within a class are exchangeable; a label shift leaves it silent. So the pattern of alarms
+    shows what changed.
 
     References
     ----------
-    Vovk, Petej, Nouretdinov, Ahlberg, Carlsson and Gammerman (2021), "Retrain or not retrain: conformal test
-    martingales for change-point detection", COPA. Ramdas, Ruf, Larsson and Koolen (2022), "Testing exchangeability:
-    fork-convexity, supermartingales and e-processes", International Journal of Approximate Reasoning 141. Shah and
-    Peters (2020), "The hardness of conditional independence testing and the generalised covariance measure", Annals of
-    Statistics 48.
+    Vovk, Petej, Nouretdinov, Ahlberg, Carlsson and Gammerman (2021), "Retrain or not retrain:
+    conformal test martingales for change-point detection", COPA. Ramdas, Ruf, Larsson and Koolen
+    (2022), "Testing exchangeability: fork-convexity, supermartingales and e-processes",
+    International Journal of Approximate Reasoning 141. Shah and Peters (2020), "The hardness of
+    conditional independence testing and the generalised covariance measure", Annals of Statistics
+    48.
 
     Examples
     --------
@@ -142,11 +158,16 @@ def check(
         picked[together.one_row_each(rows.random_source(seed, ONE_ROW_EACH))] = True
         chosen = chosen[picked[chosen]]
     n_left_out = len(rows) - chosen.size
-    rows, times = rows.take(chosen), None if times is None else times[chosen]
-    values, codes = np.asarray(rows.scores, dtype=np.float64), rows.codes
+    rows = rows.take(chosen)
+    times = None if times is None else times[chosen]
+    values = np.asarray(rows.scores, dtype=np.float64)
+    codes = rows.codes
     ends = uniform_bets.look_ends(len(rows))
     threshold = float(np.log(len(KINDS) / alpha))
-    centred = {"scores": _ranks(values), "labels": codes - rates_of(codes, bins := equal_mass_bins(values))[bins]}
+    centred = {
+        "scores": _ranks(values),
+        "labels": codes - rates_of(codes, bins := equal_mass_bins(values))[bins],
+    }
     tests = []
     for kind, path in _paths(values, codes, bins, ends, rng).items():
         change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
@@ -168,16 +189,27 @@ def check(
 
 
 def _check_names(data: Sample, time: Any, groups: Any) -> None:
-    """Raise an error unless times and groups are columns of the data, and rows without times have an order."""
+    """Raise an error unless times and groups are columns of the data, and rows without times have
+    an order.
+    """
     for name, value in (("time", time), ("groups", groups)):
         if value is not None and not isinstance(value, str):
-            raise InvalidTypeError(name, "name a column of the scored data", got=type(value).__name__)
+            raise InvalidTypeError(
+                name, "name a column of the scored data", got=type(value).__name__
+            )
     if time is None and not data.has_order:
-        raise InvalidTypeError("time", "name a column for data whose rows have no order", got="None")
+        raise InvalidTypeError(
+            "time", "name a column for data whose rows have no order", got="None"
+        )
 
 
-def _drawn(data: Sample, time: Any, groups: Any, most_rows: int | None, seed: int) -> tuple[Sample, int | None]:
-    """The rows to test: of more than `most_rows` a random sample; and how many there are, where that was counted."""
+def _drawn(
+    data: Sample, time: Any, groups: Any, most_rows: int | None, seed: int
+) -> tuple[Sample, int | None]:
+    """The rows to test: of more than `most_rows` a random sample.
+
+    And how many there are, where that was counted.
+    """
     if most_rows is None:
         return data, None
     most_rows = Integer(1).check("most_rows", most_rows)
@@ -211,11 +243,19 @@ def _paths(
         within[codes == code] = rank_p_values(values[codes == code], rng)
     given = (of_labels, rates_of(codes, bins), bins)
     return {
-        "scores": uniform_bets.capital(uniform_bets.drift_of_ranks(of_scores), ends, switching=True),
+        "scores": uniform_bets.capital(
+            uniform_bets.drift_of_ranks(of_scores), ends, switching=True
+        ),
         "labels": uniform_bets.capital(uniform_bets.drift_of_labels(*given), ends, switching=True),
-        "scores by class": uniform_bets.capital(uniform_bets.drift_of_ranks(within), ends, switching=True),
-        "runs of scores": uniform_bets.capital(uniform_bets.runs_of_ranks(of_scores), ends, switching=False),
-        "runs of labels": uniform_bets.capital(uniform_bets.runs_of_labels(*given), ends, switching=False),
+        "scores by class": uniform_bets.capital(
+            uniform_bets.drift_of_ranks(within), ends, switching=True
+        ),
+        "runs of scores": uniform_bets.capital(
+            uniform_bets.runs_of_ranks(of_scores), ends, switching=False
+        ),
+        "runs of labels": uniform_bets.capital(
+            uniform_bets.runs_of_labels(*given), ends, switching=False
+        ),
     }
 
 
@@ -225,8 +265,13 @@ def _ranks(values: FloatArray) -> FloatArray:
     return np.asarray(middle_ranks(counts)[number] - values.size / 2.0)
 
 
-def _change(kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray, times: Any) -> dict[str, Any]:
-    """The most likely moment of a single change, by the largest standardised sum; and what was seen on either side."""
+def _change(
+    kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray, times: Any
+) -> dict[str, Any]:
+    """The most likely moment of a single change, by the largest standardised sum.
+
+    And what was seen on either side.
+    """
     n = centred.size
     if n < 2:
         return {}
@@ -244,7 +289,12 @@ def _change(kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray
 
 
 def _test(
-    kind: str, path: FloatArray, threshold: float, ends: IntArray, times: Any, change: dict[str, Any]
+    kind: str,
+    path: FloatArray,
+    threshold: float,
+    ends: IntArray,
+    times: Any,
+    change: dict[str, Any],
 ) -> ExchangeabilityTest:
     largest = max(float(path.max()), 0.0)
     if largest < threshold:

@@ -9,7 +9,10 @@ _BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of 
 
 
 def equal_mass_bins(values: FloatArray) -> IndexArray:
-    """Bins of about equal mass, cut between values; each value is one where there are few. The order plays no part."""
+    """Bins of about equal mass, cut between values; each value is one where there are few.
+
+    The order plays no part.
+    """
     distinct, number, counts = np.unique(values, return_inverse=True, return_counts=True)
     n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(values.size)))
     if distinct.size <= n_bins:

@@ -21,8 +21,19 @@ _NULLS = {
     "runs of labels": "within each bin of the score, the rows are exchangeable",
 }
 KINDS = tuple(_NULLS)
-_COLUMNS = ("kind", "null", "alarm", "log_evidence", "p_value", "alarm_after", "alarm_time", "change_after",
-            "change_time", "before", "after")  # fmt: skip
+_COLUMNS = (
+    "kind",
+    "null",
+    "alarm",
+    "log_evidence",
+    "p_value",
+    "alarm_after",
+    "alarm_time",
+    "change_after",
+    "change_time",
+    "before",
+    "after",
+)
 _MOVED = {
     "scores": "the scores have moved",
     "labels": "the rate at a given score has moved",
@@ -33,9 +44,17 @@ _MOVED = {
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
 SORTED_FILE = "is the file sorted by outcome? Then its order says nothing"
 _SORTED_SCORES = "the scores are in order: is the file sorted by score? Then its order says nothing"
-_TOGETHER = "neighbouring rows are alike, as rows of one customer or of one day are: give what they share as "
-_TOGETHER_IN_TIME = "neighbouring rows are alike, as rows of one customer are: give what they share, not the time, as "
-_GROUPS_TOGETHER = "neighbouring groups are alike, as those of one day or region are: give what these share as "
+_TOGETHER = (
+    "neighbouring rows are alike, as rows of one customer or of one day are: give what they"
+    " share as "
+)
+_TOGETHER_IN_TIME = (
+    "neighbouring rows are alike, as rows of one customer are: give what they share, not the"
+    " time, as "
+)
+_GROUPS_TOGETHER = (
+    "neighbouring groups are alike, as those of one day or region are: give what these share as "
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,11 +64,13 @@ class ExchangeabilityTest:
     Attributes
     ----------
     kind : str
-        "scores", "labels" (the rate at a given score), "scores by class", "runs of scores" or "runs of labels".
+        "scores", "labels" (the rate at a given score), "scores by class", "runs of scores" or "runs
+        of labels".
     null : str
         What an alarm disproves.
     alarm : bool
-        Whether the e-value ever reached the threshold, which is the number of tests divided by alpha.
+        Whether the e-value ever reached the threshold, which is the number of tests divided by
+        alpha.
     log_evidence : float
         Natural logarithm of the largest e-value so far.
     p_value : float
@@ -59,13 +80,14 @@ class ExchangeabilityTest:
     alarm_time : object
         The time of that row, where times were given.
     change_after : int or None
-        After how many rows the largest change most likely was: an estimate, without a guarantee. It comes after the
-        alarm where an earlier, smaller change raised it. None for runs, and without an alarm.
+        After how many rows the largest change most likely was: an estimate, without a guarantee. It
+        comes after the alarm where an earlier, smaller change raised it. None for runs, and without
+        an alarm.
     change_time : object
         The time of the first row after the change.
     before, after : float or None
-        Mean score before and after the change. For labels: the rates at the same scores, which is the overall rate plus
-        the mean distance of the labels from the rate of their bin.
+        Mean score before and after the change. For labels: the rates at the same scores, which is
+        the overall rate plus the mean distance of the labels from the rate of their bin.
     path : float array of shape (n_looks,)
         Natural logarithm of the e-value at each look, for a plot.
     """
@@ -156,7 +178,8 @@ class Exchangeability(Result):
     n_left_out : int
         With groups, rows that were not tested.
     long_run : int
-        In file order, equal labels in a row that chance does not explain, as in a file sorted by label; 0 otherwise.
+        In file order, equal labels in a row that chance does not explain, as in a file sorted by
+        label; 0 otherwise.
     sorted_by_score : bool
         In file order, whether no score is below the one before it, or none above it.
     signs : tuple of GroupSign
@@ -191,7 +214,10 @@ class Exchangeability(Result):
     def scale(self) -> str:
         """Which e-value raises an alarm, in words."""
         needed = len(self.tests) / (1.0 - self.confidence_level)
-        return f"an e-value of {needed:,.4g} raises an alarm: {len(self.tests)} tests share the error budget"
+        return (
+            f"an e-value of {needed:,.4g} raises an alarm: {len(self.tests)} tests share the error"
+            " budget"
+        )
 
     @property
     def p_value(self) -> float:
@@ -200,9 +226,11 @@ class Exchangeability(Result):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The tests that explain the alarms best: of drift and runs of the same values, the one with more evidence.
+        """The tests that explain the alarms best: of drift and runs of the same values, the one
+        with more evidence.
 
-        A drift makes neighbouring rows alike, and rows that belong together go up and down like a drift.
+        A drift makes neighbouring rows alike, and rows that belong together go up and down like a
+        drift.
         """
         found = []
         for drift, runs in _PAIRS:
@@ -214,13 +242,19 @@ class Exchangeability(Result):
     @property
     def verdict(self) -> str:
         """What can be said, in one clause."""
-        return "; ".join(_MOVED[kind] for kind in self.causes) or "no evidence against rows that are drawn alike"
+        return (
+            "; ".join(_MOVED[kind] for kind in self.causes)
+            or "no evidence against rows that are drawn alike"
+        )
 
     @property
     def tested(self) -> str:
         """How many rows were tested, in words."""
         if self.grouped:
-            return f"one row of each of {numbers.counted(self.n_rows, 'group')}, picked at random, in their order"
+            return (
+                f"one row of each of {numbers.counted(self.n_rows, 'group')}, picked at random, in"
+                " their order"
+            )
         return numbers.rows(self.n_rows)
 
     @property
@@ -230,12 +264,24 @@ class Exchangeability(Result):
         if self.long_run:
             row = f"{self.long_run:,} equal labels come in a row"
             # in such a file the other findings say nothing about the rows
-            return ((f"{row}: {SORTED_FILE}: shuffle it, or give ", Setting("time"), ", then check again"),)
+            return (
+                (
+                    f"{row}: {SORTED_FILE}: shuffle it, or give ",
+                    Setting("time"),
+                    ", then check again",
+                ),
+            )
         if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
-            return ((f"{_SORTED_SCORES}: shuffle it, or give ", Setting("time"), ", then check again"),)
+            return (
+                (f"{_SORTED_SCORES}: shuffle it, or give ", Setting("time"), ", then check again"),
+            )
         if "labels" in self.causes:
             since = self["labels"].change_time
-            recent = "the most recent rows" if since is None else f"recent rows, such as those from {since} on"
+            recent = (
+                "the most recent rows"
+                if since is None
+                else f"recent rows, such as those from {since} on"
+            )
             found.append(
                 (
                     f"calibrate on {recent}; the rates of older rows no longer hold. ",
@@ -245,22 +291,34 @@ class Exchangeability(Result):
             )
             if not self["scores by class"].alarm:
                 found.append(
-                    "scores within the classes have not been seen to move, as where only the share of positives "
-                    "changes: LabelShiftCalibrator corrects for that"
+                    "scores within the classes have not been seen to move, as where only the share"
+                    " of positives changes: LabelShiftCalibrator corrects for that"
                 )
         elif "scores" in self.causes:
             found.append(
-                "the rate at a given score has not been seen to move: ShiftCalibrator weights the rows like those of "
-                "today, or calibrate on recent rows"
+                "the rate at a given score has not been seen to move: ShiftCalibrator weights the"
+                " rows like those of today, or calibrate on recent rows"
             )
         elif "scores by class" in self.causes:
-            found.append("calibrate on recent rows, or watch the rate of each bin with DriftMonitor")
-        if any(self._has_runs(*pair) for pair in _PAIRS):  # after advice on a drift, which also makes neighbours alike
+            found.append(
+                "calibrate on recent rows, or watch the rate of each bin with DriftMonitor"
+            )
+        if any(
+            self._has_runs(*pair) for pair in _PAIRS
+        ):  # after advice on a drift, which also makes neighbours alike
             in_time = any(test.alarm_time is not None for test in self.tests)
             alone = _TOGETHER_IN_TIME if in_time else _TOGETHER
-            found.append((_GROUPS_TOGETHER if self.grouped else alone, Setting("groups"), ", then check again"))
+            found.append(
+                (
+                    _GROUPS_TOGETHER if self.grouped else alone,
+                    Setting("groups"),
+                    ", then check again",
+                )
+            )
         if self.n_left_out and not self.alarm:
-            seen = f"only {self.n_rows:,} of {numbers.rows(self.n_rows + self.n_left_out)} were tested"
+            seen = (
+                f"only {self.n_rows:,} of {numbers.rows(self.n_rows + self.n_left_out)} were tested"
+            )
             found.append(
                 (
                     "check without ",
@@ -284,11 +342,15 @@ class Exchangeability(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What raised an alarm, which e-value does, what to do, and signs that rows belong together."""
+        """What raised an alarm, which e-value does, what to do, and signs that rows belong
+        together.
+        """
         found = [str(test) for test in self.tests if test.alarm]
         found.append(self.scale)
         found.extend(words(joined("what to do: ", text)) for text in self.advice)
-        found.extend(words(joined("a sign that rows belong together: ", sign.text)) for sign in self.signs)
+        found.extend(
+            words(joined("a sign that rows belong together: ", sign.text)) for sign in self.signs
+        )
         found.extend(RowFacts(skipped=self.n_skipped).notes)
         return tuple(found)
 
@@ -299,7 +361,9 @@ class Exchangeability(Result):
         names = ("kind", "column", "n_rows", "sentence")
         signs = {name: [getattr(sign, name) for sign in self.signs] for name in names}
         return (
-            ResultTable("tests", columns, ("kind", "alarm", "e_value", "p_value"), {"kind": "test"}),
+            ResultTable(
+                "tests", columns, ("kind", "alarm", "e_value", "p_value"), {"kind": "test"}
+            ),
             ResultTable("signs", signs, shown=()),
         )
 
@@ -317,6 +381,8 @@ def _e_value(log: float) -> str:
     """
     if log < np.log(1e6):
         value = float(np.exp(log))
-        return f"{np.floor(value * 10) / 10:g}" if value < 100 else f"{int(float(f'{value:.3g}')):,}"
+        return (
+            f"{np.floor(value * 10) / 10:g}" if value < 100 else f"{int(float(f'{value:.3g}')):,}"
+        )
     power = int(np.floor(log / np.log(10.0)))
     return f"{int(np.floor(10 ** (log / np.log(10.0) - power)))}e+{power}"

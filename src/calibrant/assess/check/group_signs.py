@@ -46,18 +46,23 @@ _SHUFFLE: tuple[str | Setting, ...] = (
 
 
 def group_signs(
-    data: Sample, *, most_rows: int = MOST_ROWS, pos_label: Hashable | None = None, classes: ArrayLike | None = None
+    data: Sample,
+    *,
+    most_rows: int = MOST_ROWS,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
 ) -> tuple[GroupSign, ...]:
-    """Look for signs that rows belong together: an id that repeats, identical rows, runs of equal labels.
+    """Look for signs that rows belong together: an id that repeats, identical rows, runs of equal
+    labels.
 
-    Not claimed: that rows without a sign are independent, or that a sign is proof. It is a quick look at the first
-    rows; what `check` tests is proved.
+    Not claimed: that rows without a sign are independent, or that a sign is proof. It is a quick
+    look at the first rows; what `check` tests is proved.
 
     Parameters
     ----------
     data : Sample
-        The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask, devices and streams, which
-        can be read only once, give no first rows, and so no signs.
+        The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask, devices
+        and streams, which can be read only once, give no first rows, and so no signs.
     most_rows : int, default=20_000
         Rows that are looked at, from the first on.
     pos_label, classes
@@ -70,16 +75,18 @@ def group_signs(
 
     Notes
     -----
-    Let d be the distance of a label from the rate of its bin of the score. *A repeated id* is a column of whole
-    numbers, text or dates with at least 30 values, not all different. It is reported if its name is that of an id and
-    one row in twenty or more shares its value. Any other name needs evidence: products d d' of rows with the same value
-    have a larger mean than those of rows with neighbouring values, by five standard deviations. So a feature that the
-    model has not used well is no sign. *Identical rows* agree in the score and in all columns but the label. They are
-    reported if 98 % of such pairs have the same label, which is more than the rates explain by five standard
-    deviations. *Runs* are reported if neighbouring rows have a larger mean of d d' than rows that are far apart, by
-    five standard deviations, so that a file sorted by score is no sign; or if one run of equal labels has a chance
-    below e^-30 at the rates of its scores, as in a file that is sorted by label. Where all rows that are looked at have
-    the same label, the whole data are counted once, to see whether that is due to chance.
+    Let d be the distance of a label from the rate of its bin of the score. *A repeated id* is a
+    column of whole numbers, text or dates with at least 30 values, not all different. It is
+    reported if its name is that of an id and one row in twenty or more shares its value. Any other
+    name needs evidence: products d d' of rows with the same value have a larger mean than those of
+    rows with neighbouring values, by five standard deviations. So a feature that the model has not
+    used well is no sign. *Identical rows* agree in the score and in all columns but the label. They
+    are reported if 98 % of such pairs have the same label, which is more than the rates explain by
+    five standard deviations. *Runs* are reported if neighbouring rows have a larger mean of d d'
+    than rows that are far apart, by five standard deviations, so that a file sorted by score is no
+    sign; or if one run of equal labels has a chance below e^-30 at the rates of its scores, as in a
+    file that is sorted by label. Where all rows that are looked at have the same label, the whole
+    data are counted once, to see whether that is due to chance.
 
     Examples
     --------
@@ -94,7 +101,7 @@ def group_signs(
     ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
     Column 'customer_id' looks like an id and repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
     rows of one customer_id are not independent draws: use group='customer_id'.
-    """
+    """  # noqa: E501
     most_rows = Integer(1).check("most_rows", most_rows)
     needed("pyarrow", "arrow", "the first rows are read")
     table = first_rows_of(data, most_rows)
@@ -114,22 +121,33 @@ def labelled_rows(table: Any, data: Sample, pos_label: Any, classes: Any) -> Mem
 
 
 def _one_label(table: Any, data: Sample, pos_label: Any, classes: Any) -> Text | None:
-    """What is said if some rows have one label, and others of the data have the other one too often for chance."""
+    """What is said if some rows have one label, and others of the data have the other one too often
+    for chance.
+    """
     try:
         whole, known = data.with_classes(classes, pos_label).tally(ScorePartition(np.empty(0)))
         codes = labelled_rows(table, data, known.positive, known.labels).codes
     except CalibrantError:  # such as one class among all rows
         return None
     rate = float(whole.positives.sum() / whole.counts.sum())
-    n, alike = codes.size, rate if codes[0] else 1.0 - rate
+    n = codes.size
+    alike = rate if codes[0] else 1.0 - rate
     if n * np.log(alike) > LONG_RUN:
         return None
-    return (f"the first {rows(n)} have the same label, and {percent(round(alike, 3))} of all rows have it", *_SHUFFLE)
+    return (
+        (
+            f"the first {rows(n)} have the same label, and {percent(round(alike, 3))} of all rows"
+            " have it"
+        ),
+        *_SHUFFLE,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Look:
-    """Some rows: their labels, the rates and bins of their scores, and the other columns as numbers."""
+    """Some rows: their labels, the rates and bins of their scores, and the other columns as
+    numbers.
+    """
 
     codes: NDArray[np.uint8] | None  # None if the labels cannot be used
     rate: FloatArray
@@ -140,13 +158,18 @@ class _Look:
     def at(cls, table: Any, data: Sample, pos_label: Any, classes: Any) -> "_Look":
         try:
             read = labelled_rows(table, data, pos_label, classes)
-            scores, codes = np.asarray(read.scores, dtype=np.float64), read.codes
+            scores = np.asarray(read.scores, dtype=np.float64)
+            codes = read.codes
             bins = equal_mass_bins(scores)
             rate = rates_of(codes, bins)[bins]
         except CalibrantError:  # such as one class among the first rows
-            scores, codes, rate = np.zeros(table.num_rows), None, np.zeros(table.num_rows)
+            scores = np.zeros(table.num_rows)
+            codes = None
+            rate = np.zeros(table.num_rows)
         used = set(data.columns.named.values())
-        others = {name: _numbered(table.column(name)) for name in table.schema.names if name not in used}
+        others = {
+            name: _numbered(table.column(name)) for name in table.schema.names if name not in used
+        }
         return cls(codes, rate, scores, others)
 
     @property
@@ -156,7 +179,9 @@ class _Look:
     def _random_numbers(self) -> Keys:
         """A random number for each row, which puts rows of one value in random order."""
         rows = fingerprint_of(self.scores, labels=self.codes)
-        return RandomSource.of(0, "order of rows that are alike", rows=rows).hashes(np.arange(self.n, dtype=np.uint64))
+        return RandomSource.of(0, "order of rows that are alike", rows=rows).hashes(
+            np.arange(self.n, dtype=np.uint64)
+        )
 
     def signs(self) -> Iterator[GroupSign]:
         for name, values in self.others.items():
@@ -174,7 +199,10 @@ class _Look:
         shared = float(sizes[sizes > 1].sum()) / self.n
         if sizes.size < _FEW_VALUES or sizes.max() == 1:
             return None
-        seen = f"the first {rows(self.n)} have {sizes.size:,} values of it, up to {rows(int(sizes.max()))} each"
+        seen = (
+            f"the first {rows(self.n)} have {sizes.size:,} values of it, up to"
+            f" {rows(int(sizes.max()))} each"
+        )
         advice: tuple[str | Setting, ...] = (
             f"; rows of one {name} are not independent draws: use ",
             Setting("group", name),
@@ -186,32 +214,50 @@ class _Look:
         order = np.lexsort((self._random_numbers(), values))
         start = np.flatnonzero(np.diff(values[order], prepend=-1))
         group = np.repeat(np.arange(start.size), size := np.diff(start, append=self.n))
-        row, other = np.arange(self.n), np.where(group + 1 < start.size, group + 1, group - 1)
+        row = np.arange(self.n)
+        other = np.where(group + 1 < start.size, group + 1, group - 1)
         same = np.flatnonzero(group[1:] == group[:-1])
         close = order[same], order[same + 1]
-        far = order, order[start[other] + (row - start[group]) % size[other]]  # rows with the next value
+        far = (
+            order,
+            order[start[other] + (row - start[group]) % size[other]],
+        )  # rows with the next value
         if self._alike(close, far) > _SIGNS:
-            return (f"labels of rows with the same {name!r} are more alike than their scores explain: {seen}", *advice)
+            return (
+                (
+                    f"labels of rows with the same {name!r} are more alike than their scores"
+                    f" explain: {seen}"
+                ),
+                *advice,
+            )
         return None
 
-    def _alike(self, close: tuple[IndexArray, IndexArray], far: tuple[IndexArray, IndexArray]) -> float:
-        """By how many standard deviations the labels of close pairs of rows are more alike than those of far pairs."""
+    def _alike(
+        self, close: tuple[IndexArray, IndexArray], far: tuple[IndexArray, IndexArray]
+    ) -> float:
+        """By how many standard deviations the labels of close pairs of rows are more alike than
+        those of far pairs.
+        """
         if self.codes is None:
             return 0.0
-        residual, variance = self.codes - self.rate, self.rate * (1.0 - self.rate)
+        residual = self.codes - self.rate
+        variance = self.rate * (1.0 - self.rate)
         ratio = close[0].size / far[0].size
         by_chance = ratio * max(float((residual[far[0]] * residual[far[1]]).sum()), 0.0)
         excess = float((residual[close[0]] * residual[close[1]]).sum()) - by_chance
         if excess < _SIGNS:  # few pairs of rare labels
             return 0.0
         noise = (variance[close[0]] * variance[close[1]]).sum()
-        return excess / float(np.sqrt(noise + ratio**2 * (variance[far[0]] * variance[far[1]]).sum()))
+        return excess / float(
+            np.sqrt(noise + ratio**2 * (variance[far[0]] * variance[far[1]]).sum())
+        )
 
     def _identical(self) -> Text | None:
         """Pairs of rows that agree in everything but perhaps the label."""
         if self.codes is None:
             return None
-        # without unique ids, and without the label in other words, which would give identical rows one label
+        # without unique ids, and without the label in other words, which would give identical rows
+        # one label
         whole = [
             values
             for values in self.others.values()
@@ -223,11 +269,14 @@ class _Look:
             same &= values[order][1:] == values[order][:-1]
         first = np.flatnonzero(same)
         apart = np.concatenate(([True], np.diff(first) > 1))  # pairs that share no row
-        run = np.arange(first.size) - np.maximum.accumulate(np.where(apart, np.arange(first.size), 0))
+        run = np.arange(first.size) - np.maximum.accumulate(
+            np.where(apart, np.arange(first.size), 0)
+        )
         first = first[run % 2 == 0]
         if first.size < _PAIRS:
             return None
-        one, two = order[first], order[first + 1]
+        one = order[first]
+        two = order[first + 1]
         chance = self.rate[one] * self.rate[two] + (1.0 - self.rate[one]) * (1.0 - self.rate[two])
         agree = int((self.codes[one] == self.codes[two]).sum())
         sure = agree - chance.sum() > _SIGNS * np.sqrt((chance * (1.0 - chance)).sum())
@@ -235,9 +284,11 @@ class _Look:
             return None
         shares = percent(round(agree / first.size, 3)), percent(round(float(chance.mean()), 2))
         return (
-            f"the first {rows(self.n)} have {first.size:,} pairs of rows that are identical, and {shares[0]} of them "
-            f"have the same label where {shares[1]} would by chance: were rows copied? Remove copies, or give what "
-            "they share as ",
+            (
+                f"the first {rows(self.n)} have {first.size:,} pairs of rows that are identical,"
+                f" and {shares[0]} of them have the same label where {shares[1]} would by chance:"
+                " were rows copied? Remove copies, or give what they share as "
+            ),
             Setting("group"),
         )
 
@@ -245,31 +296,48 @@ class _Look:
         if self.codes is None or self.n < 2 * _FEW_VALUES:
             return None
         runs = 1 + int((np.diff(self.codes) != 0).sum())
-        expected = 1.0 + float((self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum())
+        expected = 1.0 + float(
+            (self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum()
+        )
         seen = (
-            f"the first {rows(self.n)} have {runs:,} runs of equal labels where about {expected:,.0f} would be there "
-            "by chance"
+            f"the first {rows(self.n)} have {runs:,} runs of equal labels where about"
+            f" {expected:,.0f} would be there by chance"
         )
         if longest := long_run(self.codes, self.scores, self.rate):
-            return (f"labels come in runs: {seen}, and {longest:,} equal labels come in a row", *_SHUFFLE)
-        apart, row = max(_FEW_VALUES, self.n // 20), np.arange(self.n)
-        if runs <= _SORTED or self._alike((row[:-1], row[1:]), (row[:-apart], row[apart:])) <= _SIGNS:
+            return (
+                f"labels come in runs: {seen}, and {longest:,} equal labels come in a row",
+                *_SHUFFLE,
+            )
+        apart = max(_FEW_VALUES, self.n // 20)
+        row = np.arange(self.n)
+        if (
+            runs <= _SORTED
+            or self._alike((row[:-1], row[1:]), (row[:-apart], row[apart:])) <= _SIGNS
+        ):
             return None
         return (
-            f"labels come in runs: {seen}. If neighbouring rows belong together, such as those of one customer or day, "
-            "give what they share as ",
+            (
+                f"labels come in runs: {seen}. If neighbouring rows belong together, such as those"
+                " of one customer or day, give what they share as "
+            ),
             Setting("group"),
         )
 
 
 def _determines(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
     """Return whether a column of few values determines the label."""
-    counts, positives = np.bincount(values), np.bincount(values, codes)
-    return bool(np.count_nonzero(counts) < _FEW_VALUES and ((positives == 0) | (positives == counts)).all())
+    counts = np.bincount(values)
+    positives = np.bincount(values, codes)
+    return bool(
+        np.count_nonzero(counts) < _FEW_VALUES and ((positives == 0) | (positives == counts)).all()
+    )
 
 
 def _numbered(column: Any) -> IndexArray:
-    """A column as numbers, equal where its entries are, in the order of its entries; nulls are all different."""
+    """A column as numbers, equal where its entries are, in the order of its entries.
+
+    Nulls are all different.
+    """
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
@@ -278,7 +346,11 @@ def _numbered(column: Any) -> IndexArray:
     rank = np.empty(len(order) + 1, dtype=np.intp)
     rank[order] = np.arange(len(order))
     number = encoded.indices.fill_null(len(order)).to_numpy(zero_copy_only=False).astype(np.intp)
-    found = rank[np.minimum(number, len(order) - 1)] if len(order) else np.zeros(len(flat), dtype=np.intp)
+    found = (
+        rank[np.minimum(number, len(order) - 1)]
+        if len(order)
+        else np.zeros(len(flat), dtype=np.intp)
+    )
     missing = number == len(order)
     found[missing] = len(order) + np.arange(int(missing.sum()))
     return found

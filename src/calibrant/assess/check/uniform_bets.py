@@ -1,8 +1,10 @@
-"""Bets against uniform p-values: what a gambler would win who may not win on average if the rows are drawn alike.
+"""Bets against uniform p-values: what a gambler would win who may not win on average if the rows
+are drawn alike.
 
-A bet multiplies the capital by a factor that is nonnegative and has mean 1 under the null, given the p-values before.
-So the capital is a nonnegative martingale that starts at 1, an average of such capitals is one too, and by Ville's
-inequality it ever reaches 1 / alpha with probability at most alpha.
+A bet multiplies the capital by a factor that is nonnegative and has mean 1 under the null, given
+the p-values before. So the capital is a nonnegative martingale that starts at 1, an average of such
+capitals is one too, and by Ville's inequality it ever reaches 1 / alpha with probability at most
+alpha.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,22 +23,26 @@ _NEAR = (0.002, 0.02)
 
 
 def look_ends(n_rows: int) -> IntArray:
-    """After how many rows the capital is looked at: after each, or after a thousand numbers of rows."""
+    """After how many rows the capital is looked at: after each, or after a thousand numbers of
+    rows.
+    """
     return np.unique(np.linspace(0, n_rows, min(n_rows, MOST_LOOKS) + 1).astype(np.int64))[1:]
 
 
 def capital(bets: Iterable[FloatArray], ends: IntArray, *, switching: bool) -> FloatArray:
-    """Logarithm of the mean capital of all bets at each look, given the logarithms of each bet's factors by row.
+    """Logarithm of the mean capital of all bets at each look, given the logarithms of each bet's
+    factors by row.
 
-    One more bet keeps its capital. With switching, a share of the capital is spread over all bets after each look, so
-    that a gambler can change his mind. This is the fixed share of Herbster and Warmuth (1998); the jumpers of Vovk et
-    al. (2021) are a case of it.
+    One more bet keeps its capital. With switching, a share of the capital is spread over all bets
+    after each look, so that a gambler can change his mind. This is the fixed share of Herbster and
+    Warmuth (1998); the jumpers of Vovk et al. (2021) are a case of it.
     """
     starts = np.concatenate(([0], ends[:-1]))
     gains = np.array([np.zeros(len(ends)), *(np.add.reduceat(factors, starts) for factors in bets)])
     rates = np.minimum(np.array(_SWITCHES if switching else (0.0,)) / len(ends), 1.0)[:, None]
     shares = np.full((len(rates), len(gains)), 1.0 / gains.shape[0] / len(rates))
-    path, log_total = np.empty(len(ends)), 0.0
+    path = np.empty(len(ends))
+    log_total = 0.0
     for look, gain in enumerate(gains.T):
         top = gain.max()
         shares = shares * np.exp(gain - top)
@@ -56,22 +62,30 @@ def drift_of_ranks(p_values: FloatArray) -> Iterator[FloatArray]:
 
 
 def runs_of_ranks(p_values: FloatArray) -> Iterator[FloatArray]:
-    """Bets that a value is like those just before it, or unlike; and that it is nearly the same as the last one."""
+    """Bets that a value is like those just before it, or unlike.
+
+    And that it is nearly the same as the last one.
+    """
     for recent in _recent(p_values - 0.5, np.full(p_values.size, 1.0 / 12.0)):
         for size in _TILTS:
             yield np.log1p(size * (p_values - 0.5) * recent)
     last = np.concatenate(([0.5], p_values[:-1]))
     for width in _NEAR:
-        low, high = np.maximum(last - width, 0.0), np.minimum(last + width, 1.0)
+        low = np.maximum(last - width, 0.0)
+        high = np.minimum(last + width, 1.0)
         inside = (p_values > low) & (p_values < high)
         for stake in (0.05, 0.5):
             yield np.log(1.0 - stake + stake * inside / (high - low))
 
 
-def drift_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -> Iterator[FloatArray]:
-    """Bets that the odds of a positive label have moved in all bins alike, or more in one direction the higher the bin.
+def drift_of_labels(
+    p_values: FloatArray, rates: FloatArray, bins: IndexArray
+) -> Iterator[FloatArray]:
+    """Bets that the odds of a positive label have moved in all bins alike, or more in one direction
+    the higher the bin.
 
-    A p-value below the rate of its bin among all rows stands for a positive label: it has exactly that probability.
+    A p-value below the rate of its bin among all rows stands for a positive label: it has exactly
+    that probability.
     """
     slope = np.linspace(-1.0, 1.0, rates.size) if rates.size > 1 else np.zeros(1)
     hit = p_values < rates[bins]
@@ -81,8 +95,12 @@ def drift_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -
             yield by_bin[bins] * hit - np.log1p(rates * np.expm1(by_bin))[bins]
 
 
-def runs_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -> Iterator[FloatArray]:
-    """Bets that the odds of a positive label are higher, or lower, after labels that came out positive."""
+def runs_of_labels(
+    p_values: FloatArray, rates: FloatArray, bins: IndexArray
+) -> Iterator[FloatArray]:
+    """Bets that the odds of a positive label are higher, or lower, after labels that came out
+    positive.
+    """
     rate = rates[bins]
     hit = p_values < rate
     for recent in _recent(hit - rate, rate * (1.0 - rate)):
@@ -92,7 +110,9 @@ def runs_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) ->
 
 
 def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator[FloatArray]:
-    """Before each row, the sum of the last residuals in units of its standard deviation, cut off at 2."""
+    """Before each row, the sum of the last residuals in units of its standard deviation, cut off at
+    2.
+    """
     sums, spread = (np.concatenate(([0.0], values.cumsum())) for values in (residuals, variances))
     row = np.arange(residuals.size)
     for window in _WINDOWS:

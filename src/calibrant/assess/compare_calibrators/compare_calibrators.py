@@ -15,7 +15,13 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, ScoreMap, Seed
 from calibrant.assess.compare_calibrators.comparison import COLUMNS, Comparison
-from calibrant.assess.compare_models.losses import BRIER, LOG_LOSS, difference_limits, largest_difference, losses_of
+from calibrant.assess.compare_models.losses import (
+    BRIER,
+    LOG_LOSS,
+    difference_limits,
+    largest_difference,
+    losses_of,
+)
 from calibrant.assess.compare_models.model_comparison import PairedDifference
 from calibrant.assess.metrics.auc import delong
 from calibrant.assess.metrics.ece import ece
@@ -55,41 +61,48 @@ def compare_calibrators(
 ) -> Comparison:
     """Compare calibrators on the same rows.
 
-    Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own confidence level. This is
-    not a claim about the smallest of them: a method that is chosen because its epsilon came out small may miss far more
-    often. With `simultaneous=True` all guarantees hold at once, at the lowest of the confidence levels, so the chosen
-    one holds too. The same is true of splits: to try many seeds and keep the best, compare them in this way. Losses,
-    ECE and AUC are measured by cross-validation. With probability at least `confidence_level` the limits of all
-    `differences` hold at once: they are for the expected difference in loss between the calibrators that were fitted in
-    the folds, averaged over the folds.
+    Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own
+    confidence level. This is not a claim about the smallest of them: a method that is chosen
+    because its epsilon came out small may miss far more often. With `simultaneous=True` all
+    guarantees hold at once, at the lowest of the confidence levels, so the chosen one holds too.
+    The same is true of splits: to try many seeds and keep the best, compare them in this way.
+    Losses, ECE and AUC are measured by cross-validation. With probability at least
+    `confidence_level` the limits of all `differences` hold at once: they are for the expected
+    difference in loss between the calibrators that were fitted in the folds, averaged over the
+    folds.
 
     Parameters
     ----------
     y : array-like of shape (n,), or Sample
-        Labels of two classes. The calibrators get them as 0 and 1. Or scores and labels together, see
-        `calibrant.scored`.
+        Labels of two classes. The calibrators get them as 0 and 1. Or scores and labels together,
+        see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores of rows that the model was not trained on.
     calibrators : mapping from name to calibrator, or sequence of calibrators
-        At least one. Each has `fit(scores, y)` and `predict(scores)`. In a sequence they are named after their classes.
+        At least one. Each has `fit(scores, y)` and `predict(scores)`. In a sequence they are named
+        after their classes.
     cv : int or splitter, default=5
-        Number of folds, which are drawn at random; or anything that scikit-learn's `check_cv` takes.
+        Number of folds, which are drawn at random; or anything that scikit-learn's `check_cv`
+        takes.
     pos_label, classes
         As in `BinningCalibrator`.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed. Losses are then
-        weighted, and calibrators get the weights and the bound; nothing is guaranteed of those whose `fit` takes none.
-        Without a bound there are no differences with limits.
+        How much each row counts, such as a survey weight, and a number that no weight can exceed.
+        Losses are then weighted, and calibrators get the weights and the bound; nothing is
+        guaranteed of those whose `fit` takes none. Without a bound there are no differences with
+        limits.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, where several rows belong together, and as how many rows a group counts at most. Folds
-        keep groups whole, and calibrators get the groups and the size; nothing is guaranteed of those whose `fit` takes
-        none. Without a size there are no differences with limits.
+        The group of each row, where several rows belong together, and as how many rows a group
+        counts at most. Folds keep groups whole, and calibrators get the groups and the size;
+        nothing is guaranteed of those whose `fit` takes none. Without a size there are no
+        differences with limits.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the folds if `cv` is an int, and the order of bets. The draw depends on the rows, too. None takes a fresh
-        seed, which the result records.
+        Draws the folds if `cv` is an int, and the order of bets. The draw depends on the rows, too.
+        None takes a fresh seed, which the result records.
     simultaneous : bool, default=False
-        Whether the m calibrators that have a `confidence_level` share the error budget: each is fitted at the level
-        1 - alpha / m in place of 1 - alpha. By the union bound, all guarantees then hold with probability 1 - alpha.
+        Whether the m calibrators that have a `confidence_level` share the error budget: each is
+        fitted at the level 1 - alpha / m in place of 1 - alpha. By the union bound, all guarantees
+        then hold with probability 1 - alpha.
     confidence_level : float, default=0.95
         Confidence that the limits of all differences in loss hold.
 
@@ -99,14 +112,15 @@ def compare_calibrators(
 
     Notes
     -----
-    A calibrator that predicts exactly 0 or 1 has an infinite log loss as soon as it is wrong once. The log loss is not
-    clipped there; in the differences, probabilities are clipped to [0.001, 0.999], so that the loss is bounded. ECE is
-    the paper's, in ten bins of equal width.
+    A calibrator that predicts exactly 0 or 1 has an infinite log loss as soon as it is wrong once.
+    The log loss is not clipped there; in the differences, probabilities are clipped to [0.001,
+    0.999], so that the loss is bounded. ECE is the paper's, in ten bins of equal width.
 
-    Given the rows that a fold was fitted on, its test rows are independent draws, because folds do not depend on scores
-    and labels. So betting bounds the mean difference of each fold (`compare_models`). The limits of the folds are
-    averaged. Alpha is shared by Bonferroni among folds, losses and all pairs of methods, since the best method is only
-    known afterwards. Limits of this kind are wide: each comes from the rows of one fold.
+    Given the rows that a fold was fitted on, its test rows are independent draws, because folds do
+    not depend on scores and labels. So betting bounds the mean difference of each fold
+    (`compare_models`). The limits of the folds are averaged. Alpha is shared by Bonferroni among
+    folds, losses and all pairs of methods, since the best method is only known afterwards. Limits
+    of this kind are wide: each comes from the rows of one fold.
 
     Examples
     --------
@@ -133,7 +147,10 @@ def compare_calibrators(
     folds = _folds(cv, read, seed)
     # a fold may hold only one of the classes
     facts = {"classes": (0, 1), "weight_bound": weight_bound, "max_group_size": max_group_size}
-    entries = [_fitted_entry(name, calibrator, read, folds, units, facts) for name, calibrator in contenders.items()]
+    entries = [
+        _fitted_entry(name, calibrator, read, folds, units, facts)
+        for name, calibrator in contenders.items()
+    ]
     if read.scores.min() >= 0.0 and read.scores.max() <= 1.0:
         entries.insert(0, _entry(UNCALIBRATED, read.codes, read.scores, units))
     own_folds = isinstance(cv, int | np.integer) and units.bounded
@@ -158,21 +175,32 @@ def _differences(
     seed: int,
     units: Units,
 ) -> tuple[PairedDifference, ...]:
-    """Each other method minus the one with the lowest Brier score: limits of each fold, averaged over the folds."""
+    """Each other method minus the one with the lowest Brier score: limits of each fold, averaged
+    over the folds.
+    """
     codes = read.codes
     best = min(entries, key=lambda entry: entry["brier"])
-    losses = {entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP) for entry in entries}
-    order = read.random_source(seed, "order of bets").order(codes.size)  # bets need rows in random order
+    losses = {
+        entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP)
+        for entry in entries
+    }
+    order = read.random_source(seed, "order of bets").order(
+        codes.size
+    )  # bets need rows in random order
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
     parts = [units.take(rows) for rows in fold_rows]
     # groups in a random order: the order of their first rows would depend on their sizes
     orders = [
-        np.arange(rows.size)
-        if part.unit is None
-        else read.random_source(seed, "order of groups", fold).order(part.n_units)
+        (
+            np.arange(rows.size)
+            if part.unit is None
+            else read.random_source(seed, "order of groups", fold).order(part.n_units)
+        )
         for fold, (part, rows) in enumerate(zip(parts, fold_rows, strict=True))
     ]
-    shares = [part.sums(np.ones(rows.size)).sum() for part, rows in zip(parts, fold_rows, strict=True)]
+    shares = [
+        part.sums(np.ones(rows.size)).sum() for part, rows in zip(parts, fold_rows, strict=True)
+    ]
     share = alpha / (len(entries) * (len(entries) - 1) * len(folds)) if len(entries) > 1 else alpha
     found = []
     for entry in entries:
@@ -188,7 +216,11 @@ def _differences(
             lower, upper_limit = np.average(limits, axis=0, weights=shares)
             pair = entry["method"], best["method"]
             mean = units.mean(values)
-            found.append(PairedDifference(*pair, measure, mean, float(lower), float(upper_limit), is_proved=True))
+            found.append(
+                PairedDifference(
+                    *pair, measure, mean, float(lower), float(upper_limit), is_proved=True
+                )
+            )
     return tuple(found)
 
 
@@ -196,7 +228,8 @@ def _named(calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap]) -> dict[str
     if isinstance(calibrators, Mapping):
         named = {str(name): calibrator for name, calibrator in calibrators.items()}
     elif isinstance(calibrators, Sequence) and not isinstance(calibrators, str):
-        named, seen = {}, Counter[str]()
+        named = {}
+        seen = Counter[str]()
         for calibrator in calibrators:
             name = type(calibrator).__name__.removesuffix("Calibrator")
             seen[name] += 1
@@ -207,7 +240,10 @@ def _named(calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap]) -> dict[str
     if not named:
         raise InvalidValueError("calibrators", "contain at least one calibrator", got="none")
     for name, calibrator in named.items():
-        if not all(callable(getattr(calibrator, method, None)) for method in ("fit", "predict", "get_params")):
+        if not all(
+            callable(getattr(calibrator, method, None))
+            for method in ("fit", "predict", "get_params")
+        ):
             got = f"{type(calibrator).__name__} for {name!r}"
             raise InvalidTypeError("calibrators", "have fit, predict and get_params", got=got)
     return named
@@ -227,7 +263,9 @@ def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
 
 
 def _folds(cv: Any, read: MemoryRows, seed: int) -> _Folds:
-    scores, codes, groups = read.scores, read.codes, None if read.groups is None else read.groups.row_keys
+    scores = read.scores
+    codes = read.codes
+    groups = None if read.groups is None else read.groups.row_keys
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
         n_folds = Integer(2).check("cv", cv)
@@ -236,37 +274,69 @@ def _folds(cv: Any, read: MemoryRows, seed: int) -> _Folds:
             raise InvalidValueError("cv", rule, got=str(n_folds), advice="use fewer folds")
         n_groups = None if read.groups is None else len(read.groups.keys)
         if n_groups is not None and n_groups < n_folds:
-            raise InvalidValueError("groups", f"be at least {n_folds}, the number of folds", got=f"{n_groups:,}")
+            raise InvalidValueError(
+                "groups", f"be at least {n_folds}, the number of folds", got=f"{n_groups:,}"
+            )
         keys = position_keys(0, codes.size) if groups is None else groups
         cv = folds_of(keys, read.random_source(seed, "folds"), n_folds)
     folds: _Folds = list(check_cv(cv).split(scores[:, None], codes, groups))
-    if groups is not None and any(np.isin(groups[train], groups[test]).any() for train, test in folds):
-        raise InvalidValueError("cv", "keep groups whole", got="groups in several folds", advice="use GroupKFold()")
+    if groups is not None and any(
+        np.isin(groups[train], groups[test]).any() for train, test in folds
+    ):
+        raise InvalidValueError(
+            "cv", "keep groups whole", got="groups in several folds", advice="use GroupKFold()"
+        )
     if np.unique(np.concatenate([test for _, test in folds])).size != scores.size:
-        raise InvalidValueError("cv", "put every row into a test fold", got="a splitter that leaves some out")
+        raise InvalidValueError(
+            "cv", "put every row into a test fold", got="a splitter that leaves some out"
+        )
     return folds
 
 
-def _entry(method: str, codes: CodeArray, prediction: FloatArray, units: Units, **of_the_fit: Any) -> dict[str, Any]:
+def _entry(
+    method: str, codes: CodeArray, prediction: FloatArray, units: Units, **of_the_fit: Any
+) -> dict[str, Any]:
     """The line of a method: its losses, and what is known of its fit."""
     known: dict[str, Any] = {"classes": (0, 1), "importance_weight": units.row_weights}
     return {
         "method": method,
         "log_loss": log_loss(codes, prediction, **known).value,
-        "brier": units.mean((codes - prediction) ** 2),  # brier_score has an interval too, which takes time
+        "brier": units.mean(
+            (codes - prediction) ** 2
+        ),  # brier_score has an interval too, which takes time
         "ece": ece(codes, prediction, strategy="uniform", **known).value,
-        "auc": float(delong(codes, [prediction], units)[0][0]) if 0 < codes.sum() < codes.size else math.nan,
+        "auc": (
+            float(delong(codes, [prediction], units)[0][0])
+            if 0 < codes.sum() < codes.size
+            else math.nan
+        ),
         "prediction": prediction,
-        **{"epsilon": math.nan, "guarantee": None, "state_bytes": 0, "fit_seconds": 0.0, "predict_seconds": 0.0},
+        **{
+            "epsilon": math.nan,
+            "guarantee": None,
+            "state_bytes": 0,
+            "fit_seconds": 0.0,
+            "predict_seconds": 0.0,
+        },
         **of_the_fit,
     }
 
 
 def _fitted_entry(
-    method: str, calibrator: ScoreMap, read: MemoryRows, folds: _Folds, units: Units, facts: Mapping[str, Any]
+    method: str,
+    calibrator: ScoreMap,
+    read: MemoryRows,
+    folds: _Folds,
+    units: Units,
+    facts: Mapping[str, Any],
 ) -> dict[str, Any]:
-    scores, codes, positive = read.scores, read.codes, read.known.positive
-    given = {"groups": None if read.groups is None else read.groups.row_keys, "importance_weight": read.weights}
+    scores = read.scores
+    codes = read.codes
+    positive = read.known.positive
+    given = {
+        "groups": None if read.groups is None else read.groups.row_keys,
+        "importance_weight": read.weights,
+    }
     columns = {name: values for name, values in given.items() if values is not None}
     arguments = inspect.signature(calibrator.fit).parameters
     takes = {name: values for name, values in columns.items() if name in arguments}
@@ -274,7 +344,9 @@ def _fitted_entry(
 
     def fit(rows: Any) -> Any:
         beside = {name: values[rows] for name, values in takes.items()}
-        return _prepared(calibrator, facts["weight_bound"]).fit(scores[rows], codes[rows], **beside, **told)
+        return _prepared(calibrator, facts["weight_bound"]).fit(
+            scores[rows], codes[rows], **beside, **told
+        )
 
     prediction = np.empty(scores.size)
     for train, test in folds:
@@ -295,7 +367,9 @@ def _fitted_entry(
         prediction,
         units,
         epsilon=epsilon if proved else math.nan,
-        guarantee=replace(guarantee, positive_label=positive) if is_guarantee(guarantee) else guarantee,
+        guarantee=(
+            replace(guarantee, positive_label=positive) if is_guarantee(guarantee) else guarantee
+        ),
         state_bytes=_state_bytes(fitted),
         fit_seconds=middle - start,
         predict_seconds=end - middle,
@@ -303,7 +377,9 @@ def _fitted_entry(
 
 
 def _prepared(calibrator: ScoreMap, weight_bound: float | None) -> Any:
-    """A copy whose positive class is 1, and which knows the bound of the weights if that is its parameter."""
+    """A copy whose positive class is 1, and which knows the bound of the weights if that is its
+    parameter.
+    """
     copy = clone(calibrator)
     parameters = copy.get_params(deep=False)
     known: dict[str, Any] = {"pos_label": 1}

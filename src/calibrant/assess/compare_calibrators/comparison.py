@@ -13,7 +13,16 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting, Text, words
 
-COLUMNS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
+COLUMNS = (
+    "log_loss",
+    "brier",
+    "ece",
+    "auc",
+    "epsilon",
+    "state_bytes",
+    "fit_seconds",
+    "predict_seconds",
+)
 _INFINITE = "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
 
 
@@ -24,12 +33,14 @@ class Comparison(Result):
     Attributes
     ----------
     methods : tuple of str
-        Names. "as they are" means the scores without a calibrator; it is there if they are probabilities.
+        Names. "as they are" means the scores without a calibrator; it is there if they are
+        probabilities.
     log_loss, brier, ece, auc : float arrays
-        On rows that the calibrator was not fitted on, over all folds. Lower is better, except for AUC.
+        On rows that the calibrator was not fitted on, over all folds. Lower is better, except for
+        AUC.
     epsilon : float array
-        Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN if nothing is
-        guaranteed. This column is guaranteed; the others are measurements.
+        Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN
+        if nothing is guaranteed. This column is guaranteed; the others are measurements.
     guarantee : tuple of Guarantee, NoGuarantee or None
         The guarantee of the calibrator fitted on all rows, or the reason why nothing is guaranteed.
     state_bytes : int array
@@ -43,9 +54,9 @@ class Comparison(Result):
     simultaneous : bool
         Whether all guarantees hold at once, so that choosing one by its epsilon is covered.
     differences : tuple of PairedDifference
-        The Brier score and the clipped log loss of each other method minus that of the method with the lowest Brier
-        score, with limits that hold at once. Empty where folds were given, or nothing bounds the size of groups or the
-        weights: then there are no limits.
+        The Brier score and the clipped log loss of each other method minus that of the method with
+        the lowest Brier score, with limits that hold at once. Empty where folds were given, or
+        nothing bounds the size of groups or the weights: then there are no limits.
     difference_level : float
         Confidence that the limits of all differences hold.
     seed : int or None
@@ -91,17 +102,31 @@ class Comparison(Result):
         level = percent(self.difference_level)
         others = {found.first for found in self.differences if found.better is not None}
         if not others:
-            return f"no loss of another method is proved to differ from its own, with {level} confidence"
+            return (
+                f"no loss of another method is proved to differ from its own, with {level}"
+                " confidence"
+            )
         verb = "is" if len(others) == 1 else "are"
-        return f"{counted(len(others), 'other')} {verb} proved to differ, with {level} confidence for all at once"
+        return (
+            f"{counted(len(others), 'other')} {verb} proved to differ, with {level} confidence for"
+            " all at once"
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The methods side by side, and the differences from the best."""
         columns = {"method": self.methods, **{name: getattr(self, name) for name in COLUMNS}}
         columns["guarantee"] = [None if one is None else one.sentence for one in self.guarantee]
         shown = ("method", *COLUMNS[:-3])
-        heads = {"epsilon": "guaranteed", "log_loss": "log loss", "brier": "Brier", "ece": "ECE", "auc": "AUC"}
-        about = "Only the column 'guaranteed' is guaranteed: off by at most. The others are measured."
+        heads = {
+            "epsilon": "guaranteed",
+            "log_loss": "log loss",
+            "brier": "Brier",
+            "ece": "ECE",
+            "auc": "AUC",
+        }
+        about = (
+            "Only the column 'guaranteed' is guaranteed: off by at most. The others are measured."
+        )
         found = differences_table(self.differences, "Limits that hold for all differences at once.")
         if not any(one.better for one in self.differences):
             found = replace(found, shown=())
@@ -109,13 +134,22 @@ class Comparison(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the guarantees mean for someone who chooses by them, and what an infinite loss means."""
+        """What the guarantees mean for someone who chooses by them, and what an infinite loss
+        means.
+        """
         return tuple(map(words, self._remarks()))
 
     def _remarks(self) -> tuple[Text, ...]:
         by_itself: Text = (
-            "each guarantee holds on its own: if you choose by them, fit the chosen method on other rows, or use ",
+            (
+                "each guarantee holds on its own: if you choose by them, fit the chosen method on"
+                " other rows, or use "
+            ),
             Setting("simultaneous", True),
         )
-        chosen: Text = "all guarantees hold at once: you may choose by them" if self.simultaneous else by_itself
+        chosen: Text = (
+            "all guarantees hold at once: you may choose by them"
+            if self.simultaneous
+            else by_itself
+        )
         return (chosen, _INFINITE) if np.isinf(self.log_loss).any() else (chosen,)

@@ -1,4 +1,6 @@
-"""Is one model better than another? Paired differences on the same rows, with limits that hold for all pairs."""
+"""Is one model better than another? Paired differences on the same rows, with limits that hold for
+all pairs.
+"""
 
 import math
 from collections.abc import Hashable, Mapping
@@ -46,36 +48,38 @@ def compare_models(
 ) -> ModelComparison:
     """Say which of several models is better, by paired differences in loss on the same rows.
 
-    Claimed: with probability at least `confidence_level` the expected differences in Brier score and in clipped log
-    loss lie within their limits, for all pairs of models and both losses at once, for every distribution. So the
-    best model may be picked after looking at all of them. Assumed: rows are independent draws from one distribution,
-    and the models were chosen and trained before these rows were looked at. Rows that belong together, such as several
-    rows of one customer, are not independent: give their `groups`. Limits of AUC are asymptotic and marked so. ECE is
-    shown without limits.
+    Claimed: with probability at least `confidence_level` the expected differences in Brier score
+    and in clipped log loss lie within their limits, for all pairs of models and both losses at
+    once, for every distribution. So the best model may be picked after looking at all of them.
+    Assumed: rows are independent draws from one distribution, and the models were chosen and
+    trained before these rows were looked at. Rows that belong together, such as several rows of one
+    customer, are not independent: give their `groups`. Limits of AUC are asymptotic and marked so.
+    ECE is shown without limits.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Labels of two classes.
     models : mapping from name to array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-        Predicted probabilities of each model for the same rows, in the same order. At least two models.
+        Predicted probabilities of each model for the same rows, in the same order. At least two
+        models.
     confidence_level : float, default=0.95
         Confidence that all proved limits hold at once.
     clip : float, default=0.001
-        For the log loss, probabilities are clipped to [clip, 1 - clip]. Without a clip the loss has no bound, and no
-        limits hold for every distribution. A smaller clip makes wider limits.
+        For the log loss, probabilities are clipped to [clip, 1 - clip]. Without a clip the loss has
+        no bound, and no limits hold for every distribution. A smaller clip makes wider limits.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. The
-        limits are then for the weighted population.
+        How much each row counts, such as a survey weight, and a number that no weight can exceed,
+        which is needed. The limits are then for the weighted population.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group counts at most, which is
-        needed. The limits are then for rows of new groups.
+        Which rows belong together, such as those of one customer, and as how many rows a group
+        counts at most, which is needed. The limits are then for rows of new groups.
     pos_label, classes
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the order of the rows, or groups, in which bets are made. The draw depends on the rows, too, so that they
-        may be sorted in any way, and the same rows with the same seed give the same result. None takes a fresh seed,
-        which the result records.
+        Draws the order of the rows, or groups, in which bets are made. The draw depends on the
+        rows, too, so that they may be sorted in any way, and the same rows with the same seed give
+        the same result. None takes a fresh seed, which the result records.
 
     Returns
     -------
@@ -83,21 +87,23 @@ def compare_models(
 
     Notes
     -----
-    For K models there are K (K - 1) / 2 pairs. Each pair and loss gets alpha / (K (K - 1)), by Bonferroni. A difference
-    in Brier scores lies in [-1, 1], one in clipped log losses in [-m, m] with m = log((1 - clip) / clip). Its mean is
-    bounded by bets that aim at the capital that is needed (`calibrant.limits.goal_bets.goal_limits`), on rows in a
-    random order; each of the two limits has half of the share. With alpha' the share of a pair and loss, a difference
-    below about 1.1 m log(2 / alpha') / n is not found, however alike the models are: rows that were not seen may have
-    the largest difference. With weights or groups, the bets are on weighted rows or on sums over groups, as in
-    `calibrant.metrics.brier_score`. AUC has limits of its own: DeLong's, or from sums of its influence function over
-    groups (Obuchowski 1997), with Bonferroni over the pairs.
+    For K models there are K (K - 1) / 2 pairs. Each pair and loss gets alpha / (K (K - 1)), by
+    Bonferroni. A difference in Brier scores lies in [-1, 1], one in clipped log losses in [-m, m]
+    with m = log((1 - clip) / clip). Its mean is bounded by bets that aim at the capital that is
+    needed (`calibrant.limits.goal_bets.goal_limits`), on rows in a random order; each of the two
+    limits has half of the share. With alpha' the share of a pair and loss, a difference below about
+    1.1 m log(2 / alpha') / n is not found, however alike the models are: rows that were not seen
+    may have the largest difference. With weights or groups, the bets are on weighted rows or on
+    sums over groups, as in `calibrant.metrics.brier_score`. AUC has limits of its own: DeLong's, or
+    from sums of its influence function over groups (Obuchowski 1997), with Bonferroni over the
+    pairs.
 
     References
     ----------
-    Kulldorff (1993), "Optimal control of favorable games with a time limit", SIAM J. Control Optim. 31. Waudby-Smith
-    and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86. DeLong, DeLong and
-    Clarke-Pearson (1988), Biometrics 44. Obuchowski (1997), "Nonparametric analysis of clustered ROC curve data",
-    Biometrics 53.
+    Kulldorff (1993), "Optimal control of favorable games with a time limit", SIAM J. Control Optim.
+    31. Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting",
+    JRSS B 86. DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. Obuchowski (1997),
+    "Nonparametric analysis of clustered ROC curve data", Biometrics 53.
 
     Examples
     --------
@@ -117,32 +123,44 @@ def compare_models(
     if not isinstance(models, Mapping):
         raise InvalidTypeError("models", "be a mapping from name to scores", got=shown(models))
     called = names(models)
-    given: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups, "weight_bound": weight_bound}
+    given: dict[str, Any] = {
+        "importance_weight": importance_weight,
+        "groups": groups,
+        "weight_bound": weight_bound,
+    }
     rows, probabilities = read(y, models, pos_label, classes, **given)
     rows, units = Units.bounded_of(rows, weight_bound, max_group_size)
     losses = [losses_of(rows.codes, one, clip) for one in probabilities]
     seed = seed_number(random_state)
-    of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)  # in any order of the models
+    of_models = sorted(
+        fingerprint_of(one, labels=rows.codes) for one in probabilities
+    )  # in any order of the models
     source = RandomSource.of(seed, "order of bets", *of_models)
     order = source.order(len(rows) if units.unit is None else units.n_units)
     pairs = list(combinations(range(len(called)), 2))
     try:
         auc, covariance = delong(rows.codes, probabilities, units)
     except InvalidValueError:  # all labels are of one class
-        auc, covariance = np.full(len(called), math.nan), np.full((len(called), len(called)), math.nan)
+        auc = np.full(len(called), math.nan)
+        covariance = np.full((len(called), len(called)), math.nan)
     differences = []
     for one, other in pairs:
         pair = called[one], called[other]
         for measure in PROVED:
             values = losses[one][measure] - losses[other][measure]
-            span, share = largest_difference(measure, clip), alpha / (2 * len(pairs))
+            span = largest_difference(measure, clip)
+            share = alpha / (2 * len(pairs))
             limits = difference_limits(values, span, share, units, order)
-            differences.append(PairedDifference(*pair, measure, units.mean(values), *limits, is_proved=True))
+            differences.append(
+                PairedDifference(*pair, measure, units.mean(values), *limits, is_proved=True)
+            )
         variance = covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other]
         gap = float(auc[one] - auc[other])
         limits = normal_limits(gap, float(variance), alpha / len(pairs))
         differences.append(PairedDifference(*pair, AUC, gap, *limits, is_proved=False))
-    auc_limits = [normal_limits(float(value), float(covariance[k, k]), alpha) for k, value in enumerate(auc)]
+    auc_limits = [
+        normal_limits(float(value), float(covariance[k, k]), alpha) for k, value in enumerate(auc)
+    ]
     auc_lower, auc_upper = np.clip(np.array(auc_limits).T, 0.0, 1.0)
     weights: dict[str, Any] = {"importance_weight": units.row_weights, "classes": (0, 1)}
     return ModelComparison(
@@ -155,7 +173,9 @@ def compare_models(
         assumptions=(units.assumption, TRAINED_BEFORE),
         brier=np.array([units.mean(loss[BRIER]) for loss in losses]),
         log_loss=np.array([units.mean(loss[LOG_LOSS]) for loss in losses]),
-        ece=np.array([ece(rows.codes, one, strategy="uniform", **weights).value for one in probabilities]),
+        ece=np.array(
+            [ece(rows.codes, one, strategy="uniform", **weights).value for one in probabilities]
+        ),
         auc=auc,
         auc_lower=auc_lower,
         auc_upper=auc_upper,

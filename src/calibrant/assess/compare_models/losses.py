@@ -12,7 +12,9 @@ from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.sources.memory import MemoryRows
 
-BRIER, LOG_LOSS, AUC = "Brier score", "log loss", "AUC"
+BRIER = "Brier score"
+LOG_LOSS = "log loss"
+AUC = "AUC"
 PROVED = (BRIER, LOG_LOSS)
 TRAINED_BEFORE = "the models were chosen and trained before these rows were looked at"
 MOST_STAKED = 0.9  # models are often alike, and then large bets find it
@@ -27,7 +29,9 @@ def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[
 def difference_limits(
     values: FloatArray, span: float, alpha: float, units: Units, order: IndexArray
 ) -> tuple[float, float]:
-    """Limits for the mean of differences in [-span, span]; the order of the units must not depend on them."""
+    """Limits for the mean of differences in [-span, span]; the order of the units must not depend
+    on them.
+    """
     return units.limits(values, alpha, ends=(-span, span), order=order)
 
 
@@ -53,7 +57,9 @@ def names(models: Iterable[Any]) -> tuple[str, ...]:
         raise InvalidValueError("models", "be at least two", got=str(len(names)))
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise InvalidValueError("models", "have different names", got=f"{repeated[0]!r} more than once")
+        raise InvalidValueError(
+            "models", "have different names", got=f"{repeated[0]!r} more than once"
+        )
     return names
 
 

@@ -31,8 +31,8 @@ class PairedDifference:
     lower, upper : float
         Limits for the expected difference.
     is_proved : bool
-        True: the limits hold for every distribution and every number of rows, for all differences that are proved at
-        once. False: they are asymptotic.
+        True: the limits hold for every distribution and every number of rows, for all differences
+        that are proved at once. False: they are asymptotic.
     """
 
     first: str
@@ -45,7 +45,10 @@ class PairedDifference:
 
     @property
     def better(self) -> str | None:
-        """The model whose measure is the better one beyond the limits; None if the data cannot tell."""
+        """The model whose measure is the better one beyond the limits.
+
+        None if the data cannot tell.
+        """
         low, high = (self.second, self.first) if self.measure == AUC else (self.first, self.second)
         return low if self.upper < 0.0 else high if self.lower > 0.0 else None
 
@@ -91,23 +94,38 @@ class Differences(Result):
 
     @property
     def best(self) -> str | None:
-        """The model that is proved better than every other by both losses; None if there is no such model."""
+        """The model that is proved better than every other by both losses.
+
+        None if there is no such model.
+        """
         wins = dict.fromkeys(self.models, 0)
         for found in self._proved:
             if found.better is not None:
                 wins[found.better] += 1
-        return next((model for model, won in wins.items() if won == 2 * (len(self.models) - 1)), None)
+        return next(
+            (model for model, won in wins.items() if won == 2 * (len(self.models) - 1)), None
+        )
 
     @property
     def verdict(self) -> str:
         """Which model is proved better than which, in words."""
         if self.best is not None:
             others = [model for model in self.models if model != self.best]
-            return f"{self.best!r} is better than {repr(others[0]) if len(others) == 1 else 'every other model'}"
-        pairs = [_pair_verdict(*pair) for pair in zip(self._proved[0::2], self._proved[1::2], strict=True)]
+            return (
+                f"{self.best!r} is better than"
+                f" {repr(others[0]) if len(others) == 1 else 'every other model'}"
+            )
+        pairs = [
+            _pair_verdict(*pair)
+            for pair in zip(self._proved[0::2], self._proved[1::2], strict=True)
+        ]
         told = [text for text in pairs if text is not None]
         if not told:
-            these = " from ".join(map(repr, self.models)) if len(self.models) == 2 else "any of these models apart"
+            these = (
+                " from ".join(map(repr, self.models))
+                if len(self.models) == 2
+                else "any of these models apart"
+            )
             return f"{CANNOT_TELL} {these}"
         if len(told) < len(pairs):
             told.append(f"{CANNOT_TELL} the other pairs")
@@ -116,11 +134,18 @@ class Differences(Result):
     @property
     def sentence(self) -> str:
         """What is proved about the losses, in words."""
-        level, rows = numbers.percent(self.confidence_level), numbers.rows(self.n_rows)
+        level = numbers.percent(self.confidence_level)
+        rows = numbers.rows(self.n_rows)
         limits = "; ".join(map(str, self._proved))
         clipped = _clipped(self.clip)
-        about = f"Of expected losses{self.population}, all at once" if self.population else "All at once"
-        return as_sentence(f"{self.verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}.")
+        about = (
+            f"Of expected losses{self.population}, all at once"
+            if self.population
+            else "All at once"
+        )
+        return as_sentence(
+            f"{self.verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}."
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The differences, one row per pair and measure."""
@@ -140,8 +165,8 @@ class ModelComparison(Differences):
     models, differences, confidence_level, clip, n_rows, population, assumptions
         As in `Differences`.
     brier, log_loss, ece, auc : float arrays
-        Measured on these rows, by their weights; the log loss with clipped probabilities, ECE in ten bins of equal
-        width. ECE has no limits, because binning biases it.
+        Measured on these rows, by their weights; the log loss with clipped probabilities, ECE in
+        ten bins of equal width. ECE has no limits, because binning biases it.
     auc_lower, auc_upper : float arrays
         Limits of each AUC, at `confidence_level` each. They are asymptotic.
     seed : int or None
@@ -175,10 +200,14 @@ class ModelComparison(Differences):
         return (differences_table(self.differences), ResultTable("models", columns, heads=heads))
 
 
-def differences_table(differences: Sequence[PairedDifference], about: str = _ALL_AT_ONCE) -> ResultTable:
+def differences_table(
+    differences: Sequence[PairedDifference], about: str = _ALL_AT_ONCE
+) -> ResultTable:
     """Differences as a table, one row per pair and measure."""
     names = [one.name for one in fields(PairedDifference)]
-    columns: dict[str, list[Any]] = {name: [getattr(found, name) for found in differences] for name in names}
+    columns: dict[str, list[Any]] = {
+        name: [getattr(found, name) for found in differences] for name in names
+    }
     columns["better"] = [found.better for found in differences]
     columns["basis"] = ["proved" if found.is_proved else "asymptotic" for found in differences]
     shown = ("first", "second", "measure", "value", "lower", "upper", "better", "basis")
@@ -201,4 +230,7 @@ def _pair_verdict(brier: PairedDifference, log_loss: PairedDifference) -> str | 
         return f"{brier.better!r} has the lower {BRIER}, {log_loss.better!r} the lower {LOG_LOSS}"
     known, open_measure = (brier, LOG_LOSS) if brier.better else (log_loss, BRIER)
     better = str(known.better)
-    return f"{better!r} is better than {pair[better]!r} by {known.measure} ({CANNOT_TELL} by {open_measure})"
+    return (
+        f"{better!r} is better than {pair[better]!r} by {known.measure} ({CANNOT_TELL} by"
+        f" {open_measure})"
+    )

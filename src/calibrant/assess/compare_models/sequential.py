@@ -35,11 +35,11 @@ _GRID_SIZE = 1000  # differences on either side of 0
 class SequentialModelComparison(Locked):
     """Which model is better, while labels arrive: the answer may be looked at after every row.
 
-    Claimed: with probability at least `confidence_level` the limits of the expected differences in Brier score and in
-    clipped log loss hold after every update, for all pairs and both losses at once. So one may stop as soon as the
-    verdict is clear. Assumed: rows are independent draws from one distribution, taken in the order in which they come,
-    and the models do not change. Sorted rows are not such draws. The limits never widen. Several threads may
-    update it.
+    Claimed: with probability at least `confidence_level` the limits of the expected differences in
+    Brier score and in clipped log loss hold after every update, for all pairs and both losses at
+    once. So one may stop as soon as the verdict is clear. Assumed: rows are independent draws from
+    one distribution, taken in the order in which they come, and the models do not change. Sorted
+    rows are not such draws. The limits never widen. Several threads may update it.
 
     Parameters
     ----------
@@ -52,9 +52,10 @@ class SequentialModelComparison(Locked):
 
     Notes
     -----
-    Two gamblers bet against each difference of a grid that is dense around 0 (`calibrant.sequences.Betting`). The size
-    of a bet depends on earlier rows only. By Ville's inequality a true difference is ever ruled out with probability at
-    most alpha divided by the number of pairs and losses.
+    Two gamblers bet against each difference of a grid that is dense around 0
+    (`calibrant.sequences.Betting`). The size of a bet depends on earlier rows only. By Ville's
+    inequality a true difference is ever ruled out with probability at most alpha divided by the
+    number of pairs and losses.
 
     Examples
     --------
@@ -71,7 +72,9 @@ class SequentialModelComparison(Locked):
     (0, "'new' is better than 'old'")
     """
 
-    def __init__(self, models: Sequence[str], *, confidence_level: float = 0.95, clip: float = 0.001) -> None:
+    def __init__(
+        self, models: Sequence[str], *, confidence_level: float = 0.95, clip: float = 0.001
+    ) -> None:
         if isinstance(models, str) or not isinstance(models, Sequence):
             raise InvalidTypeError("models", "be names of models", got=shown(models))
         self.models = names(models)
@@ -79,7 +82,9 @@ class SequentialModelComparison(Locked):
         self.confidence_level = float(confidence_level)
         self.clip = CLIP.check("clip", clip)
         self.n_rows = 0
-        self._kinds = [(*pair, measure) for pair in combinations(self.models, 2) for measure in PROVED]
+        self._kinds = [
+            (*pair, measure) for pair in combinations(self.models, 2) for measure in PROVED
+        ]
         self._totals = [0.0] * len(self._kinds)
         self._gamblers = [Gamblers.fresh(_grid(), MOST_STAKED) for _ in self._kinds]
 
@@ -91,7 +96,8 @@ class SequentialModelComparison(Locked):
         pos_label: Hashable | None = None,
         classes: ArrayLike | None = (0, 1),
     ) -> Self:
-        """Take labels and the probabilities of every model for the same rows, in the order in which they came.
+        """Take labels and the probabilities of every model for the same rows, in the order in which
+        they came.
 
         Parameters
         ----------
@@ -108,16 +114,23 @@ class SequentialModelComparison(Locked):
         """
         if not isinstance(models, Mapping) or set(models) != set(self.models):
             got = ", ".join(map(repr, models)) if isinstance(models, Mapping) else shown(models)
-            raise InvalidValueError("models", f"have scores for {', '.join(map(repr, self.models))}", got=got)
-        rows, probabilities = read(y, {name: models[name] for name in self.models}, pos_label, classes)
+            raise InvalidValueError(
+                "models", f"have scores for {', '.join(map(repr, self.models))}", got=got
+            )
+        rows, probabilities = read(
+            y, {name: models[name] for name in self.models}, pos_label, classes
+        )
         losses = {
-            name: losses_of(rows.codes, one, self.clip) for name, one in zip(self.models, probabilities, strict=True)
+            name: losses_of(rows.codes, one, self.clip)
+            for name, one in zip(self.models, probabilities, strict=True)
         }
         log_threshold = math.log(2.0 * len(self._kinds) / self.alpha)
         with self._lock:
             for place, (first, second, measure) in enumerate(self._kinds):
                 values = losses[first][measure] - losses[second][measure]
-                self._gamblers[place].take(scaled(values, largest_difference(measure, self.clip)), log_threshold)
+                self._gamblers[place].take(
+                    scaled(values, largest_difference(measure, self.clip)), log_threshold
+                )
                 self._totals[place] += float(values.sum())
             self.n_rows += len(rows)
         return self
@@ -126,14 +139,17 @@ class SequentialModelComparison(Locked):
         """Return what is proved now."""
         found = []
         with self._lock:
-            n_rows, limits = self.n_rows, [gamblers.limits() for gamblers in self._gamblers]
+            n_rows = self.n_rows
+            limits = [gamblers.limits() for gamblers in self._gamblers]
             totals = list(self._totals)
         for kind, total, ends in zip(self._kinds, totals, limits, strict=True):
             span = largest_difference(kind[2], self.clip)
             lower, upper = ((2.0 * limit - 1.0) * span for limit in ends)
             mean = total / n_rows if n_rows else math.nan
             found.append(PairedDifference(*kind, mean, lower, upper, is_proved=True))
-        return Differences(self.models, tuple(found), self.confidence_level, self.clip, n_rows, "", _ASSUMED)
+        return Differences(
+            self.models, tuple(found), self.confidence_level, self.clip, n_rows, "", _ASSUMED
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""
@@ -151,17 +167,23 @@ class SequentialModelComparison(Locked):
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Return the comparison that `to_dict` described."""
-        check_state(state, ("models", "confidence_level", "clip", "rows", "totals", "sums", "gamblers"))
+        check_state(
+            state, ("models", "confidence_level", "clip", "rows", "totals", "sums", "gamblers")
+        )
         race = cls(state["models"], confidence_level=state["confidence_level"], clip=state["clip"])
         race.n_rows = read_count(state, "rows")
-        size, saved = len(race._kinds), state["gamblers"]
+        size = len(race._kinds)
+        saved = state["gamblers"]
         if not isinstance(saved, list | tuple) or len(saved) != size:
-            raise InvalidValueError("gamblers", "be one entry for each pair of models and loss", got=shown(saved))
+            raise InvalidValueError(
+                "gamblers", "be one entry for each pair of models and loss", got=shown(saved)
+            )
         race._totals = read_numbers(state["totals"], "totals", size=size).tolist()
         sums = read_numbers(state["sums"], "sums", size=size, low=0.0).tolist()
         grid = _grid()
         race._gamblers = [
-            Gamblers.from_dict(one, race.n_rows, k, grid, MOST_STAKED) for one, k in zip(saved, sums, strict=True)
+            Gamblers.from_dict(one, race.n_rows, k, grid, MOST_STAKED)
+            for one, k in zip(saved, sums, strict=True)
         ]
         return race
 
@@ -170,6 +192,8 @@ class SequentialModelComparison(Locked):
 
 
 def _grid() -> FloatArray:
-    """Means that are bet against, as shares of the range: dense around the middle, where two models are alike."""
+    """Means that are bet against, as shares of the range: dense around the middle, where two models
+    are alike.
+    """
     side = np.linspace(-1.0, 1.0, 2 * _GRID_SIZE + 1)
     return (1.0 + np.sign(side) * side**2) / 2.0

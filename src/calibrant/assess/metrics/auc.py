@@ -28,17 +28,19 @@ def auc(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
-    """Return the area under the ROC curve: how often a positive row has a higher score than a negative one.
+    """Return the area under the ROC curve: how often a positive row has a higher score than a
+    negative one.
 
-    Ties count one half. The limits are DeLong's; with weights or groups they come from sums of the influence function
-    over the rows of a group (Obuchowski 1997). They are asymptotic, so the estimate is labelled heuristic: with few
-    rows of one class, or an AUC close to 1, they may hold less often than stated. Where no variance can be estimated,
-    they are NaN.
+    Ties count one half. The limits are DeLong's; with weights or groups they come from sums of the
+    influence function over the rows of a group (Obuchowski 1997). They are asymptotic, so the
+    estimate is labelled heuristic: with few rows of one class, or an AUC close to 1, they may hold
+    less often than stated. Where no variance can be estimated, they are NaN.
 
     Parameters
     ----------
     y : array-like of shape (n,), or Sample
-        Labels of two classes, with rows of both; or labels and scores together, see `calibrant.scored`.
+        Labels of two classes, with rows of both; or labels and scores together, see
+        `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores of any scale.
     confidence_level : float, default=0.95
@@ -56,10 +58,10 @@ def auc(
 
     References
     ----------
-    DeLong, DeLong and Clarke-Pearson (1988), "Comparing the areas under two or more correlated receiver operating
-    characteristic curves: a nonparametric approach", Biometrics 44. Sun and Xu (2014), "Fast implementation of DeLong's
-    algorithm", IEEE Signal Processing Letters 21. Obuchowski (1997), "Nonparametric analysis of clustered ROC curve
-    data", Biometrics 53.
+    DeLong, DeLong and Clarke-Pearson (1988), "Comparing the areas under two or more correlated
+    receiver operating characteristic curves: a nonparametric approach", Biometrics 44. Sun and Xu
+    (2014), "Fast implementation of DeLong's algorithm", IEEE Signal Processing Letters 21.
+    Obuchowski (1997), "Nonparametric analysis of clustered ROC curve data", Biometrics 53.
 
     Examples
     --------
@@ -68,7 +70,9 @@ def auc(
     0.75
     """
     alpha = error_budget(confidence_level)
-    rows = read_scored(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    rows = read_scored(
+        y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
+    )
     rows, units = Units.of(rows, None, None)
     value, covariance = delong(rows.codes, [np.asarray(rows.scores, dtype=np.float64)], units)
     lower, upper = normal_limits(float(value[0]), float(covariance[0, 0]), alpha)
@@ -79,38 +83,52 @@ def auc(
         upper=min(1.0, upper),
         confidence_level=float(confidence_level),
         heuristic=True,
-        target=f"the probability that a positive row has a higher score than a negative one{units.population}",
+        target=(
+            "the probability that a positive row has a higher score than a negative"
+            f" one{units.population}"
+        ),
         basis=DELONG if units.row_weights is None else OBUCHOWSKI,
     )
 
 
-def delong(codes: CodeArray, scores: Sequence[FloatArray], units: Units = ROWS) -> tuple[FloatArray, FloatArray]:
-    """AUC of each of several scores of the same rows, and the estimated covariance of these AUCs; O(n log n).
+def delong(
+    codes: CodeArray, scores: Sequence[FloatArray], units: Units = ROWS
+) -> tuple[FloatArray, FloatArray]:
+    """AUC of each of several scores of the same rows, and the estimated covariance of these AUCs.
 
-    With V the share of negatives below a positive row, and W the share of positives above a negative row, ties counting
-    one half, AUC is the mean of V and of W, and the covariance is cov(V) / n_positive + cov(W) / n_negative. With
-    weights or groups all shares and means are weighted; the covariance is that of the sums over units of w (V - AUC)
-    over the weight of the positives, and w (W - AUC) over that of the negatives.
+    O(n log n).
+
+    With V the share of negatives below a positive row, and W the share of positives above a
+    negative row, ties counting one half, AUC is the mean of V and of W, and the covariance is
+    cov(V) / n_positive + cov(W) / n_negative. With weights or groups all shares and means are
+    weighted; the covariance is that of the sums over units of w (V - AUC) over the weight of the
+    positives, and w (W - AUC) over that of the negatives.
     """
     positive = codes == 1
-    n_positive, n_negative = int(np.count_nonzero(positive)), int(np.count_nonzero(~positive))
+    n_positive = int(np.count_nonzero(positive))
+    n_negative = int(np.count_nonzero(~positive))
     if not n_positive or not n_negative:
         rule = "hold rows of both classes, because AUC compares them"
-        raise InvalidValueError("y", rule, got=f"{n_positive:,} positive and {n_negative:,} negative rows")
+        raise InvalidValueError(
+            "y", rule, got=f"{n_positive:,} positive and {n_negative:,} negative rows"
+        )
     if units.row_weights is not None:
         return _weighted_auc(positive, scores, units, units.row_weights)
     above = np.stack([_share_below(score[~positive], score[positive]) for score in scores])
     below = np.stack([1.0 - _share_below(score[positive], score[~positive]) for score in scores])
     if min(n_positive, n_negative) == 1:
         return above.mean(axis=1), np.full((len(scores), len(scores)), math.nan)
-    covariance = np.atleast_2d(np.cov(above)) / n_positive + np.atleast_2d(np.cov(below)) / n_negative
+    covariance = (
+        np.atleast_2d(np.cov(above)) / n_positive + np.atleast_2d(np.cov(below)) / n_negative
+    )
     return above.mean(axis=1), covariance
 
 
 def _weighted_auc(
     positive: BoolArray, scores: Sequence[FloatArray], units: Units, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    values, sums = [], []
+    values = []
+    sums = []
     for score in scores:
         share = np.empty(score.size)
         share[positive] = _share_below(score[~positive], score[positive], weights[~positive])
@@ -121,7 +139,9 @@ def _weighted_auc(
         sums.append(units.sums((share - value) / total))
     parts = np.stack(sums)
     n = parts.shape[1]
-    covariance = parts @ parts.T * (n / (n - 1)) if n > 1 else np.full((len(scores), len(scores)), math.nan)
+    covariance = (
+        parts @ parts.T * (n / (n - 1)) if n > 1 else np.full((len(scores), len(scores)), math.nan)
+    )
     return np.array(values), covariance
 
 
@@ -133,7 +153,9 @@ def normal_limits(value: float, variance: float, alpha: float) -> tuple[float, f
     return value - radius, value + radius
 
 
-def _share_below(others: FloatArray, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+def _share_below(
+    others: FloatArray, values: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
     """For each value the share of the others that lie below it, ties counting one half."""
     place = np.argsort(others)
     ordered = others[place]

@@ -76,11 +76,13 @@ class BinSums:
     is_value : bool array of shape (m,)
         Whether all scores of the bin are equal. Then binning hides no error.
     squares : float array of shape (m,) or None
-        Sums of squared weights of independent units, rows or groups, where rows have weights or groups.
+        Sums of squared weights of independent units, rows or groups, where rows have weights or
+        groups.
     noise : float array of shape (m,) or None
         Estimated variance of each rate by the spread of groups; NaN in bins with one group.
     moves : float array of shape (m,)
-        Sum over units of their weight in the bin times that in all bins: how much labels can move weighted sums.
+        Sum over units of their weight in the bin times that in all bins: how much labels can move
+        weighted sums.
     """
 
     index: IndexArray
@@ -97,23 +99,28 @@ class BinSums:
         """Group rows by the number of their bin."""
         used = np.bincount(cell) > 0
         index = cell if used.all() else (np.cumsum(used) - 1)[cell]
-        weights, squares = rows.weights, None
+        weights = rows.weights
+        squares = None
         counts: IntArray | FloatArray = np.bincount(index)
         positives: IntArray | FloatArray = np.bincount(index, rows.codes).astype(np.int64)
         scores = rows.scores
         if weights is not None:
             counts, positives, squares = (
-                np.bincount(index, values).astype(np.float64) for values in (weights, weights * rows.codes, weights**2)
+                np.bincount(index, values).astype(np.float64)
+                for values in (weights, weights * rows.codes, weights**2)
             )
             scores = weights * scores
-        lowest, highest = np.full(counts.size, np.inf), np.full(counts.size, -np.inf)
+        lowest = np.full(counts.size, np.inf)
+        highest = np.full(counts.size, -np.inf)
         np.minimum.at(lowest, index, rows.scores)
         np.maximum.at(highest, index, rows.scores)
         mean = np.clip(np.bincount(index, scores) / counts, lowest, highest)
         noise = None
         moves = np.asarray(counts if squares is None else squares, dtype=np.float64)
         if rows.groups is not None:
-            squares, noise, moves = _by_group(rows, rows.groups.codes, index, counts, positives / counts)
+            squares, noise, moves = _by_group(
+                rows, rows.groups.codes, index, counts, positives / counts
+            )
         return cls(index, counts, positives, mean, lowest == highest, squares, noise, moves)
 
     @property
@@ -128,7 +135,9 @@ class BinSums:
 
     @property
     def effective_rows(self) -> FloatArray:
-        """Rows, or with weights the number with the same precision, (sum of w)^2 / (sum of w^2) (Kish 1965)."""
+        """Rows, or with weights the number with the same precision, (sum of w)^2 / (sum of w^2)
+        (Kish 1965).
+        """
         return np.asarray(self.counts if self.squares is None else self.counts**2 / self.squares)
 
     @property
@@ -138,9 +147,15 @@ class BinSums:
 
 
 def _by_group(
-    rows: MemoryRows, group: IndexArray, index: IndexArray, counts: IntArray | FloatArray, rate: FloatArray
+    rows: MemoryRows,
+    group: IndexArray,
+    index: IndexArray,
+    counts: IntArray | FloatArray,
+    rate: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Squared weights of groups in each bin, the variance of each rate, and these weights times those in all bins."""
+    """Squared weights of groups in each bin, the variance of each rate, and these weights times
+    those in all bins.
+    """
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     cell, member = np.unique(group * counts.size + index, return_inverse=True)
     where = cell % counts.size
@@ -155,23 +170,33 @@ def _by_group(
 
 
 def few_values(n_values: int, n_rows: int) -> bool:
-    """Whether there are so few distinct scores, each seen so often, that each can be a bin of its own."""
+    """Whether there are so few distinct scores, each seen so often, that each can be a bin of its
+    own.
+    """
     return n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
 
 
 def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
-    """Group rows into the bins asked for. Bins without rows are left out, because they weigh nothing."""
+    """Group rows into the bins asked for.
+
+    Bins without rows are left out, because they weigh nothing.
+    """
     Choice(BINS).check("strategy", strategy)
     n_bins = check_bins(n_bins)
     if strategy == "quantile":
         inverse = np.unique(rows.scores, return_inverse=True)[1]
         return BinSums.of(rows, equal_mass(np.bincount(inverse, rows.weights), n_bins)[inverse])
     # some rows are enough to see that there are many values
-    if strategy == "values" or (strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))):
-        values = np.unique(rows.scores)  # in a quarter of the time that it takes to number the rows too
+    if strategy == "values" or (
+        strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))
+    ):
+        values = np.unique(
+            rows.scores
+        )  # in a quarter of the time that it takes to number the rows too
         if strategy == "values" or few_values(values.size, len(rows)):
             return BinSums.of(rows, kernels.assign(rows.scores, values[1:]))
-    # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
+    # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are
+    # not rounded
     return BinSums.of(rows, kernels.assign(rows.scores, np.arange(1, n_bins) / n_bins))
 
 
@@ -182,11 +207,12 @@ def sweep_bins(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> int:
-    """Return the largest number of equal-mass bins for which the rate of positives never falls from bin to bin.
+    """Return the largest number of equal-mass bins for which the rate of positives never falls from
+    bin to bin.
 
-    Nothing is guaranteed. This is a rule of thumb, for plots and for `ece(n_bins="sweep")`. It assumes that the true
-    calibration curve rises, so a rate that falls shows that the bins are too small. The rule looks at the labels, so
-    intervals in such bins are labelled heuristic.
+    Nothing is guaranteed. This is a rule of thumb, for plots and for `ece(n_bins="sweep")`. It
+    assumes that the true calibration curve rises, so a rate that falls shows that the bins are too
+    small. The rule looks at the labels, so intervals in such bins are labelled heuristic.
 
     Parameters
     ----------
@@ -203,12 +229,14 @@ def sweep_bins(
 
     Notes
     -----
-    The search starts at one bin and adds one bin at a time. It stops when a rate falls below the rate of the bin
-    before it, and returns the last number for which none did. Equal scores share a bin.
+    The search starts at one bin and adds one bin at a time. It stops when a rate falls below the
+    rate of the bin before it, and returns the last number for which none did. Equal scores share a
+    bin.
 
     References
     ----------
-    Roelofs, Cain, Shlens and Mozer (2022), "Mitigating bias in calibration error estimation", Algorithm 1.
+    Roelofs, Cain, Shlens and Mozer (2022), "Mitigating bias in calibration error estimation",
+    Algorithm 1.
 
     Examples
     --------
@@ -241,7 +269,10 @@ def _sweep(rows: MemoryRows) -> int:
 
 
 def _rises(hits: FloatArray, ends: IntArray | FloatArray, middle: FloatArray, n_bins: int) -> bool:
-    """Whether no rate falls from one of `n_bins` bins of equal mass to the next; in O(n_bins log n)."""
+    """Whether no rate falls from one of `n_bins` bins of equal mass to the next.
+
+    In O(n_bins log n).
+    """
     # the first value whose middle rank lies in each bin
     starts = np.searchsorted(middle, np.arange(1, n_bins) * (ends[-1] / n_bins), side="left")
     cuts = np.unique(np.concatenate([[0], starts, [middle.size]]))

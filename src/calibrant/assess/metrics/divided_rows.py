@@ -1,4 +1,6 @@
-"""Rows in two parts, drawn at random by whole units: some that only cut regions, and others that are counted."""
+"""Rows in two parts, drawn at random by whole units: some that only cut regions, and others that
+are counted.
+"""
 
 import math
 from dataclasses import dataclass

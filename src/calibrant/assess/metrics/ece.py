@@ -26,7 +26,8 @@ _OF_SUMS = {
     "l2": "Hoeffding's inequality for a sum of labels with fixed multipliers (1963)",
 }
 _BIN_SHARE = {"l1": 0.25, "l2": 0.75, "max": 1.0}  # of alpha, for limits in all bins at once
-_LOWER_SHARE = 0.375  # of alpha, for the lower limit of "l1" by a sum over bins; the rest is for the upper limit
+# of alpha, for the lower limit of "l1" by a sum over bins; the rest is for the upper limit
+_LOWER_SHARE = 0.375
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
@@ -45,11 +46,12 @@ def ece(
 ) -> Estimate:
     """Return the expected calibration error in bins, as the paper defines it, and a valid interval.
 
-    Claimed: with probability at least `confidence_level` over the labels, the calibration error of the scores seen, in
-    these bins, lies in [lower, upper]. This holds for all rates of the labels given the scores. In bins that hold
-    several scores, this error is at most the error without bins (Jensen's inequality). So `lower` is also a lower limit
-    for the error without bins, but `upper` is not an upper limit for it. Where every bin holds one score value, the two
-    errors are equal and `exact` is true. Assumed: rows are independent draws, and the model was not trained on them.
+    Claimed: with probability at least `confidence_level` over the labels, the calibration error of
+    the scores seen, in these bins, lies in [lower, upper]. This holds for all rates of the labels
+    given the scores. In bins that hold several scores, this error is at most the error without bins
+    (Jensen's inequality). So `lower` is also a lower limit for the error without bins, but `upper`
+    is not an upper limit for it. Where every bin holds one score value, the two errors are equal
+    and `exact` is true. Assumed: rows are independent draws, and the model was not trained on them.
     For statements about the population see `calibrant.audit`.
 
     Parameters
@@ -59,23 +61,25 @@ def ece(
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.
     norm : {"l1", "l2", "max"}, default="l1"
-        "l1" is the mean of |gap| over rows, "l2" the root of the mean of gap^2, "max" the largest |gap|, where the gap
-        of a bin is its mean score minus its rate of positives.
+        "l1" is the mean of |gap| over rows, "l2" the root of the mean of gap^2, "max" the largest
+        |gap|, where the gap of a bin is its mean score minus its rate of positives.
     n_bins : int or "sweep", default=10
-        Number of bins. "sweep" takes as many bins of equal mass as keep the rates rising (see `sweep_bins`). Those
-        bins depend on the labels, so the interval is labelled heuristic.
+        Number of bins. "sweep" takes as many bins of equal mass as keep the rates rising (see
+        `sweep_bins`). Those bins depend on the labels, so the interval is labelled heuristic.
     strategy : {"auto", "uniform", "quantile", "values"}, default="auto"
-        "uniform" is the paper's: bins of equal width over [0, 1], the last closed. "quantile" cuts bins of about equal
-        mass. "values" makes every distinct score a bin. "auto" is "values" for scores with at most 1000 distinct
-        values that occur 20 times or more on average, else "uniform".
+        "uniform" is the paper's: bins of equal width over [0, 1], the last closed. "quantile" cuts
+        bins of about equal mass. "values" makes every distinct score a bin. "auto" is "values" for
+        scores with at most 1000 distinct values that occur 20 times or more on average, else
+        "uniform".
     confidence_level : float, default=0.95
         Confidence in the interval.
     importance_weight : array-like of shape (n,), optional
-        How much each row counts, such as a survey weight; a whole number counts as that many rows in the value. The
-        interval is then for the weighted error of the scores and weights seen.
+        How much each row counts, such as a survey weight; a whole number counts as that many rows
+        in the value. The interval is then for the weighted error of the scores and weights seen.
     groups : array-like of shape (n,), optional
-        Which rows belong together, such as those of one customer. The interval then holds however labels of a group
-        depend on each other. It is for the error of each label's rate given all scores of its group.
+        Which rows belong together, such as those of one customer. The interval then holds however
+        labels of a group depend on each other. It is for the error of each label's rate given all
+        scores of its group.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -85,34 +89,37 @@ def ece(
 
     Notes
     -----
-    ECE = sum over bins of p_b |MP_b - FP_b|, with p_b the share of rows, MP_b the mean score and FP_b the rate of
-    positives. Given the scores, labels are independent. With q_b a bin's mean rate given the scores, what the interval
-    is for is the same formula with q_b in place of FP_b.
+    ECE = sum over bins of p_b |MP_b - FP_b|, with p_b the share of rows, MP_b the mean score and
+    FP_b the rate of positives. Given the scores, labels are independent. With q_b a bin's mean rate
+    given the scores, what the interval is for is the same formula with q_b in place of FP_b.
 
     (i) Limits for q_b hold in all bins at once, so they give limits for any norm.
 
-    (ii) An upper limit for "l1". Let a_b be the sign of q_b - MP_b, which is fixed given the scores. Then the true
-    error is sum p_b a_b (q_b - MP_b), and the estimate is at least sum p_b a_b (FP_b - MP_b). So the true error exceeds
-    the estimate by at most sum p_b a_b (q_b - FP_b): a mean over rows of label noise with fixed signs. Whatever these
-    are, `signed_noise_bound` bounds it, with the largest variance that (i) allows; no part of the noise is counted in
-    full, bin by bin. For "l2" the same holds with a_b proportional to q_b - MP_b and sum p_b a_b^2 = 1, and with
+    (ii) An upper limit for "l1". Let a_b be the sign of q_b - MP_b, which is fixed given the
+    scores. Then the true error is sum p_b a_b (q_b - MP_b), and the estimate is at least sum p_b
+    a_b (FP_b - MP_b). So the true error exceeds the estimate by at most sum p_b a_b (q_b - FP_b): a
+    mean over rows of label noise with fixed signs. Whatever these are, `signed_noise_bound` bounds
+    it, with the largest variance that (i) allows; no part of the noise is counted in full, bin by
+    bin. For "l2" the same holds with a_b proportional to q_b - MP_b and sum p_b a_b^2 = 1, and with
     Hoeffding's inequality: the sum of squared ranges is 1 / n.
 
-    (iii) A lower limit for "l1". The estimate is off by at most sum p_b |FP_b - q_b|. The expectation of this sum is at
-    most sum p_b sqrt(v_b / N_b), with v_b the largest variance of a label that (i) allows, and one label moves it by at
-    most 1 / n. So by McDiarmid's inequality it exceeds this by more than sqrt(ln(1 / tail) / (2n)) with probability at
-    most `tail`.
+    (iii) A lower limit for "l1". The estimate is off by at most sum p_b |FP_b - q_b|. The
+    expectation of this sum is at most sum p_b sqrt(v_b / N_b), with v_b the largest variance of a
+    label that (i) allows, and one label moves it by at most 1 / n. So by McDiarmid's inequality it
+    exceeds this by more than sqrt(ln(1 / tail) / (2n)) with probability at most `tail`.
 
-    With weights or groups, rows are replaced by independent units: given the scores, one of them moves a weighted sum
-    of labels by at most its weight. All bounds are then Hoeffding's and McDiarmid's, with variances of 1/4 and, for
-    groups, Bonferroni over bins. For "l1" (i) gets 1/4 of alpha, (ii) and (iii) 3/8 each; for "l2" (i) gets 3/4 and
-    (ii) the rest. The interval is their intersection. ECE is biased upwards, so the interval is not centred on it.
+    With weights or groups, rows are replaced by independent units: given the scores, one of them
+    moves a weighted sum of labels by at most its weight. All bounds are then Hoeffding's and
+    McDiarmid's, with variances of 1/4 and, for groups, Bonferroni over bins. For "l1" (i) gets 1/4
+    of alpha, (ii) and (iii) 3/8 each; for "l2" (i) gets 3/4 and (ii) the rest. The interval is
+    their intersection. ECE is biased upwards, so the interval is not centred on it.
 
     References
     ----------
-    Gupta, Podkopaev and Ramdas (2020), appendix on simulations. Naeini, Cooper and Hauskrecht (2015), "Obtaining well
-    calibrated probabilities using Bayesian binning". Hoeffding (1963), "Probability inequalities for sums of bounded
-    random variables". McDiarmid (1989), "On the method of bounded differences".
+    Gupta, Podkopaev and Ramdas (2020), appendix on simulations. Naeini, Cooper and Hauskrecht
+    (2015), "Obtaining well calibrated probabilities using Bayesian binning". Hoeffding (1963),
+    "Probability inequalities for sums of bounded random variables". McDiarmid (1989), "On the
+    method of bounded differences".
 
     Examples
     --------
@@ -124,10 +131,12 @@ def ece(
     >>> print(ece(y, scores))
     The l1-ECE is 0.177 (95% valid interval 0.15 to 0.188 for the calibration error in these bins of the scores seen, \
 which is at most the error without bins).
-    """
+    """  # noqa: E501
     Choice(NORMS).check("norm", norm)
     error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    rows = read_forecasts(
+        y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
+    )
     bins = _bins(rows, n_bins, strategy)
     return _estimate(bins, norm, confidence_level, seen(rows), swept=n_bins == _SWEEP)
 
@@ -146,10 +155,10 @@ def debiased_ece(
 ) -> Estimate:
     """Return the l2 calibration error in bins without the bias of small bins, and a valid interval.
 
-    Claimed: the interval is that of `ece` with norm="l2". The square of the value is unbiased for the squared
-    calibration error in bins, for fixed bins and independent, identically distributed rows. There are two exceptions:
-    a negative estimate is returned as 0, and a bin with a single row counts as 0, because its noise cannot be
-    separated from its error.
+    Claimed: the interval is that of `ece` with norm="l2". The square of the value is unbiased for
+    the squared calibration error in bins, for fixed bins and independent, identically distributed
+    rows. There are two exceptions: a negative estimate is returned as 0, and a bin with a single
+    row counts as 0, because its noise cannot be separated from its error.
 
     Parameters
     ----------
@@ -166,9 +175,9 @@ def debiased_ece(
 
     References
     ----------
-    Kumar, Liang and Ma (2019), "Verified uncertainty calibration", Section 5. Bröcker (2012), "Estimating reliability
-    and resolution of probability forecasts through decomposition of the empirical score". Ferro and Fricker (2012),
-    "A bias-corrected decomposition of the Brier score".
+    Kumar, Liang and Ma (2019), "Verified uncertainty calibration", Section 5. Bröcker (2012),
+    "Estimating reliability and resolution of probability forecasts through decomposition of the
+    empirical score". Ferro and Fricker (2012), "A bias-corrected decomposition of the Brier score".
 
     Examples
     --------
@@ -183,20 +192,25 @@ def debiased_ece(
     0.0
     """
     error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    rows = read_forecasts(
+        y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
+    )
     bins = _bins(rows, n_bins, strategy)
     biased = _estimate(bins, "l2", confidence_level, seen(rows), swept=n_bins == _SWEEP)
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
 
 def debiased_square(bins: BinSums) -> float:
-    """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0.
+    """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count
+    as 0.
 
-    With weights, N_b is the number of rows with the same precision for the weighted rate; with groups, the variance is
-    that of their sums.
+    With weights, N_b is the number of rows with the same precision for the weighted rate; with
+    groups, the variance is that of their sums.
     """
     if bins.noise is not None:
-        return float(bins.mass @ np.where(np.isnan(bins.noise), 0.0, bins.gap**2 - np.nan_to_num(bins.noise)))
+        return float(
+            bins.mass @ np.where(np.isnan(bins.noise), 0.0, bins.gap**2 - np.nan_to_num(bins.noise))
+        )
     rows = bins.effective_rows
     several = rows > 1.0 + 1e-9
     noise = bins.rate * (1.0 - bins.rate) / np.where(several, rows - 1.0, 1.0)
@@ -212,15 +226,21 @@ def seen(rows: MemoryRows) -> str:
     """What an estimate is given."""
     given = "scores" if rows.weights is None else "scores and weights"
     return f"{given} seen" + (
-        "" if rows.groups is None else f", where the rate of a row is that given all {given} of its group"
+        ""
+        if rows.groups is None
+        else f", where the rate of a row is that given all {given} of its group"
     )
 
 
-def _estimate(bins: BinSums, norm: str, confidence_level: float, given: str, *, swept: bool) -> Estimate:
+def _estimate(
+    bins: BinSums, norm: str, confidence_level: float, given: str, *, swept: bool
+) -> Estimate:
     value = _combine(bins, np.abs(bins.gap), norm)
     alpha = error_budget(confidence_level)
     limits = rate_limits(bins, _BIN_SHARE[norm] * alpha)
-    lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
+    lower, upper = (
+        _combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score)
+    )
     if norm == "l1":
         lower = max(lower, value - _mean_noise(bins, limits, _LOWER_SHARE * alpha))
     if norm != "max":
@@ -230,7 +250,11 @@ def _estimate(bins: BinSums, norm: str, confidence_level: float, given: str, *, 
     basis = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
     if norm != "max":
         basis = f"{_OF_SUMS[norm]}, and {basis}"
-    where = f"over the {given}" if exact else f"in these bins of the {given}, which is at most the error without bins"
+    where = (
+        f"over the {given}"
+        if exact
+        else f"in these bins of the {given}, which is at most the error without bins"
+    )
     return Estimate(
         name=f"{norm}-ECE",
         value=value,
@@ -250,12 +274,16 @@ def rate_limits(bins: BinSums, alpha: float) -> Interval:
     if bins.noise is not None:  # groups have rows in several bins, which makes these dependent
         tail = alpha / bins.counts.size / 2.0
     if bins.squares is None:
-        return non_identical(np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value)
+        return non_identical(
+            np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value
+        )
     return _weighted_limits(bins, bins.squares, tail)
 
 
 def _mean_noise(bins: BinSums, limits: Interval, tail: float) -> float:
-    """What the sum of p_b |FP_b - mean rate| exceeds with probability at most `tail`, if the limits hold."""
+    """What the sum of p_b |FP_b - mean rate| exceeds with probability at most `tail`, if the limits
+    hold.
+    """
     if bins.squares is None:
         expected = float(np.sqrt(bins.counts * largest_variance(limits)).sum())
     else:
@@ -265,7 +293,9 @@ def _mean_noise(bins: BinSums, limits: Interval, tail: float) -> float:
 
 
 def _noise_at_truth(bins: BinSums, limits: Interval, norm: str, tail: float) -> float:
-    """By how much the true error exceeds the estimate with probability at most `tail`, if the limits hold."""
+    """By how much the true error exceeds the estimate with probability at most `tail`, if the
+    limits hold.
+    """
     total = float(bins.counts.sum())
     if norm == "l1" and bins.squares is None:
         variance = float(bins.mass @ largest_variance(limits))
@@ -283,4 +313,6 @@ def _weighted_limits(bins: BinSums, squares: FloatArray, tail: float) -> Interva
 def _combine(bins: BinSums, distance: FloatArray, norm: str) -> float:
     if norm == "max":
         return float(distance.max())
-    return float(bins.mass @ distance) if norm == "l1" else math.sqrt(float(bins.mass @ distance**2))
+    return (
+        float(bins.mass @ distance) if norm == "l1" else math.sqrt(float(bins.mass @ distance**2))
+    )

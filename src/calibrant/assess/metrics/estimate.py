@@ -21,8 +21,8 @@ class Estimate(Result):
     confidence_level : float
         Confidence in the interval.
     heuristic : bool
-        False: the interval holds with at least the stated confidence, for every distribution and sample size. True:
-        the interval is an approximation and may hold less often.
+        False: the interval holds with at least the stated confidence, for every distribution and
+        sample size. True: the interval is an approximation and may hold less often.
     target : str
         The quantity that the interval is for.
     basis : str

@@ -56,11 +56,13 @@ class Units:
     rows: int = 0
 
     @classmethod
-    def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> tuple[MemoryRows, Self]:
+    def of(
+        cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None
+    ) -> tuple[MemoryRows, Self]:
         """The units of rows, and the rows with the weights by which they count.
 
-        A group counts as at most `max_group_size` rows, of the largest weight if rows have weights: in a larger group
-        each row counts less.
+        A group counts as at most `max_group_size` rows, of the largest weight if rows have weights:
+        in a larger group each row counts less.
         """
         Optional(WEIGHT_BOUND).check("weight_bound", weight_bound)
         size = _LIMITED.check("max_group_size", max_group_size)
@@ -94,22 +96,36 @@ class Units:
         total = np.bincount(unit, own)
         if rows.weights is None:
             most = 1.0
-            about, counts_as = "of rows of new groups", f"as at most {counted(size, 'row')}" if size else ""
+            about = "of rows of new groups"
+            counts_as = f"as at most {counted(size, 'row')}" if size else ""
         else:
             most = checked_bound(own, weight_bound)
             about = "of rows of new groups in the weighted population"
             counts_as = f"by a weight of at most {size * most:,g}" if size else ""
         largest = float(total.max() if size is None else size * most)
-        factor = np.divide(np.minimum(total, largest), total, out=np.zeros(total.size), where=total > 0.0)
-        weights, capped = own * factor[unit], size is not None and total.max() > largest
+        factor = np.divide(
+            np.minimum(total, largest), total, out=np.zeros(total.size), where=total > 0.0
+        )
+        weights = own * factor[unit]
+        capped = size is not None and total.max() > largest
         bounded = size is not None and (rows.weights is None or weight_bound is not None)
         said = f" {about}"
         if capped:
             above = percent(float(nearest(1.0 - float(weights.sum()) / float(own.sum()))))
-            counts_as += f" ({above} of the {'rows are' if rows.weights is None else 'weight is'} above that)"
+            counts_as += (
+                f" ({above} of the {'rows are' if rows.weights is None else 'weight is'} above"
+                " that)"
+            )
             said += f", where a group counts {counts_as}"
         return replace(rows, weights=weights), cls(
-            unit, weights, largest, bounded, said, counts_as, rows.weights is not None, rows.fingerprint()
+            unit,
+            weights,
+            largest,
+            bounded,
+            said,
+            counts_as,
+            rows.weights is not None,
+            rows.fingerprint(),
         )
 
     @classmethod
@@ -119,14 +135,19 @@ class Units:
         """The same, where nothing is proved without a bound, so that one is needed."""
         counted_rows, units = cls.of(rows, weight_bound, max_group_size)
         if not units.bounded:
-            name, beside, advice = "weight_bound", "importance weights", None
+            name = "weight_bound"
+            beside = "importance weights"
+            advice = None
             if rows.groups is not None and max_group_size is None:
-                name, beside = "max_group_size", "groups"
+                name = "max_group_size"
+                beside = "groups"
                 advice = (
-                    "choose it before looking at these rows; a typical size is often best, as the page "
-                    "'Rows that belong together' explains"
+                    "choose it before looking at these rows; a typical size is often best, as the"
+                    " page 'Rows that belong together' explains"
                 )
-            raise InvalidTypeError(name, f"be given with {beside}: nothing is proved without it", advice=advice)
+            raise InvalidTypeError(
+                name, f"be given with {beside}: nothing is proved without it", advice=advice
+            )
         return counted_rows, units
 
     @property
@@ -144,12 +165,20 @@ class Units:
     def take(self, rows: IndexArray) -> "Units":
         """The units of some of the rows, which hold whole ones."""
         unit = None if self.unit is None else np.unique(self.unit[rows], return_inverse=True)[1]
-        return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
+        return replace(
+            self,
+            unit=unit,
+            row_weights=None if self.row_weights is None else self.row_weights[rows],
+        )
 
     def part(self, rows: IndexArray) -> "Units":
         """Some of the rows, whose units keep their numbers."""
         unit = rows if self.unit is None else self.unit[rows]
-        return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
+        return replace(
+            self,
+            unit=unit,
+            row_weights=None if self.row_weights is None else self.row_weights[rows],
+        )
 
     def weights(self, n_rows: int) -> FloatArray:
         """Return the weight of each row."""
@@ -162,7 +191,9 @@ class Units:
     def sums(self, values: FloatArray) -> FloatArray:
         """Weighted sums over the rows of each unit."""
         weighted = values if self.row_weights is None else values * self.row_weights
-        sums: FloatArray = weighted if self.unit is None else np.bincount(self.unit, weighted).astype(np.float64)
+        sums: FloatArray = (
+            weighted if self.unit is None else np.bincount(self.unit, weighted).astype(np.float64)
+        )
         return sums
 
     def limits(
@@ -173,11 +204,14 @@ class Units:
         ends: tuple[float, float] = (0.0, 1.0),
         order: IndexArray | None = None,
     ) -> tuple[float, float]:
-        """Limits for the mean of outcomes, by bets on the units; each of the two misses by at most alpha / 2.
+        """Limits for the mean of outcomes, by bets on the units.
 
-        With W the sum of weights of a unit, at most `bound`, and z the weighted mean of its outcomes, the mean is
-        E[W z] / E[W] (`calibrant.limits.goal_bets.goal_limits`). Assumed: the units are independent draws from one
-        distribution, and no outcome lies beyond `ends`, which are fixed without them.
+        Each of the two misses by at most alpha / 2.
+
+        With W the sum of weights of a unit, at most `bound`, and z the weighted mean of its
+        outcomes, the mean is E[W z] / E[W] (`calibrant.limits.goal_bets.goal_limits`). Assumed: the
+        units are independent draws from one distribution, and no outcome lies beyond `ends`, which
+        are fixed without them.
 
         Parameters
         ----------
@@ -188,7 +222,8 @@ class Units:
         ends : pair of float, default=(0.0, 1.0)
             The range of outcomes; what lies beyond does so by rounding alone.
         order : int array of shape (n_units,), optional
-            The order of bets, which must not depend on the units; by default it is drawn at random for these rows.
+            The order of bets, which must not depend on the units; by default it is drawn at random
+            for these rows.
         """
         weights = None
         means = outcomes
@@ -196,11 +231,14 @@ class Units:
             weights = self.sums(np.ones(outcomes.size))
             means = self.sums(outcomes) / weights
         order = self._order(means.size) if order is None else order
-        return self._mean(means[order], None if weights is None else weights[order], self.bound, alpha, ends)
+        return self._mean(
+            means[order], None if weights is None else weights[order], self.bound, alpha, ends
+        )
 
     def in_order(self, n_rows: int) -> IndexArray:
         """The rows in the order of bets on their units, those of a unit one after another."""
-        # by the place of a unit among all units, and not of a pair of unit and place: that depends on scores of others
+        # by the place of a unit among all units, and not of a pair of unit and place: that depends
+        # on scores of others
         order = self._order(n_rows if self.unit is None else self.n_units)
         if self.unit is None:
             return order
@@ -208,22 +246,30 @@ class Units:
         turn[order] = np.arange(order.size)
         return np.argsort(turn[self.unit], kind="stable")
 
-    def means(self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float) -> Interval:
-        """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which misses by `delta`.
+    def means(
+        self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float
+    ) -> Interval:
+        """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which
+        misses by `delta`.
 
         The rows are some of those that `in_order` gives, in that order.
         """
         order = np.argsort(place.astype(np.min_scalar_type(n_places)), kind="stable")
-        place, weights = place[order], self.weights(outcomes.size)[order]
+        place = place[order]
+        weights = self.weights(outcomes.size)[order]
         new = np.diff(place, prepend=-1) != 0
         new |= True if self.unit is None else np.diff(self.unit[order], prepend=-1) != 0
         starts = np.flatnonzero(new)
-        total, sums = (np.add.reduceat(values, starts) for values in (weights, weights * outcomes[order]))
+        total, sums = (
+            np.add.reduceat(values, starts) for values in (weights, weights * outcomes[order])
+        )
         mean = np.clip(sums / total, 0.0, 1.0)
         return weighted_means(place[starts], _scaled(total, self.bound), mean, n_places, delta)
 
     def share_limits(self, part: FloatArray, rest: FloatArray, alpha: float) -> tuple[float, float]:
-        """Limits for E[part] / E[part + rest], both from 0 to 1: a mean in which part + rest is the weight."""
+        """Limits for E[part] / E[part + rest], both from 0 to 1: a mean in which part + rest is the
+        weight.
+        """
         total = self.sums(part + rest)
         order = self._order(total.size)
         order = order[total[order] > 0.0]
@@ -235,7 +281,12 @@ class Units:
         return RandomSource.of(0, "order of bets", rows=self.rows).order(n_units)
 
     def _mean(
-        self, means: FloatArray, weights: FloatArray | None, bound: float, alpha: float, ends: tuple[float, float]
+        self,
+        means: FloatArray,
+        weights: FloatArray | None,
+        bound: float,
+        alpha: float,
+        ends: tuple[float, float],
     ) -> tuple[float, float]:
         weights = None if weights is None else _scaled(weights, bound)
         means = np.clip(means, *ends)

@@ -16,8 +16,12 @@ from calibrant.assess.metrics.independent_units import Units
 from calibrant.params.rules import Number, error_budget
 from calibrant.sample.sample import Sample
 
-_CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True)
-_BOUNDED = "bets against each value of the mean of a bounded loss, which aim at the capital that is needed"
+_CLIP = Number(
+    "a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True
+)
+_BOUNDED = (
+    "bets against each value of the mean of a bounded loss, which aim at the capital that is needed"
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -31,7 +35,8 @@ class BrierScore(Estimate):
     calibration : float
         Mean of (mean score - rate)^2 over bins: the part that calibration could remove.
     refinement : float
-        Mean of rate (1 - rate) over bins: the part that remains for a calibrated score in these bins.
+        Mean of rate (1 - rate) over bins: the part that remains for a calibrated score in these
+        bins.
     within_bins : float
         The rest, because a bin may hold several scores; 0 where every bin holds one score value.
     uncertainty : float
@@ -39,7 +44,8 @@ class BrierScore(Estimate):
     resolution : float
         uncertainty - refinement: how much the rates differ from bin to bin.
     debiased_calibration : float
-        The calibration part without its upward bias (Bröcker 2012; Ferro and Fricker 2012). It can be negative.
+        The calibration part without its upward bias (Bröcker 2012; Ferro and Fricker 2012). It can
+        be negative.
     """
 
     calibration: float = math.nan
@@ -66,21 +72,23 @@ def brier_score(
 ) -> BrierScore:
     """Return the mean squared error of probabilities, and its calibration and refinement parts.
 
-    Claimed: the expected Brier score lies in [lower, upper] with probability at least `confidence_level`, for every
-    distribution. The interval is found by betting on the rows in a random order, which is drawn for these rows. It is
-    for the score only; the parts are plain estimates. Assumed: rows are independent draws from one distribution, and
-    the model was not trained on them. With `groups`, the groups are independent draws.
+    Claimed: the expected Brier score lies in [lower, upper] with probability at least
+    `confidence_level`, for every distribution. The interval is found by betting on the rows in a
+    random order, which is drawn for these rows. It is for the score only; the parts are plain
+    estimates. Assumed: rows are independent draws from one distribution, and the model was not
+    trained on them. With `groups`, the groups are independent draws.
 
     Parameters
     ----------
     y, scores, n_bins, strategy, confidence_level, pos_label, classes
         As in `calibrant.metrics.ece`. The bins only affect the parts.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, and a number that no weight can exceed. The interval is then for the weighted
-        population. Without a bound it is labelled heuristic.
+        How much each row counts, and a number that no weight can exceed. The interval is then for
+        the weighted population. Without a bound it is labelled heuristic.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group counts at most. The
-        interval is then for rows of new groups. Without a size it is labelled heuristic.
+        Which rows belong together, such as those of one customer, and as how many rows a group
+        counts at most. The interval is then for rows of new groups. Without a size it is labelled
+        heuristic.
 
     Returns
     -------
@@ -88,30 +96,38 @@ def brier_score(
 
     Notes
     -----
-    With MP_b, FP_b and p_b a bin's mean score, rate and share of rows: calibration = sum p_b (MP_b - FP_b)^2,
-    refinement = sum p_b FP_b (1 - FP_b), within_bins = mean of (s - MP_b)^2 minus twice that of (s - MP_b)(y - FP_b).
+    With MP_b, FP_b and p_b a bin's mean score, rate and share of rows: calibration = sum p_b (MP_b
+    - FP_b)^2, refinement = sum p_b FP_b (1 - FP_b), within_bins = mean of (s - MP_b)^2 minus twice
+    that of (s - MP_b)(y - FP_b).
 
-    The loss of a row lies in [0, 1]. Each of the two limits misses with probability at most alpha / 2, by bets that aim
-    at the capital that is needed (`calibrant.limits.goal_bets.goal_limits`). With weights, bets are on w (loss - m), w
-    the weight over its bound. A group is one draw: its loss is the weighted mean over its rows, and w is its weight, at
-    most `max_group_size` times the largest weight of a row, over that bound.
+    The loss of a row lies in [0, 1]. Each of the two limits misses with probability at most alpha /
+    2, by bets that aim at the capital that is needed (`calibrant.limits.goal_bets.goal_limits`).
+    With weights, bets are on w (loss - m), w the weight over its bound. A group is one draw: its
+    loss is the weighted mean over its rows, and w is its weight, at most `max_group_size` times the
+    largest weight of a row, over that bound.
 
     References
     ----------
-    Murphy (1973), "A new vector partition of the probability score". DeGroot and Fienberg (1983), "The comparison and
-    evaluation of forecasters". Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by
-    betting". Kulldorff (1993), "Optimal control of favorable games with a time limit". Stephenson, Coelho and Jolliffe
-    (2008), "Two extra components in the Brier score decomposition".
+    Murphy (1973), "A new vector partition of the probability score". DeGroot and Fienberg (1983),
+    "The comparison and evaluation of forecasters". Waudby-Smith and Ramdas (2024), "Estimating
+    means of bounded random variables by betting". Kulldorff (1993), "Optimal control of favorable
+    games with a time limit". Stephenson, Coelho and Jolliffe (2008), "Two extra components in the
+    Brier score decomposition".
 
     Examples
     --------
     >>> from calibrant.metrics import brier_score
     >>> score = brier_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9], strategy="values")
-    >>> round(score.value, 4), round(score.calibration, 4), round(score.refinement, 4), score.within_bins
+    >>> round(score.value, 4), round(score.calibration, 4), round(score.refinement,
+    ...     4), score.within_bins
     (0.135, 0.01, 0.125, 0.0)
     """
     alpha = error_budget(confidence_level)
-    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups, "weight_bound": weight_bound}
+    beside: dict[str, Any] = {
+        "importance_weight": importance_weight,
+        "groups": groups,
+        "weight_bound": weight_bound,
+    }
     rows = read_forecasts(y, scores, pos_label, classes, **beside)
     rows, units = Units.of(rows, weight_bound, max_group_size)
     bins = binned(rows, n_bins, strategy)
@@ -119,7 +135,8 @@ def brier_score(
     lower, upper = units.limits(losses, alpha)
     overall = float(np.average(rows.codes, weights=rows.weights))
     refinement = float(bins.mass @ (bins.rate * (1.0 - bins.rate)))
-    off_score, off_label = rows.scores - bins.mean_score[bins.index], rows.codes - bins.rate[bins.index]
+    off_score = rows.scores - bins.mean_score[bins.index]
+    off_label = rows.codes - bins.rate[bins.index]
     return BrierScore(
         name="Brier score",
         value=float(np.average(losses, weights=rows.weights)),
@@ -132,7 +149,9 @@ def brier_score(
         exact=bool(bins.is_value.all()),
         calibration=float(bins.mass @ bins.gap**2),
         refinement=refinement,
-        within_bins=float(np.average(off_score * (off_score - 2.0 * off_label), weights=rows.weights)),
+        within_bins=float(
+            np.average(off_score * (off_score - 2.0 * off_label), weights=rows.weights)
+        ),
         uncertainty=overall * (1.0 - overall),
         resolution=overall * (1.0 - overall) - refinement,
         debiased_calibration=debiased_square(bins),
@@ -154,17 +173,19 @@ def log_loss(
 ) -> Estimate:
     """Return the mean of -log(p), where p is the predicted probability of the observed label.
 
-    Claimed, with `clip`: the expected loss of the clipped scores lies in [lower, upper] with probability at least
-    `confidence_level`, for every distribution. Without `clip` the loss is unbounded, so no interval is valid for all
-    distributions. The normal interval is then returned and labelled heuristic. Assumed: as in `brier_score`.
+    Claimed, with `clip`: the expected loss of the clipped scores lies in [lower, upper] with
+    probability at least `confidence_level`, for every distribution. Without `clip` the loss is
+    unbounded, so no interval is valid for all distributions. The normal interval is then returned
+    and labelled heuristic. Assumed: as in `brier_score`.
 
     Parameters
     ----------
-    y, scores, confidence_level, importance_weight, weight_bound, groups, max_group_size, pos_label, classes
+    y, scores, confidence_level, importance_weight, weight_bound, groups, max_group_size, pos_label,
+    classes
         As in `brier_score`.
     clip : float, default=None
-        Scores are clipped to [clip, 1 - clip] first. None does not clip: a label with predicted probability 0 then
-        makes the loss infinite.
+        Scores are clipped to [clip, 1 - clip] first. None does not clip: a label with predicted
+        probability 0 then makes the loss infinite.
 
     Returns
     -------
@@ -183,7 +204,11 @@ def log_loss(
     inf
     """
     alpha = error_budget(confidence_level)
-    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups, "weight_bound": weight_bound}
+    beside: dict[str, Any] = {
+        "importance_weight": importance_weight,
+        "groups": groups,
+        "weight_bound": weight_bound,
+    }
     rows = read_forecasts(y, scores, pos_label, classes, **beside)
     rows, units = Units.of(rows, weight_bound, max_group_size)
     given = np.where(rows.codes == 1, rows.scores, 1.0 - rows.scores)
@@ -193,12 +218,14 @@ def log_loss(
     with np.errstate(divide="ignore"):
         losses = -np.log(given)
     value = float(np.average(losses, weights=rows.weights))
-    lower, upper = 0.0, math.inf
+    lower = 0.0
+    upper = math.inf
     if clip is not None:
         lower, upper = units.limits(losses, alpha, ends=(-math.log1p(-clip), -math.log(clip)))
     elif math.isfinite(value) and losses.size > 1:
         radius = float(-ndtri(alpha / 2.0)) * units.standard_error(losses)
-        lower, upper = max(0.0, value - radius), value + radius
+        lower = max(0.0, value - radius)
+        upper = value + radius
     return Estimate(
         name="log loss",
         value=value,
@@ -206,6 +233,9 @@ def log_loss(
         upper=upper,
         confidence_level=float(confidence_level),
         heuristic=clip is None or not units.bounded,
-        target=f"the expected log loss{'' if clip is None else ' of the clipped scores'}{units.population}",
+        target=(
+            "the expected log"
+            f" loss{'' if clip is None else ' of the clipped scores'}{units.population}"
+        ),
         basis="the normal approximation for a mean" if clip is None else _BOUNDED,
     )

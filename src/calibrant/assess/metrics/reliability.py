@@ -41,7 +41,8 @@ class ReliabilityTable(Result):
     rate : float array of shape (n_regions,)
         Share of positive labels; NaN where no row was counted.
     lower, upper : float arrays of shape (n_regions,)
-        Confidence limits for the true rate, valid for all bins at once; 0 and 1 where no row was counted.
+        Confidence limits for the true rate, valid for all bins at once; 0 and 1 where no row was
+        counted.
     confidence_level : float
         Confidence that all intervals hold.
     method : str
@@ -74,7 +75,8 @@ class ReliabilityTable(Result):
     def is_off(self) -> BoolArray:
         """Whether the mean score lies outside the bin's interval.
 
-        With probability `confidence_level`, the true rate differs from the mean score in every bin that is marked.
+        With probability `confidence_level`, the true rate differs from the mean score in every bin
+        that is marked.
         """
         return (self.mean_score < self.lower) | (self.mean_score > self.upper)
 
@@ -85,8 +87,8 @@ class ReliabilityTable(Result):
         bins = counted(len(self.regions), "bin")
         which = f"in {n_off:,} of {bins}" if n_off else f"in none of {bins}"
         return (
-            f"With {percent(self.confidence_level)} confidence for all bins at once, the mean score is proved to "
-            f"differ from the true rate {which}, from {rows(int(self.counts.sum()))}."
+            f"With {percent(self.confidence_level)} confidence for all bins at once, the mean score"
+            f" is proved to differ from the true rate {which}, from {rows(int(self.counts.sum()))}."
         )
 
     @property
@@ -120,9 +122,9 @@ def reliability_table(
 ) -> ReliabilityTable:
     """Compare scores with labels, bin by bin, with intervals that hold for all bins at once.
 
-    Claimed, for every distribution: with probability at least `confidence_level`, the true rate of the positive class
-    lies between `lower` and `upper` in all bins at once. Assumed: the rows are independent draws from one distribution,
-    and the model was not trained on them.
+    Claimed, for every distribution: with probability at least `confidence_level`, the true rate of
+    the positive class lies between `lower` and `upper` in all bins at once. Assumed: the rows are
+    independent draws from one distribution, and the model was not trained on them.
 
     Parameters
     ----------
@@ -133,13 +135,16 @@ def reliability_table(
     n_bins, confidence_level, interval, pos_label, classes
         As in `BinningCalibrator`.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
-        As in `BinningCalibrator`. A Partition has bins of the score, for example those of a fitted calibrator.
+        As in `BinningCalibrator`. A Partition has bins of the score, for example those of a fitted
+        calibrator.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, and a number that no weight can exceed, as in `BinningCalibrator`. Mean scores, rates
-        and limits are then those of the weighted population. Without a bound the limits are not proved.
+        How much each row counts, and a number that no weight can exceed, as in `BinningCalibrator`.
+        Mean scores, rates and limits are then those of the weighted population. Without a bound the
+        limits are not proved.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, and as how many rows a group counts in a bin at most, as in `BinningCalibrator`. The
-        limits are then for rows of new groups, and mean scores and rates count groups in the same way.
+        Which rows belong together, and as how many rows a group counts in a bin at most, as in
+        `BinningCalibrator`. The limits are then for rows of new groups, and mean scores and rates
+        count groups in the same way.
 
     Returns
     -------
@@ -147,9 +152,9 @@ def reliability_table(
 
     Notes
     -----
-    This is a `BinningCalibrator` fitted on the scores, used to describe the model and not to correct it. The mean
-    score is over all rows for which the bin's value would be predicted. With quantile bins this includes rows whose
-    score is an edge, which the interval does not count.
+    This is a `BinningCalibrator` fitted on the scores, used to describe the model and not to
+    correct it. The mean score is over all rows for which the bin's value would be predicted. With
+    quantile bins this includes rows whose score is an edge, which the interval does not count.
 
     Examples
     --------
@@ -181,7 +186,8 @@ def reliability_table(
         weight_bound=weight_bound,
         max_group_size=max_group_size,
     )
-    guarantee, bins = calibrator.guarantee_, calibrator.partition_.bins_by_segment.get(None)
+    guarantee = calibrator.guarantee_
+    bins = calibrator.partition_.bins_by_segment.get(None)
     warn_of_cap(calibrator, guarantee, always=True)
     if bins is None:
         got = type(calibrator.partition_).__name__
@@ -190,13 +196,19 @@ def reliability_table(
     region = bins.regions_of(checked)
     weights = _row_weights(calibrator, region, importance_weight, groups)
     total = np.bincount(region, weights, minlength=bins.n_regions)
-    sums = np.bincount(region, checked if weights is None else weights * checked, minlength=bins.n_regions)
+    sums = np.bincount(
+        region, checked if weights is None else weights * checked, minlength=bins.n_regions
+    )
     mean_score = np.divide(sums, total, out=np.full(bins.n_regions, np.nan), where=total > 0)
     # over [0, 1] where the scores are probabilities, else over the range that was seen
     seen = float(checked.min()), float(checked.max())
     span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
-    histogram_edges = np.histogram_bin_edges(checked[:1], bins=_HISTOGRAM_CELLS, range=span).astype(np.float64)
-    histogram = kernels.count(checked, np.zeros(region.size, dtype=np.uint8), histogram_edges[1:-1])[0]
+    histogram_edges = np.histogram_bin_edges(checked[:1], bins=_HISTOGRAM_CELLS, range=span).astype(
+        np.float64
+    )
+    histogram = kernels.count(
+        checked, np.zeros(region.size, dtype=np.uint8), histogram_edges[1:-1]
+    )[0]
     return ReliabilityTable(
         regions=guarantee.regions,
         bounds=bins.bounds,
@@ -214,7 +226,10 @@ def reliability_table(
 
 
 def _row_weights(
-    calibrator: BinningCalibrator, region: IndexArray, importance_weight: ArrayLike | None, groups: ArrayLike | None
+    calibrator: BinningCalibrator,
+    region: IndexArray,
+    importance_weight: ArrayLike | None,
+    groups: ArrayLike | None,
 ) -> FloatArray | None:
     """By how much each row counts in its bin, as the limits count it; None if all rows count alike."""
     weights = None if importance_weight is None else as_weights(importance_weight, region.size)
@@ -223,12 +238,14 @@ def _row_weights(
     if groups is None or known is None:
         return weights
     most = known.max_size if known.max_weight is None else known.max_weight
-    together, how = Groups.of(groups, region.size), GroupDesign(1, max_weight=most)
-    same, codes = (together.codes, together.keys), np.zeros(region.size, dtype=np.uint8)
+    together = Groups.of(groups, region.size)
+    how = GroupDesign(1, max_weight=most)
+    same = (together.codes, together.keys)
+    codes = np.zeros(region.size, dtype=np.uint8)
     weights = np.ones(region.size) if weights is None else weights
-    return GroupSums.of_rows(region, weights, codes, same, calibrator.partition_.n_regions, how, RandomSource(0))[
-        1
-    ]  # blocks play no part
+    return GroupSums.of_rows(
+        region, weights, codes, same, calibrator.partition_.n_regions, how, RandomSource(0)
+    )[1]  # blocks play no part
 
 
 def reliability_tables(
@@ -237,7 +254,8 @@ def reliability_tables(
     """A table for each model. The intervals of all of them hold at once."""
     level = shared_level(confidence_level, len(models))
     return {
-        str(name): reliability_table(y, given, confidence_level=level, **settings) for name, given in models.items()
+        str(name): reliability_table(y, given, confidence_level=level, **settings)
+        for name, given in models.items()
     }
 
 

@@ -35,10 +35,10 @@ def smooth_ece(
 ) -> Estimate:
     """Return the smooth calibration error, which needs no bins, and a valid interval.
 
-    Claimed: with probability at least `confidence_level` over the labels, the smooth calibration error of the scores
-    seen lies in [lower, upper]. This holds for all rates of the labels given the scores. The error is what the same
-    formula gives with E[Y | score] in place of the labels. Assumed: rows are independent draws, and the model was not
-    trained on them.
+    Claimed: with probability at least `confidence_level` over the labels, the smooth calibration
+    error of the scores seen lies in [lower, upper]. This holds for all rates of the labels given
+    the scores. The error is what the same formula gives with E[Y | score] in place of the labels.
+    Assumed: rows are independent draws, and the model was not trained on them.
 
     Parameters
     ----------
@@ -61,28 +61,30 @@ def smooth_ece(
 
     Notes
     -----
-    With K_s the Gaussian kernel of standard deviation s, reflected at 0 and 1, let h(s) be the integral over t of
-    |(1 / n) sum (y_i - f_i) K_s(t, f_i)|. It falls as s grows, and the value is the s at which h(s) = s. The reflected
-    kernel is the heat semigroup of the unit interval. So it is exact in the cosine transform: frequency k is multiplied
-    by exp(-(pi k s)^2 / 2).
+    With K_s the Gaussian kernel of standard deviation s, reflected at 0 and 1, let h(s) be the
+    integral over t of |(1 / n) sum (y_i - f_i) K_s(t, f_i)|. It falls as s grows, and the value
+    is the s at which h(s) = s. The reflected kernel is the heat semigroup of the unit interval.
+    So it is exact in the cosine transform: frequency k is multiplied by exp(-(pi k s)^2 / 2).
 
-    For the interval, let g(s) be h(s) with r_i = E[Y | f_i] in place of y_i, and let s* be the true error: g(s*) = s*.
-    Given the scores, s* is fixed.
+    For the interval, let g(s) be h(s) with r_i = E[Y | f_i] in place of y_i, and let s* be the true
+    error: g(s*) = s*. Given the scores, s* is fixed.
 
-    *Upper limit.* Let a(t) be the sign at s* of the sum in g. Then h(s*) is at least the integral of a(t) times the sum
-    in h, so that s* = g(s*) <= h(s*) + (1 / n) sum a_i (r_i - y_i), with a_i the integral of a(t) K(t, f_i), fixed and
-    from -1 to 1. `noise_bound` bounds the last sum by c. So h(s*) + c >= s*. Because h falls, s* is at most the s at
-    which h(s) + c = s.
+    *Upper limit.* Let a(t) be the sign at s* of the sum in g. Then h(s*) is at least the integral
+    of a(t) times the sum in h, so that s* = g(s*) <= h(s*) + (1 / n) sum a_i (r_i - y_i), with a_i
+    the integral of a(t) K(t, f_i), fixed and from -1 to 1. `noise_bound` bounds the last sum by c.
+    So h(s*) + c >= s*. Because h falls, s* is at most the s at which h(s) + c = s.
 
-    *Lower limit.* At one s, h - g is at most the integral of |(1 / n) sum (y_i - r_i) K_s(t, f_i)|. Its expectation is
-    at most the integral of sqrt(sum v_i K_s(t, f_i)^2) / n, with v_i the variance of a label, and one label moves it by
-    at most 1 / n. So McDiarmid's inequality bounds it for 40 values of s at once (Bonferroni). Because g falls,
-    g(s) >= l implies that s* >= min(s, l). The limit is the best over the 40 values.
+    *Lower limit.* At one s, h - g is at most the integral of |(1 / n) sum (y_i - r_i) K_s(t, f_i)|.
+    Its expectation is at most the integral of sqrt(sum v_i K_s(t, f_i)^2) / n, with v_i the
+    variance of a label, and one label moves it by at most 1 / n. So McDiarmid's inequality bounds
+    it for 40 values of s at once (Bonferroni). Because g falls, g(s) >= l implies that s* >= min(s,
+    l). The limit is the best over the 40 values.
 
-    Variances are the largest that limits of the mean rate in ten bins allow. These get 1/10 of alpha, each side of the
-    interval half of the rest. With weights or groups, rows are replaced by independent units, and variances by 1/4: a
-    group of weight W moves the integral by at most W over the sum of weights, and by Cauchy and Schwarz the square of
-    its part of the sum is at most W times the sum of w_i K_s(t, f_i)^2 over its rows.
+    Variances are the largest that limits of the mean rate in ten bins allow. These get 1/10 of
+    alpha, each side of the interval half of the rest. With weights or groups, rows are replaced by
+    independent units, and variances by 1/4: a group of weight W moves the integral by at most W
+    over the sum of weights, and by Cauchy and Schwarz the square of its part of the sum is at most
+    W times the sum of w_i K_s(t, f_i)^2 over its rows.
 
     References
     ----------
@@ -97,17 +99,21 @@ def smooth_ece(
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(smooth_ece(y, scores))
     The smooth ECE is 0.177 (95% valid interval 0.151 to 0.188 for the smooth calibration error of the scores seen).
-    """
+    """  # noqa: E501
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    rows = read_forecasts(
+        y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
+    )
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     total = float(weights.sum())
     squares = weights**2
     if rows.groups is not None:
         squares = weights * np.bincount(rows.groups.codes, weights)[rows.groups.codes]
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)
-    spectrum = fft.dct(np.bincount(cell, weights * (rows.codes - rows.scores), minlength=n_cells) / total)
+    spectrum = fft.dct(
+        np.bincount(cell, weights * (rows.codes - rows.scores), minlength=n_cells) / total
+    )
     value = _fixed_point(spectrum)
     variance = np.full(len(rows), 0.25)
     mean_variance = None
@@ -115,7 +121,8 @@ def smooth_ece(
         bins = binned(rows, _BINS, "uniform")
         variance = largest_variance(rate_limits(bins, _BIN_SHARE * alpha))[bins.index]
         mean_variance = float(variance.mean())
-    # one unit moves the error by w / (sum of w), so that weighted units count as (sum of w)^2 / (sum of w^2) rows
+    # one unit moves the error by w / (sum of w), so that weighted units count as (sum of w)^2 /
+    # (sum of w^2) rows
     n_units = total**2 / float(squares.sum())
     tail = (1.0 - _BIN_SHARE) * alpha / 2.0
     mass = np.bincount(cell, squares * variance, minlength=n_cells) / squares.sum()
@@ -129,12 +136,18 @@ def smooth_ece(
         confidence_level=float(confidence_level),
         heuristic=False,
         target=f"the smooth calibration error of the {seen(rows)}",
-        basis="a sum of labels with fixed multipliers (Hoeffding 1963), bounded differences (McDiarmid 1989)",
+        basis=(
+            "a sum of labels with fixed multipliers (Hoeffding 1963), bounded differences"
+            " (McDiarmid 1989)"
+        ),
     )
 
 
 def _smoothed(spectrum: FloatArray, bandwidth: FloatArray) -> FloatArray:
-    """Mass per cell after smoothing, one row per bandwidth. The input is the cosine transform of the mass."""
+    """Mass per cell after smoothing, one row per bandwidth.
+
+    The input is the cosine transform of the mass.
+    """
     frequency = np.arange(spectrum.size)
     damping = np.exp(-0.5 * (np.pi * bandwidth[:, None] * frequency) ** 2)
     return np.asarray(fft.idct(spectrum * damping, axis=1))
@@ -146,19 +159,23 @@ def _error(spectrum: FloatArray, bandwidth: FloatArray) -> FloatArray:
 
 def _fixed_point(spectrum: FloatArray, added: float = 0.0) -> float:
     """The bandwidth that equals the error, to which something may be added."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(_NARROWINGS):
         tried = low + (high - low) * _SECTIONS
         # the error falls as the bandwidth rises, so they cross once
         below = int(np.count_nonzero(_error(spectrum, tried) + added > tried))
-        low, high = float(tried[below - 1]) if below else low, float(tried[below]) if below < tried.size else high
+        low = float(tried[below - 1]) if below else low
+        high = float(tried[below]) if below < tried.size else high
     return high
 
 
 def _lower_limit(spectrum: FloatArray, variance: FloatArray, n_units: float, tail: float) -> float:
     """A lower limit for the fixed point that labels without noise would give."""
     bandwidth = np.geomspace(_NARROWEST, 1.0, _TRIED)
-    noise = math.sqrt(math.log(_TRIED / tail) / (2.0 * n_units)) + _expected_noise(variance, bandwidth, n_units)
+    noise = math.sqrt(math.log(_TRIED / tail) / (2.0 * n_units)) + _expected_noise(
+        variance, bandwidth, n_units
+    )
     lower = np.minimum(bandwidth, _error(spectrum, bandwidth) - noise).max()
     return max(0.0, float(lower))
 
@@ -166,8 +183,9 @@ def _lower_limit(spectrum: FloatArray, variance: FloatArray, n_units: float, tai
 def _expected_noise(variance: FloatArray, bandwidth: FloatArray, n_units: float) -> FloatArray:
     """Upper bound for the expected noise: integral over t of sqrt(sum of v_i K(t, f_i)^2) / n.
 
-    K^2 is at most sup K times K. The reflected kernel is largest at an end. There it is at most twice the Gaussian's
-    maximum, plus 1 for the images further away. `variance` is the sum of v_i over n in each cell.
+    K^2 is at most sup K times K. The reflected kernel is largest at an end. There it is at most
+    twice the Gaussian's maximum, plus 1 for the images further away. `variance` is the sum of v_i
+    over n in each cell.
     """
     highest = 2.0 / (bandwidth * math.sqrt(2.0 * math.pi)) + 1.0
     density = np.maximum(_smoothed(np.asarray(fft.dct(variance)), bandwidth), 0.0) * variance.size

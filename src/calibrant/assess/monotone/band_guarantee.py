@@ -50,9 +50,15 @@ class BandGuarantee(Result):
         """What is claimed, in words."""
         basis = f"With {percent(self.confidence_level)} confidence, from {rows(self.n_rows)}"
         if self.is_refuted:
-            return f"{basis}, the rate falls somewhere as the score rises: {self.steps.refutation}.{self.of_groups}"
+            return (
+                f"{basis}, the rate falls somewhere as the score rises:"
+                f" {self.steps.refutation}.{self.of_groups}"
+            )
         claim = "the rate at every score lies in its interval, at all scores at once"
-        return f"{basis}, {claim}.{self.of_groups}{self.of_weights} Assumed: {'; '.join(self.assumptions)}."
+        return (
+            f"{basis}, {claim}.{self.of_groups}{self.of_weights} Assumed:"
+            f" {'; '.join(self.assumptions)}."
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The limits from each score at which one changes."""

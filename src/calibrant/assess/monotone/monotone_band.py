@@ -12,7 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.monotone.band_guarantee import BandGuarantee
 from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
-from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, kept_rows, weights_of
+from calibrant.calibrators.regions.weighted_rows import (
+    checked_bound,
+    has_weights,
+    kept_rows,
+    weights_of,
+)
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
@@ -63,7 +68,11 @@ class ScoreFinding:
         return abs(self.limit - self.score)
 
     def __str__(self) -> str:
-        limit = f"least {numbers.lower(self.limit)}" if self.is_too_low else f"most {numbers.upper(self.limit)}"
+        limit = (
+            f"least {numbers.lower(self.limit)}"
+            if self.is_too_low
+            else f"most {numbers.upper(self.limit)}"
+        )
         return f"at scores near {numbers.nearest(self.score)} the rate is at {limit}"
 
 
@@ -71,17 +80,19 @@ class ScoreFinding:
 class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """An interval for the rate at every single score, if the rate does not fall as the score rises.
 
-    Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for all s at once.
-    Assumed: the rate does not fall as the score rises, and labels are independent given the scores. Nothing is assumed
-    about how scores are drawn, so the band still holds where the mix of scores changes and the rates do not. The data
-    can refute the first assumption; then `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
+    Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for
+    all s at once. Assumed: the rate does not fall as the score rises, and labels are independent
+    given the scores. Nothing is assumed about how scores are drawn, so the band still holds where
+    the mix of scores changes and the rates do not. The data can refute the first assumption; then
+    `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
 
     Parameters
     ----------
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
     n_cells : int or "auto", default="auto"
-        Cells of about equal mass, which make up the runs. "auto" is about ten times the cube root of the rows.
+        Cells of about equal mass, which make up the runs. "auto" is about ten times the cube root
+        of the rows.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
@@ -102,17 +113,17 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
 
     Notes
     -----
-    Rows are sorted by score and cut into cells; equal scores share a cell. A run is a number of neighbouring cells: the
-    lengths grow by sqrt(2), and a run starts at every quarter of its length. The mean rate of a run that ends at or
-    before s is at most the rate at s; that of a run that begins at or after s is at least the rate at s. The mean
-    rate of each run lies in limits for sums of unlike labels (`calibrant.limits.non_identical`), each at
-    the tail alpha / (2 runs). The best run counts. Where the limits cross, the rate must fall somewhere. It takes
-    O(n log n).
+    Rows are sorted by score and cut into cells; equal scores share a cell. A run is a number of
+    neighbouring cells: the lengths grow by sqrt(2), and a run starts at every quarter of its
+    length. The mean rate of a run that ends at or before s is at most the rate at s; that of a run
+    that begins at or after s is at least the rate at s. The mean rate of each run lies in limits
+    for sums of unlike labels (`calibrant.limits.non_identical`), each at the tail alpha / (2 runs).
+    The best run counts. Where the limits cross, the rate must fall somewhere. It takes O(n log n).
 
     References
     ----------
-    Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), "Honest calibration assessment for binary outcome predictions",
-    Biometrika 110.
+    Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), "Honest calibration assessment for binary
+    outcome predictions", Biometrika 110.
 
     Examples
     --------
@@ -159,16 +170,19 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows that the model was not trained on; or scores and labels together, see `calibrant.scored`.
+            Scores of rows that the model was not trained on; or scores and labels together, see
+            `calibrant.scored`.
         y : array-like of shape (n,)
             Labels of two classes.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
-            others are not used: the promise is then about a row drawn at random from a new group.
+            Which rows belong together, such as those of one customer. One row of each group is
+            drawn at random and the others are not used: the promise is then about a row drawn at
+            random from a new group.
         importance_weight : array-like of shape (n,), optional
-            Numbers >= 0, at most `weight_bound`: the promise is then about the population in which each row counts by
-            its weight. Each row is kept with probability weight / `weight_bound`, and the others are not used: the rows
-            kept are independent draws from that population.
+            Numbers >= 0, at most `weight_bound`: the promise is then about the population in which
+            each row counts by its weight. Each row is kept with probability weight /
+            `weight_bound`, and the others are not used: the rows kept are independent draws from
+            that population.
         weight_bound : float, optional
             An upper bound on the weights; needed with them.
         classes : pair of labels, optional
@@ -184,7 +198,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         bound = None
         if has_weights(data):
             if weight_bound is None:
-                raise InvalidTypeError("weight_bound", "be given with importance weights: nothing is proved without it")
+                raise InvalidTypeError(
+                    "weight_bound", "be given with importance weights: nothing is proved without it"
+                )
             data = data.collect()
             most = WEIGHT_BOUND.check("weight_bound", weight_bound)
             bound = checked_bound(weights_of(data), most)  # of rows that are not drawn, too
@@ -194,11 +210,18 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         if bound is not None:
             rows = kept_rows(rows, bound, self.random_state)
         values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
-        counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))
-        steps = BandSteps.of((values, values, counts, positives), self.n_cells, 1.0 - self.confidence_level)
+        counts, positives = (
+            np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes)
+        )
+        steps = BandSteps.of(
+            (values, values, counts, positives), self.n_cells, 1.0 - self.confidence_level
+        )
         self._set(steps, rows.known, rows.facts(drawn=False))
         if self.is_refuted_:
-            warn_caller(f"the rate falls somewhere as the score rises, so that no band holds: {self.refutation_}")
+            warn_caller(
+                "the rate falls somewhere as the score rises, so that no band holds:"
+                f" {self.refutation_}"
+            )
         return self
 
     @classmethod
@@ -210,13 +233,20 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         return band
 
     def _set(self, steps: BandSteps, classes: Classes, facts: RowFacts = RowFacts()) -> None:  # noqa: B008 - frozen
-        self.steps_, self._facts = steps, facts
-        self.n_rows_, self.n_runs_, self.refutation_ = steps.n_rows, steps.n_runs, steps.refutation
+        self.steps_ = steps
+        self._facts = facts
+        self.n_rows_ = steps.n_rows
+        self.n_runs_ = steps.n_runs
+        self.refutation_ = steps.refutation
         self.is_refuted_ = steps.refutation is not None
-        self.classes_, self.positive_index_, self.n_features_in_ = classes.labels, classes.positive_index, 1
+        self.classes_ = classes.labels
+        self.positive_index_ = classes.positive_index
+        self.n_features_in_ = 1
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
-        """Return limits for the rate at each score, shape (n, 2); [0, 1] where the assumption is refuted.
+        """Return limits for the rate at each score, shape (n, 2).
+
+        [0, 1] where the assumption is refuted.
 
         Parameters
         ----------
@@ -224,7 +254,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             Any scores.
         """
         check_is_fitted(self)
-        checked = np.asarray(as_scores(scores, positive_column=self.positive_index_), dtype=np.float64)
+        checked = np.asarray(
+            as_scores(scores, positive_column=self.positive_index_), dtype=np.float64
+        )
         if self.is_refuted_:
             return np.column_stack([np.zeros(checked.size), np.ones(checked.size)])
         return np.column_stack(self.steps_.at(checked))
@@ -236,7 +268,10 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         return np.union1d(self.steps_.lower_knots, self.steps_.upper_knots)
 
     def largest_error(self) -> ScoreFinding | None:
-        """Return the score that is proved off by most, for scores that are probabilities; None if no score is."""
+        """Return the score that is proved off by most, for scores that are probabilities.
+
+        None if no score is.
+        """
         knots = self.knots_
         if self.is_refuted_ or not knots.size:
             return None
@@ -247,7 +282,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         if gap[place] <= 0.0:
             return None
         too_low = bool(lower[place] > knots[place])
-        return ScoreFinding(float(knots[place]), float((lower if too_low else upper)[place]), too_low)
+        return ScoreFinding(
+            float(knots[place]), float((lower if too_low else upper)[place]), too_low
+        )
 
     @property
     def guarantee_(self) -> BandGuarantee:
@@ -257,14 +294,20 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         assumed = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ())
         of_weights = ""
         if self._before:
-            of_weights = f" {_KEPT} {numbers.rows(self._before)}: this is about the weighted population."
+            of_weights = (
+                f" {_KEPT} {numbers.rows(self._before)}: this is about the weighted population."
+            )
             assumed += (f"no importance weight exceeds {self._bound:g}",)
             if not self._facts.keyed:  # in files of earlier releases
                 assumed += ("the order of the rows says nothing about scores and labels",)
-        return BandGuarantee(float(self.confidence_level), self.steps_, assumed, of_groups, of_weights)
+        return BandGuarantee(
+            float(self.confidence_level), self.steps_, assumed, of_groups, of_weights
+        )
 
     def _table(self, coverage: float) -> Table:
-        """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its knot."""
+        """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its
+        knot.
+        """
         check_is_fitted(self)
         cuts = np.union1d(self.steps_.lower_knots, np.nextafter(self.steps_.upper_knots, np.inf))
         lower, upper = self.predict_interval(np.append(-LARGEST, cuts)).T
@@ -297,23 +340,40 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        keys = ("confidence_level", "classes", "positive_index", "rows", "runs", "refutation", *_SIDES)
+        keys = (
+            "confidence_level",
+            "classes",
+            "positive_index",
+            "rows",
+            "runs",
+            "refutation",
+            *_SIDES,
+        )
         check_schema(state, _SCHEMA, keys)
         band = cls(confidence_level=state["confidence_level"])
         band._check_parameters()
         if "weight_bound" in state:
             band._bound = WEIGHT_BOUND.check("weight_bound", state["weight_bound"])
         band._before = Integer(0).check("before", state.get("before", 0))
-        found: dict[str, Any] = {"n_rows": read_count(state, "rows"), "n_runs": read_count(state, "runs")}
+        found: dict[str, Any] = {
+            "n_rows": read_count(state, "rows"),
+            "n_runs": read_count(state, "runs"),
+        }
         for name in _SIDES:
             ends = (-np.inf, np.inf) if "knots" in name else (0.0, 1.0)
             found[name] = read_numbers(state[name], name, low=ends[0], high=ends[1])
             if (np.diff(found[name]) <= 0.0).any():
                 raise InvalidValueError(name, "increase", got=shown(state[name]))
         if any(found[f"{side}_knots"].size != found[side].size for side in ("lower", "upper")):
-            raise InvalidValueError("lower and upper", "have one limit for each knot", got="another number")
+            raise InvalidValueError(
+                "lower and upper", "have one limit for each knot", got="another number"
+            )
         saved = state["refutation"]
-        refutation = None if saved is None else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
+        refutation = (
+            None
+            if saved is None
+            else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
+        )
         classes = read_classes(state["classes"], state["positive_index"])
         band._set(BandSteps(**found, refutation=refutation), classes, RowFacts.from_dict(state))
         return band

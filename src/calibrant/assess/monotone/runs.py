@@ -1,4 +1,6 @@
-"""Limits for the rate at every score, if it does not fall: the best over runs of neighbouring cells of scores."""
+"""Limits for the rate at every score, if it does not fall: the best over runs of neighbouring cells
+of scores.
+"""
 
 from dataclasses import dataclass
 from typing import Self, TypeAlias
@@ -11,7 +13,9 @@ from calibrant.limits.non_identical import non_identical
 from calibrant.text import numbers
 
 CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
-"""Rows between scores, in increasing order: the lowest and highest score, the rows and the positives of each cell."""
+"""Rows between scores, in increasing order: the lowest and highest score, the rows and the
+positives of each cell.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,8 @@ class Refutation:
     at_most: float
 
     def __str__(self) -> str:
-        least, most = numbers.lower(self.at_least), numbers.upper(self.at_most)
+        least = numbers.lower(self.at_least)
+        most = numbers.upper(self.at_most)
         return (
             f"the rate is at least {least} among scores from {numbers.span(self.low, self.high)}, "
             f"and at most {most} among scores from {numbers.span(self.other_low, self.other_high)}"
@@ -67,51 +72,81 @@ class BandSteps:
         n_rows = int(counts.sum())
         if not n_rows:  # none was kept by its weight
             return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0, None)
-        n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(n_cells, str) else n_cells
+        n_cells = (
+            max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(n_cells, str) else n_cells
+        )
         cell = equal_mass(counts, n_cells)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         last = np.append(first[1:], counts.size) - 1
         start, stop = runs(first.size)
-        before = (np.concatenate([[0], np.cumsum(np.add.reduceat(sums, first))]) for sums in (counts, positives))
+        before = (
+            np.concatenate([[0], np.cumsum(np.add.reduceat(sums, first))])
+            for sums in (counts, positives)
+        )
         rows, hits = (sums[stop] - sums[start] for sums in before)
-        low, high = low[first][start], high[last][stop - 1]
+        low = low[first][start]
+        high = high[last][stop - 1]
         limits = non_identical(rows, hits, alpha / (2.0 * start.size), low == high)
-        upper_knots, upper = (-side[::-1] for side in _best(-low, -limits.upper, -1.0))  # of runs that begin later
+        upper_knots, upper = (
+            -side[::-1] for side in _best(-low, -limits.upper, -1.0)
+        )  # of runs that begin later
         crossing = refutation(low, high, limits.lower, limits.upper)
-        return cls(*_best(high, limits.lower, 0.0), upper_knots, upper, n_rows, start.size, crossing)
+        return cls(
+            *_best(high, limits.lower, 0.0), upper_knots, upper, n_rows, start.size, crossing
+        )
 
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Lower limit: of the last knot at or below a score. Upper limit: of the first knot at or above it."""
+        """Lower limit: of the last knot at or below a score.
+
+        Upper limit: of the first knot at or above it.
+        """
         below = np.searchsorted(self.lower_knots, scores, side="right")
         above = np.searchsorted(self.upper_knots, scores, side="left")
         return np.append(0.0, self.lower)[below], np.append(self.upper, 1.0)[above]
 
 
 def runs(n_cells: int) -> tuple[IntArray, IntArray]:
-    """First cell of each run, and the cell after its last: lengths grow by sqrt(2), starts are a quarter apart."""
-    lengths = np.unique(np.round(2.0 ** (np.arange(2.0 * np.log2(n_cells) + 1.0) / 2.0)).astype(np.int64))
-    starts = [np.arange(0, n_cells - length + 1, max(1, length // 4)) for length in lengths if length <= n_cells]
+    """First cell of each run, and the cell after its last: lengths grow by sqrt(2), starts are a
+    quarter apart.
+    """
+    lengths = np.unique(
+        np.round(2.0 ** (np.arange(2.0 * np.log2(n_cells) + 1.0) / 2.0)).astype(np.int64)
+    )
+    starts = [
+        np.arange(0, n_cells - length + 1, max(1, length // 4))
+        for length in lengths
+        if length <= n_cells
+    ]
     counts = [start.size for start in starts]
     start = np.concatenate(starts)
     return start, start + np.repeat(lengths[: len(starts)], counts)
 
 
 def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArray, FloatArray]:
-    """Knots and values of the largest limit of all runs that end at or before a score; `worst` if no run does."""
+    """Knots and values of the largest limit of all runs that end at or before a score.
+
+    `worst` if no run does.
+    """
     order = np.lexsort([limits, ends])
     best = np.maximum.accumulate(limits[order])
-    # of several runs with the same end, the last has the best limit; keep knots where the limit improves
+    # of several runs with the same end, the last has the best limit; keep knots where the limit
+    # improves
     final = np.append(np.diff(ends[order]) != 0.0, True)
-    knots, best = ends[order][final], best[final]
+    knots = ends[order][final]
+    best = best[final]
     rises = np.diff(best, prepend=worst) > 0.0
     return knots[rises], best[rises]
 
 
-def refutation(low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray) -> Refutation | None:
+def refutation(
+    low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray
+) -> Refutation | None:
     """The two runs whose limits cross by most; None if no limits cross."""
     order = np.argsort(high, kind="stable")
     best = np.maximum.accumulate(lower[order])
-    before = np.searchsorted(high[order], low, side="right") - 1  # runs that end at or before each run begins
+    before = (
+        np.searchsorted(high[order], low, side="right") - 1
+    )  # runs that end at or before each run begins
     gap = np.where(before >= 0, best[before] - upper, -1.0)
     other = int(gap.argmax())
     if gap[other] <= 0.0:

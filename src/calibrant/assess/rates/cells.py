@@ -1,4 +1,7 @@
-"""Cells of the score: sets of items with alike scores. They are fixed by the scores of all items, never by labels."""
+"""Cells of the score: sets of items with alike scores.
+
+They are fixed by the scores of all items, never by labels.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +21,8 @@ MOST_VERDICTS = 10
 _MOST_WORDS = 50
 _LABELS_PER_CELL = 25
 _MOST_CELLS = 20
-_SUREST = 0.02  # of a score that is taken as a probability: bets on a sure thing lose too much when it fails
+# of a score that is taken as a probability: bets on a sure thing lose too much when it fails
+_SUREST = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +109,10 @@ def _of_words(array: NDArray[Any]) -> Scores:
 
 
 def cells_of(scores: Scores, n_labels: int) -> ScoreCells:
-    """One cell for each verdict; for numbers, cells of about equally many items, more of them with more labels."""
+    """One cell for each verdict.
+
+    For numbers, cells of about equally many items, more of them with more labels.
+    """
     edges = scores.distinct[1:]
     if not scores.words and scores.distinct.size > MOST_VERDICTS:
         n_cells = int(np.clip(n_labels // _LABELS_PER_CELL, 2, _MOST_CELLS))
@@ -124,8 +131,8 @@ def cells_of(scores: Scores, n_labels: int) -> ScoreCells:
 def two_strata(scores: Scores) -> BoolArray | None:
     """Which items are in the upper of two strata; None where all scores are the same.
 
-    Two verdicts are the strata themselves. Of several words the most common is set against the rest. Numbers are cut
-    where the variance between both sides is largest (Otsu 1979).
+    Two verdicts are the strata themselves. Of several words the most common is set against the
+    rest. Numbers are cut where the variance between both sides is largest (Otsu 1979).
     """
     distinct = scores.distinct
     if distinct.size == 1:

@@ -16,7 +16,9 @@ LEVEL = 0.01
 """Items that were drawn at random are called otherwise with at most this probability."""
 
 _CUTS = 8
-_EXACT_LABELS = 20_000  # above, the tail is bounded by Hoeffding's inequality for draws without replacement
+_EXACT_LABELS = (
+    20_000  # above, the tail is bounded by Hoeffding's inequality for draws without replacement
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -50,20 +52,25 @@ class DrawCheck(Result):
         """What was found."""
         if not self.refuted:
             p_value = nearest(self.p_value, 3)
-            return f"Scores of labelled items look like a random draw from those of all items (p = {p_value})."
+            return (
+                "Scores of labelled items look like a random draw from those of all items (p ="
+                f" {p_value})."
+            )
         tiny = max(self.p_value, 1e-99)
         return (
-            f"The labelled items are no random draw: {percent(round(self.share_labelled, 3))} of them but "
-            f"{percent(round(self.share_all, 3))} of all items have a {self.part} (p = {nearest(tiny)}), so the "
-            "limits may not hold."
+            f"The labelled items are no random draw: {percent(round(self.share_labelled, 3))} of"
+            f" them but {percent(round(self.share_all, 3))} of all items have a {self.part} (p ="
+            f" {nearest(tiny)}), so the limits may not hold."
         )
 
 
 def check_draw(items: Items) -> DrawCheck | None:
-    """Test sets of scores, fixed by all scores, one by one: how many labelled units are in each is hypergeometric.
+    """Test sets of scores, fixed by all scores, one by one: how many labelled units are in each is
+    hypergeometric.
 
-    The smallest p-value, times the number of sets and of sides, is a p-value (Bonferroni). With groups a unit is a
-    group, and its score the mean score of its items. None where there is nothing to compare.
+    The smallest p-value, times the number of sets and of sides, is a p-value (Bonferroni). With
+    groups a unit is a group, and its score the mean score of its items. None where there is nothing
+    to compare.
     """
     values, labelled = _units(items)
     n_units = values.size
@@ -106,7 +113,10 @@ def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:
         ranks = np.arange(1, _CUTS + 1) / (_CUTS + 1)
         cuts = np.unique(np.quantile(values, ranks, method="higher"))
         cuts = cuts[cuts > distinct[0]]
-    return [(f"score of at least {nearest(cut)}", (values >= cut).astype(np.int64)) for cut in cuts.tolist()]
+    return [
+        (f"score of at least {nearest(cut)}", (values >= cut).astype(np.int64))
+        for cut in cuts.tolist()
+    ]
 
 
 def _two_sided(n_units: int, in_all: int, n_labelled: int, seen: int) -> float:

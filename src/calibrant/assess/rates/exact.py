@@ -1,27 +1,31 @@
-"""Exact limits from labels in two strata of items, such as those that a judge passed and those that it failed.
+"""Exact limits from labels in two strata of items, such as those that a judge passed and those that
+it failed.
 
-Let n1 of the N1 items of the first stratum be labelled, and n0 of the N0 of the other. Given these numbers the drawn
-items of each stratum are a simple random sample of it, so the positives x1 and x0 among them are independent
-hypergeometric numbers, with K1 and K0 positives among the items.
+Let n1 of the N1 items of the first stratum be labelled, and n0 of the N0 of the other. Given these
+numbers the drawn items of each stratum are a simple random sample of it, so the positives x1 and x0
+among them are independent hypergeometric numbers, with K1 and K0 positives among the items.
 
-*The test* (Buehler 1957). All outcomes (x1, x0) are put in an order that was fixed before labels are seen. A pair
-(K1, K0) is ruled out by the lower limit if outcomes at or above the one that was seen have probability at most t. For
-each pair, that happens with probability at most t.
+*The test* (Buehler 1957). All outcomes (x1, x0) are put in an order that was fixed before labels
+are seen. A pair (K1, K0) is ruled out by the lower limit if outcomes at or above the one that was
+seen have probability at most t. For each pair, that happens with probability at most t.
 
-*The box* (Berger and Boos 1994). Pairs outside a box of exact limits of level gamma are not looked at. The true pair is
-outside with probability at most gamma. So the smallest K1 + K0 in the box that is not ruled out exceeds the truth with
-probability at most t on top of that. The two limits share the box, and alpha = gamma + 2 t.
+*The box* (Berger and Boos 1994). Pairs outside a box of exact limits of level gamma are not looked
+at. The true pair is outside with probability at most gamma. So the smallest K1 + K0 in the box that
+is not ruled out exceeds the truth with probability at most t on top of that. The two limits share
+the box, and alpha = gamma + 2 t.
 
-*The order* is that of an approximate lower limit (Kabaila and Lloyd 1997): p - sqrt(sum of w^2 (p_h - l_h)^2), with l_h
-the limit of one stratum (Jeffreys). The order by the estimate alone is valid too. But it compares outcomes of different
-precision, and its limits are 12 to 35 % wider with a good judge. The order is made monotone: an outcome with more
-positives in each stratum is never lower.
+*The order* is that of an approximate lower limit (Kabaila and Lloyd 1997): p - sqrt(sum of w^2 (p_h
+- l_h)^2), with l_h the limit of one stratum (Jeffreys). The order by the estimate alone is valid
+too. But it compares outcomes of different precision, and its limits are 12 to 35 % wider with a
+good judge. The order is made monotone: an outcome with more positives in each stratum is never
+lower.
 
-*The search.* The probability grows with K1 and with K0, because the law of each count does, and the set of outcomes is
-closed upwards. So for each K1 there is a smallest K0 that is not ruled out, r(K1), which falls in K1, and the limit is
-the smallest K1 + r(K1). Between two neighbours a < b of a net of values of K1 it is at least a + 1 + r(b). The net is
-refined where this bound is below the smallest sum found, until nothing can be gained that would be noticed. What is
-returned is the bound.
+*The search.* The probability grows with K1 and with K0, because the law of each count does, and the
+set of outcomes is closed upwards. So for each K1 there is a smallest K0 that is not ruled out,
+r(K1), which falls in K1, and the limit is the smallest K1 + r(K1). Between two neighbours a < b of
+a net of values of K1 it is at least a + 1 + r(b). The net is refined where this bound is below the
+smallest sum found, until nothing can be gained that would be noticed. What is returned is the
+bound.
 """
 
 from dataclasses import dataclass
@@ -31,17 +35,26 @@ import numpy as np
 from scipy.special import betaincinv
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.assess.rates.hypergeometric import ROUNDING, positives_within, probabilities, upper_tails
+from calibrant.assess.rates.hypergeometric import (
+    ROUNDING,
+    positives_within,
+    probabilities,
+    upper_tails,
+)
 
 BOX_SHARE = 0.02  # of alpha; a larger box costs little, a larger share of alpha costs more
 _NET = 24  # values of K1 at first
-_FINENESS = 1 / 400  # of the distance between limit and estimate, which the last bound may be too small by
+_FINENESS = (
+    1 / 400
+)  # of the distance between limit and estimate, which the last bound may be too small by
 _AT_ONCE = 1 << 18  # numbers in an array
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Items of one stratum: how many there are, how many are labelled, and the positives among these."""
+    """Items of one stratum: how many there are, how many are labelled, and the positives among
+    these.
+    """
 
     n_items: int
     n_labels: int
@@ -55,7 +68,9 @@ class Stratum:
 
 @lru_cache(maxsize=1024)
 def stratified_limits(first: Stratum, second: Stratum, alpha: float) -> tuple[int, int]:
-    """Limits of the number of positives among all items; both hold with probability at least 1 - alpha.
+    """Limits of the number of positives among all items.
+
+    Both hold with probability at least 1 - alpha.
 
     >>> stratified_limits(Stratum(3200, 160, 156), Stratum(800, 40, 4), 0.05)
     (3078, 3314)
@@ -65,14 +80,18 @@ def stratified_limits(first: Stratum, second: Stratum, alpha: float) -> tuple[in
     boxes = [_box(stratum, BOX_SHARE * alpha) for stratum in (first, second)]
     lower = _lowest(first, second, boxes, tail)
     turned = [
-        (part.n_items - high, part.n_items - low) for part, (low, high) in zip((first, second), boxes, strict=True)
+        (part.n_items - high, part.n_items - low)
+        for part, (low, high) in zip((first, second), boxes, strict=True)
     ]
     upper = n_items - _lowest(first.mirrored, second.mirrored, turned, tail)
     return lower, upper
 
 
 def _box(stratum: Stratum, gamma: float) -> tuple[int, int]:
-    """Limits of one stratum; those of both hold with probability 1 - gamma, as the strata are independent."""
+    """Limits of one stratum.
+
+    Those of both hold with probability 1 - gamma, as the strata are independent.
+    """
     tail = -np.expm1(0.5 * np.log1p(-gamma)) / 2.0
     return positives_within(stratum.n_items, stratum.n_labels, stratum.positives, float(tail))
 
@@ -110,7 +129,9 @@ def _estimate(stratum: Stratum) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """For given K1, the smallest K0 that is not ruled out by outcomes with at least `needed[x1]` in the second."""
+    """For given K1, the smallest K0 that is not ruled out by outcomes with at least `needed[x1]` in
+    the second.
+    """
 
     first: Stratum
     second: Stratum
@@ -136,14 +157,18 @@ class _Search:
         size = max(1, _AT_ONCE // (self.second.n_labels + self.first.n_labels + 2))
         for start in range(0, of_second.size, size):
             part = slice(start, start + size)
-            tails = upper_tails(probabilities(self.second.n_items, of_second[part], self.second.n_labels))
+            tails = upper_tails(
+                probabilities(self.second.n_items, of_second[part], self.second.n_labels)
+            )
             found[part] = np.sum(law[part] * tails[:, self.needed], axis=1)
         return np.asarray(found * (1.0 + ROUNDING) > self.tail)
 
 
 @lru_cache(maxsize=256)
 def _order(n_items1: int, n_labels1: int, n_items0: int, n_labels0: int, tail: float) -> FloatArray:
-    """A number for each outcome, by which outcomes are ordered: an approximate lower limit of the rate."""
+    """A number for each outcome, by which outcomes are ordered: an approximate lower limit of the
+    rate.
+    """
     total = n_items1 + n_items0
     rate1, gap1 = _rate_and_gap(n_items1, n_labels1, tail)
     rate0, gap0 = _rate_and_gap(n_items0, n_labels0, tail)
@@ -158,7 +183,8 @@ def _order(n_items1: int, n_labels1: int, n_items0: int, n_labels0: int, tail: f
 def _rate_and_gap(n_items: int, n_labels: int, tail: float) -> tuple[FloatArray, FloatArray]:
     """The rate of each count of positives, and how far below it the lower limit is (Jeffreys).
 
-    The gap shrinks with the share of items that are not labelled. Without labels the rate is the same for all outcomes.
+    The gap shrinks with the share of items that are not labelled. Without labels the rate is the
+    same for all outcomes.
     """
     if n_labels == 0:
         return np.zeros(1), np.zeros(1)

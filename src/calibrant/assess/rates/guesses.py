@@ -7,7 +7,8 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.rates.cells import ScoreCells
 
-_LEARNING = 2.0  # at this rate the squared loss of the mixture is at most that of the best guess plus ln(3)/2
+# at this rate the squared loss of the mixture is at most that of the best guess plus ln(3)/2
+_LEARNING = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,9 +30,9 @@ class Unit:
 class Guesser:
     """The rate in each cell, from the labels so far.
 
-    Three guesses are mixed: one rate for all cells, the rate of each cell's own labels, and the score itself where it
-    is a probability. Each has the weight exp(-2 x its squared error so far), so a useless score costs little, and a
-    good score is used from the first label on.
+    Three guesses are mixed: one rate for all cells, the rate of each cell's own labels, and the
+    score itself where it is a probability. Each has the weight exp(-2 x its squared error so far),
+    so a useless score costs little, and a good score is used from the first label on.
     """
 
     def __init__(self, cells: ScoreCells) -> None:
@@ -63,7 +64,9 @@ class Guesser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BetSteps:
-    """What each bet knows before its unit is drawn, and the unit's positives. Arrays have one entry for each bet.
+    """What each bet knows before its unit is drawn, and the unit's positives.
+
+    Arrays have one entry for each bet.
 
     Attributes
     ----------
@@ -112,7 +115,9 @@ def steps_of(units: list[Unit], cells: ScoreCells, n_units: int, largest: int) -
         positives = float(unit.codes.sum())
         spread = float(left @ (guess * (1.0 - guess))) / remaining
         if largest > 1:
-            spread *= (1.0 + largest) / 2.0  # between independent items and items that are all alike
+            spread *= (
+                1.0 + largest
+            ) / 2.0  # between independent items and items that are all alike
             spread = (squares + _TRUSTED * spread) / (place + _TRUSTED)
         found[place] = (
             positives,

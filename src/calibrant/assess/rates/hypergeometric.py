@@ -1,4 +1,6 @@
-"""The number of positives in a sample without replacement: its law, its tails, and exact limits from it."""
+"""The number of positives in a sample without replacement: its law, its tails, and exact limits
+from it.
+"""
 
 from functools import lru_cache
 
@@ -13,8 +15,8 @@ ROUNDING = 1e-9
 def probabilities(n_items: int, positives: IntArray, n_drawn: int) -> FloatArray:
     """P(X = 0), ..., P(X = n_drawn), a row for each number of positives among the items.
 
-    The ratio of neighbouring probabilities is a ratio of small whole numbers, so their products are accurate for any
-    number of items, where differences of log-factorials lose digits.
+    The ratio of neighbouring probabilities is a ratio of small whole numbers, so their products are
+    accurate for any number of items, where differences of log-factorials lose digits.
 
     >>> probabilities(4, np.array([2]), 2).round(4)
     array([[0.1667, 0.6667, 0.1667]])
@@ -43,9 +45,11 @@ def upper_tails(law: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def fewest_positives(n_items: int, n_drawn: int, seen: int, tail: float) -> int:
-    """The smallest number of positives among the items that `seen` positives among the drawn do not rule out.
+    """The smallest number of positives among the items that `seen` positives among the drawn do not
+    rule out.
 
-    That is the smallest K >= seen with P(X >= seen) > tail. The tail grows with K, so that bisection finds it.
+    That is the smallest K >= seen with P(X >= seen) > tail. The tail grows with K, so that
+    bisection finds it.
 
     >>> fewest_positives(100, 10, 10, 0.025), fewest_positives(100, 100, 7, 0.025)
     (71, 7)
@@ -63,7 +67,9 @@ def fewest_positives(n_items: int, n_drawn: int, seen: int, tail: float) -> int:
 
 
 def positives_within(n_items: int, n_drawn: int, seen: int, tail: float) -> tuple[int, int]:
-    """Exact limits of the number of positives among the items; each fails with probability at most `tail`.
+    """Exact limits of the number of positives among the items.
+
+    Each fails with probability at most `tail`.
 
     >>> positives_within(100, 10, 10, 0.025)
     (71, 100)

@@ -1,4 +1,6 @@
-"""Items: their scores, the labels of those that were labelled, and the groups in which they were drawn."""
+"""Items: their scores, the labels of those that were labelled, and the groups in which they were
+drawn.
+"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -65,7 +67,9 @@ class Items:
         if self.groups is not None:
             groups = np.unique(self.groups[rows], return_inverse=True)[1]
         order = None if self.order is None else self.order[rows]
-        return replace(self, scores=self.scores.take(rows), codes=self.codes[rows], groups=groups, order=order)
+        return replace(
+            self, scores=self.scores.take(rows), codes=self.codes[rows], groups=groups, order=order
+        )
 
 
 def read_items(
@@ -76,9 +80,13 @@ def read_items(
     entries, present = _entries(y)
     check_same_length(found.values, entries)
     if not present.any():
-        raise InvalidValueError("y", "hold at least one label", got="none", advice="label some items drawn at random")
+        raise InvalidValueError(
+            "y", "hold at least one label", got="none", advice="label some items drawn at random"
+        )
     labels = entries[present]
-    coded, known = encode_labels(labels, classes=_classes(labels, pos_label), pos_label=pos_label, score_columns=1)
+    coded, known = encode_labels(
+        labels, classes=_classes(labels, pos_label), pos_label=pos_label, score_columns=1
+    )
     codes = np.full(entries.size, UNLABELLED, dtype=np.int64)
     codes[present] = coded
     items = Items(found, codes)
@@ -92,11 +100,17 @@ def read_items(
 
 def _entries(y: ArrayLike | None) -> tuple[NDArray[Any], BoolArray]:
     """The labels, and where there is one: None, NaN, a null and an empty text are no labels."""
-    if isinstance(y, np.ndarray) and not isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
+    if (
+        isinstance(y, np.ndarray)
+        and not isinstance(y, np.ma.MaskedArray)
+        and y.dtype.kind in "biuf"
+    ):
         array = as_column(y, "y")
         return array, np.asarray(array == array)
     if y is None or isinstance(y, str | bytes | dict | set):
-        raise InvalidTypeError("y", "be an array of labels, missing where there is none", got=shown(y))
+        raise InvalidTypeError(
+            "y", "be an array of labels, missing where there is none", got=shown(y)
+        )
     listed = _listed(y)
     present = np.array([not _is_blank(entry) for entry in listed], dtype=bool)
     entries = np.empty(len(listed), dtype=object)
@@ -141,7 +155,9 @@ def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
     """Groups numbered from 0; a group is labelled whole or not at all."""
     names = as_column(groups, "groups")
     if names.size != len(items):
-        raise InvalidValueError("groups", f"have one entry per score, {len(items)}", got=f"{names.size}")
+        raise InvalidValueError(
+            "groups", f"have one entry per score, {len(items)}", got=f"{names.size}"
+        )
     if names.dtype.kind == "O":
         names = names.astype(str)
     numbers = np.unique(names, return_inverse=True)[1]
@@ -152,8 +168,8 @@ def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
         example = names[numbers == partly[0]][0]
         got = f"{counted(partly.size, 'group')} labelled in part, such as {str(example)!r}"
         advice = (
-            "label all items of a group that was drawn; if items were drawn one by one, leave groups out: the rate "
-            "among these items needs none"
+            "label all items of a group that was drawn; if items were drawn one by one, leave"
+            " groups out: the rate among these items needs none"
         )
         raise InvalidValueError("groups", "be labelled whole or not at all", got=got, advice=advice)
     return numbers.astype(np.int64)

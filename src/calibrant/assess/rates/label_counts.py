@@ -19,7 +19,9 @@ _UNIT = Number("a number from 0 to 1", 0.0, 1.0)
 _ENDLESS = 10**7  # items, where their number is not given: more make no difference
 _MOST_LABELS = 2_000_000
 _FEASIBLE = (50, 100, 200, 500, 1_000, 2_000)
-_MOST_EXACT = 2_000  # labels with a judge; above, widths shrink with the root of the number of labels
+_MOST_EXACT = (
+    2_000  # labels with a judge; above, widths shrink with the root of the number of labels
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,7 +35,8 @@ class RatePlan(Result):
     fewest_labels : int or None
         With `at_least`: the fewest labels that can show it, if no label is negative.
     feasible : tuple of (int, int)
-        With `at_least`: numbers of labels, and how many of them may be negative at most, by labels alone.
+        With `at_least`: numbers of labels, and how many of them may be negative at most, by labels
+        alone.
     width, at_least, expected_rate, sensitivity, specificity : float or None
         What was asked for.
     n_items : int or None
@@ -61,22 +64,33 @@ class RatePlan(Result):
             if self.n_labels is None:
                 return f"Not even all labels give limits {nearest(self.width)} apart {sure}."
             count = counted(self.n_labels, "label")
-            return f"About {count} give limits {nearest(self.width)} apart {sure}, if the rate is about {rate}."
+            return (
+                f"About {count} give limits {nearest(self.width)} apart {sure}, if the rate is"
+                f" about {rate}."
+            )
         goal = f"a rate of at least {percent(self.at_least or 0.0)}"
         if self.expected_rate is None:
-            fewest = f"At least {counted(self.fewest_labels or 0, 'label')} are needed to show {goal} {sure}"
+            fewest = (
+                f"At least {counted(self.fewest_labels or 0, 'label')} are needed to show {goal}"
+                f" {sure}"
+            )
             return f"{fewest}, even if none of them is negative."
         if self.n_labels is None:
-            return f"No number of labels is likely to show {goal} if it is {percent(self.expected_rate)}."
+            return (
+                f"No number of labels is likely to show {goal} if it is"
+                f" {percent(self.expected_rate)}."
+            )
         return (
-            f"About {counted(self.n_labels, 'label')} show {goal} {sure}, with a probability of about "
-            f"{percent(self.probability)} if it is {percent(self.expected_rate)}."
+            f"About {counted(self.n_labels, 'label')} show {goal} {sure}, with a probability of"
+            f" about {percent(self.probability)} if it is {percent(self.expected_rate)}."
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What numbers of labels can show at best."""
-        return tuple(feasibility(count, most, self.at_least or 0.0) for count, most in self.feasible)
+        return tuple(
+            feasibility(count, most, self.at_least or 0.0) for count, most in self.feasible
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -108,8 +122,12 @@ def feasibility(n_labels: int, most_negative: int, at_least: float) -> str:
     return f"With {labels}, {share} can be shown only if at most {most_negative:,} fail."
 
 
-def most_negative_labels(n_labels: int, n_items: int, at_least: float, confidence_level: float = 0.95) -> int:
-    """How many labels may be negative at most if labels alone are to show the rate; -1 if none may and none will do.
+def most_negative_labels(
+    n_labels: int, n_items: int, at_least: float, confidence_level: float = 0.95
+) -> int:
+    """How many labels may be negative at most if labels alone are to show the rate.
+
+    -1 if none may and none will do.
 
     >>> most_negative_labels(200, 10_000, 0.95), most_negative_labels(20, 10_000, 0.95)
     (3, -1)
@@ -139,10 +157,12 @@ def plan_rate(
     confidence_level: float = 0.95,
     probability: float = 0.8,
 ) -> RatePlan:
-    """Return how many labels `rate` needs: for limits of some width, or to show that a rate is at least so high.
+    """Return how many labels `rate` needs: for limits of some width, or to show that a rate is at
+    least so high.
 
-    The number is an estimate, from the limits that `rate` would give for typical labels. What can be shown at best,
-    with so many labels of which so many fail, is exact for labels alone; a good judge allows more.
+    The number is an estimate, from the limits that `rate` would give for typical labels. What can
+    be shown at best, with so many labels of which so many fail, is exact for labels alone; a good
+    judge allows more.
 
     Parameters
     ----------
@@ -155,11 +175,11 @@ def plan_rate(
     n_labels : int, optional
         With `at_least`: a number of labels to say of how many may fail.
     expected_rate : float, optional
-        The rate as it probably is. With `at_least` it is needed for a number of labels. With `width` it is 1/2, the
-        worst case, by default.
+        The rate as it probably is. With `at_least` it is needed for a number of labels. With
+        `width` it is 1/2, the worst case, by default.
     sensitivity, specificity : float, optional
-        Shares of the positive items that the judge passes, and of the negative ones that it fails. Without them the
-        plan is for labels alone.
+        Shares of the positive items that the judge passes, and of the negative ones that it fails.
+        Without them the plan is for labels alone.
     confidence_level : float, default=0.95
         As in `rate`.
     probability : float, default=0.8
@@ -176,12 +196,15 @@ def plan_rate(
     At least 72 labels are needed to show a rate of at least 95% with 95% confidence, even if none of them is negative.
     Assumptions: items to be labelled are drawn at random.
     With 200 labels, 95% can be shown only if at most 3 fail.
-    >>> plan_rate(width=0.05, n_items=4_000, expected_rate=0.8, sensitivity=0.97, specificity=0.95).n_labels
+    >>> plan_rate(width=0.05, n_items=4_000, expected_rate=0.8, sensitivity=0.97,
+    ...     specificity=0.95).n_labels
     237
-    """
+    """  # noqa: E501
     if (width is None) == (at_least is None):
         got = "neither" if width is None else "both"
-        raise InvalidTypeError("width", ("be given if ", Setting("at_least"), " is not, and only then"), got=got)
+        raise InvalidTypeError(
+            "width", ("be given if ", Setting("at_least"), " is not, and only then"), got=got
+        )
     if (sensitivity is None) != (specificity is None):
         rule = ("go with ", Setting("specificity"))
         raise InvalidTypeError("sensitivity", rule, got=repr(sensitivity))
@@ -195,22 +218,38 @@ def plan_rate(
     items = Optional(Integer(1)).check("n_items", n_items)
     asked = Optional(Integer(1)).check("n_labels", n_labels)
     total = items or _ENDLESS
-    world = _World(total, 0.5 if expected_rate is None else expected_rate, sensitivity, specificity, alpha)
+    world = _World(
+        total, 0.5 if expected_rate is None else expected_rate, sensitivity, specificity, alpha
+    )
     needed: int | None = None
     fewest: int | None = None
     feasible: list[tuple[int, int]] = []
     if width is not None:
         needed = _smallest(lambda count: world.width(count) <= width, total)
     if at_least is not None:
-        fewest = _smallest(lambda count: most_negative_labels(count, total, at_least, confidence_level) >= 0, total)
+        fewest = _smallest(
+            lambda count: most_negative_labels(count, total, at_least, confidence_level) >= 0, total
+        )
         sizes = [asked] if asked is not None else [count for count in _FEASIBLE if count <= total]
-        feasible = [(count, most_negative_labels(count, total, at_least, confidence_level)) for count in sizes]
+        feasible = [
+            (count, most_negative_labels(count, total, at_least, confidence_level))
+            for count in sizes
+        ]
     if at_least is not None and expected_rate is not None and expected_rate > at_least:
         needed = _smallest(lambda count: world.lower(count, probability) >= at_least, total)
     return RatePlan(
-        needed, fewest, tuple(feasible), width, at_least, items, expected_rate, sensitivity, specificity,
-        float(confidence_level), probability,
-    )  # fmt: skip
+        needed,
+        fewest,
+        tuple(feasible),
+        width,
+        at_least,
+        items,
+        expected_rate,
+        sensitivity,
+        specificity,
+        float(confidence_level),
+        probability,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +295,9 @@ class _World:
             left_labels -= labels
         if len(strata) == 1:
             only = strata[0]
-            fewest, most = positives_within(only.n_items, only.n_labels, only.positives, self.alpha / 2.0)
+            fewest, most = positives_within(
+                only.n_items, only.n_labels, only.positives, self.alpha / 2.0
+            )
         else:
             fewest, most = stratified_limits(strata[0], strata[1], self.alpha)
         return fewest / self.n_items, most / self.n_items

@@ -1,4 +1,7 @@
-"""How limits are found: exact tails in two strata, labels alone, or bets. Labels have no part in the choice."""
+"""How limits are found: exact tails in two strata, labels alone, or bets.
+
+Labels have no part in the choice.
+"""
 
 from dataclasses import dataclass
 
@@ -19,8 +22,11 @@ METHODS = ("auto", "exact", "labels", "bets")
 
 _MOST_EXACT = 2_000  # labels; above, bets use the score better, and exact limits take seconds
 _MOST_POSSIBLE = 5_000
-_LEAST_RARE = 2.0  # labels under the rarer verdict, on average; below, a judge that fails items at random costs 7 %
-_LABELS_AT_EVERY_LOOK = 250  # for which cells are cut where more labels may come: they must stay as they are
+# labels under the rarer verdict, on average; below, a judge that fails items at random costs 7 %
+_LEAST_RARE = 2.0
+_LABELS_AT_EVERY_LOOK = (
+    250  # for which cells are cut where more labels may come: they must stay as they are
+)
 _START_SHARE = 0.01  # of the tail, for limits from labels alone at which the walk of bets begins
 
 
@@ -45,8 +51,9 @@ class CountLimits:
 def choose_method(items: Items, *, sequential: bool) -> str:
     """The method for these items, by the numbers of items and labels and by scores.
 
-    Exact limits in two strata are the narrowest for up to a few thousand labels. Where the rarer stratum would have
-    fewer than two labels on average, strata gain nothing, and labels alone are used.
+    Exact limits in two strata are the narrowest for up to a few thousand labels. Where the rarer
+    stratum would have fewer than two labels on average, strata gain nothing, and labels alone are
+    used.
     """
     if items.groups is not None or sequential or items.n_labels > _MOST_EXACT:
         return "bets"
@@ -62,14 +69,21 @@ def check_method(items: Items, method: str, *, sequential: bool) -> None:
     """Raise an error for a method that cannot be used with these items."""
     if method in ("exact", "labels") and (items.groups is not None or sequential):
         what = "groups" if items.groups is not None else "sequential"
-        raise InvalidTypeError("method", ('be "auto" or "bets" with ', Setting(what)), got=repr(method))
+        raise InvalidTypeError(
+            "method", ('be "auto" or "bets" with ', Setting(what)), got=repr(method)
+        )
     if method == "exact" and items.n_labels > _MOST_POSSIBLE:
         rule = f'be "auto" or "bets" with more than {_MOST_POSSIBLE:,} labels'
         raise InvalidValueError("method", rule, got=repr(method))
 
 
-def count_limits(items: Items, alpha: float, method: str, *, sequential: bool, random_state: Seed) -> CountLimits:
-    """Limits of the number of positives among the items; both hold with probability at least 1 - alpha."""
+def count_limits(
+    items: Items, alpha: float, method: str, *, sequential: bool, random_state: Seed
+) -> CountLimits:
+    """Limits of the number of positives among the items.
+
+    Both hold with probability at least 1 - alpha.
+    """
     n_items = len(items)
     n_labels = items.n_labels
     positives = items.positives
@@ -109,7 +123,9 @@ def _by_strata(items: Items, alpha: float) -> CountLimits | None:
 
 def _by_bets(items: Items, alpha: float, *, sequential: bool, random_state: Seed) -> CountLimits:
     cells = cells_of(items.scores, _LABELS_AT_EVERY_LOOK if sequential else items.n_labels)
-    units, n_units, largest = _drawn_units(items, cells.of_item, sequential=sequential, random_state=random_state)
+    units, n_units, largest = _drawn_units(
+        items, cells.of_item, sequential=sequential, random_state=random_state
+    )
     steps = steps_of(units, cells, n_units, largest)
     n_items = len(items)
     positives = items.positives
@@ -130,12 +146,15 @@ def _by_bets(items: Items, alpha: float, *, sequential: bool, random_state: Seed
     return CountLimits(fewest, most, expected / n_items, "bets")
 
 
-def _drawn_units(items: Items, cell: IntArray, *, sequential: bool, random_state: Seed) -> tuple[list[Unit], int, int]:
-    """The labelled units in the order of the bets, how many units there are, and the size of the largest.
+def _drawn_units(
+    items: Items, cell: IntArray, *, sequential: bool, random_state: Seed
+) -> tuple[list[Unit], int, int]:
+    """The labelled units in the order of the bets, how many units there are, and the size of the
+    largest.
 
-    The order is a random one of positions, so that a file sorted by label is no harm. Where labels come one by one it
-    is the order in which they came, and a random one among those that came at once, which does not change when more
-    labels come.
+    The order is a random one of positions, so that a file sorted by label is no harm. Where labels
+    come one by one it is the order in which they came, and a random one among those that came at
+    once, which does not change when more labels come.
     """
     rows = np.flatnonzero(items.labelled)
     if items.groups is None:

@@ -10,7 +10,8 @@ _LEAST_SHARE = 0.1
 
 
 def population_share(n_labels: int, n_items: int) -> float:
-    """The share of alpha for the step from items to population: a tenth, and more where many items are labelled.
+    """The share of alpha for the step from items to population: a tenth, and more where many items
+    are labelled.
 
     It is fixed by the numbers of labels and items alone.
 
@@ -21,11 +22,12 @@ def population_share(n_labels: int, n_items: int) -> float:
 
 
 def population_limits(fewest: int, most: int, n_items: int, alpha: float) -> tuple[float, float]:
-    """Limits for the population, from limits of the number of positives among the items (Clopper and Pearson).
+    """Limits for the population, from limits of the number of positives among the items (Clopper
+    and Pearson).
 
-    If the items are i.i.d. draws, their positives K are Bin(n_items, rate). The exact lower limit of the rate grows
-    with K. So that of `fewest` is below that of K wherever fewest <= K, and fails with probability at most alpha / 2
-    besides. Mirrored for the upper limit.
+    If the items are i.i.d. draws, their positives K are Bin(n_items, rate). The exact lower limit
+    of the rate grows with K. So that of `fewest` is below that of K wherever fewest <= K, and fails
+    with probability at most alpha / 2 besides. Mirrored for the upper limit.
 
     >>> [round(limit, 4) for limit in population_limits(3200, 3400, 4000, 0.005)]
     [0.7817, 0.8655]
@@ -35,7 +37,9 @@ def population_limits(fewest: int, most: int, n_items: int, alpha: float) -> tup
     return lower, upper
 
 
-def group_population_limits(fewest: int, most: int, n_items: int, n_groups: int, alpha: float) -> tuple[float, float]:
+def group_population_limits(
+    fewest: int, most: int, n_items: int, n_groups: int, alpha: float
+) -> tuple[float, float]:
     """The same where items come in groups of one size, which are i.i.d. draws.
 
     The mean of the groups' rates, each in [0, 1], exceeds x > rate with probability at most
@@ -55,7 +59,11 @@ def _chernoff(seen: float, n: int, tail: float) -> float:
         return math.exp(-goal) * (1.0 - 1e-12)
 
     def excess(rate: float) -> float:
-        return seen * math.log(seen / rate) + (1.0 - seen) * math.log((1.0 - seen) / (1.0 - rate)) - goal
+        return (
+            seen * math.log(seen / rate)
+            + (1.0 - seen) * math.log((1.0 - seen) / (1.0 - rate))
+            - goal
+        )
 
     tiny = seen * math.exp(-(goal + 2.0) / seen)
     if tiny <= 1e-300:

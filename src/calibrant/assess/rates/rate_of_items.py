@@ -11,7 +11,11 @@ from calibrant._typing import ArrayLike, IntArray, Seed
 from calibrant.assess.rates.drawn import check_draw
 from calibrant.assess.rates.items import Items, read_items
 from calibrant.assess.rates.methods import METHODS, check_method, count_limits
-from calibrant.assess.rates.population import group_population_limits, population_limits, population_share
+from calibrant.assess.rates.population import (
+    group_population_limits,
+    population_limits,
+    population_share,
+)
 from calibrant.assess.rates.result import Rate, SegmentRate
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -37,39 +41,46 @@ def rate(
     pos_label: Hashable = None,
     random_state: Seed = 0,
 ) -> Rate:
-    """Return the rate of the positive class among items, from the labels of some of them and the scores of all.
+    """Return the rate of the positive class among items, from the labels of some of them and the
+    scores of all.
 
-    A language model's judge has scored 10,000 answers, and people have checked 200 of them: which share is good? The
-    limits are valid for every judge. A good one makes them narrower.
+    A language model's judge has scored 10,000 answers, and people have checked 200 of them: which
+    share is good? The limits are valid for every judge. A good one makes them narrower.
 
-    Claimed: with probability at least `confidence_level` over the draw of the items that are labelled, the limits hold,
-    those of all segments at once. Assumed: the labelled items were drawn at random from all of them. Nothing is assumed
-    about scores and labels, or about how items depend on each other. The draw is tested at no cost, by scores alone; if
-    it is refuted, the sentence says so first.
+    Claimed: with probability at least `confidence_level` over the draw of the items that are
+    labelled, the limits hold, those of all segments at once. Assumed: the labelled items were drawn
+    at random from all of them. Nothing is assumed about scores and labels, or about how items
+    depend on each other. The draw is tested at no cost, by scores alone; if it is refuted, the
+    sentence says so first.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels of two classes; None, NaN or an empty text where there is none. They may be all alike.
+        Labels of two classes; None, NaN or an empty text where there is none. They may be all
+        alike.
     scores : array-like of shape (n,) or (n, 2)
-        The score of every item: a verdict in words or numbers, a probability, or a number on any scale.
+        The score of every item: a verdict in words or numbers, a probability, or a number on any
+        scale.
     confidence_level : float, default=0.95
         1 - alpha.
     target : {"items", "population"}, default="items"
         Whose rate: that of these items, or that of the population from which they are i.i.d. draws.
     method : {"auto", "exact", "labels", "bets"}, default="auto"
-        "exact": exact tails in two strata of scores. "labels": exact tails of labels alone; scores are not used.
-        "bets": bets without replacement, with scores as a control variate. "auto" takes exact limits for up to 2,000
-        labels, labels alone where the rarer of both strata would have fewer than two labels on average, and bets
-        else, with groups and with `sequential`. Only numbers of labels and items and the scores decide.
+        "exact": exact tails in two strata of scores. "labels": exact tails of labels alone; scores
+        are not used. "bets": bets without replacement, with scores as a control variate. "auto"
+        takes exact limits for up to 2,000 labels, labels alone where the rarer of both strata would
+        have fewer than two labels on average, and bets else, with groups and with `sequential`.
+        Only numbers of labels and items and the scores decide.
     groups : array-like of shape (n,), optional
-        Which items were drawn together, such as several answers to one question. A group is labelled whole or not at
-        all. Items of a group may depend on each other in any way. Leave it out if single items were drawn.
+        Which items were drawn together, such as several answers to one question. A group is
+        labelled whole or not at all. Items of a group may depend on each other in any way. Leave it
+        out if single items were drawn.
     segments : array-like of shape (n,), optional
         The segment of each item. Each gets limits of its own, and alpha is shared.
     sequential : bool or array-like of shape (n,), default=False
-        For limits that hold at every look while labels come in. True: labelled items stand in the order in which they
-        were drawn. An array: when each was drawn, such as a day or a number. The order must not change between looks.
+        For limits that hold at every look while labels come in. True: labelled items stand in the
+        order in which they were drawn. An array: when each was drawn, such as a day or a number.
+        The order must not change between looks.
     pos_label : object, optional
         The positive class, where classes are not 0 and 1.
     random_state : int, generator or None, default=0
@@ -81,20 +92,23 @@ def rate(
 
     Notes
     -----
-    With N items, n of them labelled, the positives among the labels are hypergeometric. `method="exact"` follows
-    Buehler, with a box of Berger and Boos, in two strata. Two verdicts are the strata; other scores are cut in two
-    where the variance between both sides is largest, by scores alone. `method="bets"` bets on each label less its
-    guess by earlier labels. For the population, the limits of the items take 90 % of alpha and Clopper-Pearson
-    limits from items to population take the rest; with many labels, more.
+    With N items, n of them labelled, the positives among the labels are hypergeometric.
+    `method="exact"` follows Buehler, with a box of Berger and Boos, in two strata. Two verdicts are
+    the strata; other scores are cut in two where the variance between both sides is largest, by
+    scores alone. `method="bets"` bets on each label less its guess by earlier labels. For the
+    population, the limits of the items take 90 % of alpha and Clopper-Pearson limits from items to
+    population take the rest; with many labels, more.
 
-    Labels chosen with known chances, several judges at once and differences of two rates are not covered.
+    Labels chosen with known chances, several judges at once and differences of two rates are not
+    covered.
 
     References
     ----------
-    Buehler (1957), "Confidence intervals for the product of two binomial parameters", JASA 52. Berger and Boos (1994),
-    "P values maximized over a confidence set for the nuisance parameter", JASA 89. Kabaila and Lloyd (1997), "Tight
-    upper confidence limits from discrete data", Australian Journal of Statistics 39. Waudby-Smith and Ramdas (2024),
-    "Estimating means of bounded random variables by betting", JRSS B 86.
+    Buehler (1957), "Confidence intervals for the product of two binomial parameters", JASA 52.
+    Berger and Boos (1994), "P values maximized over a confidence set for the nuisance parameter",
+    JASA 89. Kabaila and Lloyd (1997), "Tight upper confidence limits from discrete data",
+    Australian Journal of Statistics 39. Waudby-Smith and Ramdas (2024), "Estimating means of
+    bounded random variables by betting", JRSS B 86.
 
     Examples
     --------
@@ -110,7 +124,7 @@ def rate(
     >>> print(found.sentence)  # doctest: +NORMALIZE_WHITESPACE
     With 95% confidence, 0.873 to 0.931 of these 4,000 items have the label 1 (estimate 0.902), by 200 labels on
     items drawn at random.
-    """
+    """  # noqa: E501
     alpha = error_budget(confidence_level)
     Choice(TARGETS).check("target", target)
     Choice(METHODS).check("method", method)
@@ -153,19 +167,29 @@ def rate(
 
 
 def _rate_of(items: Items, alpha: float, target: str, method: str, seed: int) -> SegmentRate:
-    """The rate among items, or in their population, with limits that hold with probability at least 1 - alpha."""
+    """The rate among items, or in their population, with limits that hold with probability at least
+    1 - alpha.
+    """
     n_items = len(items)
     n_labels = items.n_labels
     sequential = items.order is not None
     further = population_share(n_labels, n_items) if target == "population" else 0.0
-    counts = count_limits(items, max(alpha * (1.0 - further), 1e-300), method, sequential=sequential, random_state=seed)
+    counts = count_limits(
+        items,
+        max(alpha * (1.0 - further), 1e-300),
+        method,
+        sequential=sequential,
+        random_state=seed,
+    )
     lower = counts.fewest / n_items
     upper = counts.most / n_items
     if target == "population" and items.groups is None:
         lower, upper = population_limits(counts.fewest, counts.most, n_items, alpha * further)
     elif target == "population" and items.groups is not None:
         n_groups = int(items.groups.max()) + 1
-        lower, upper = group_population_limits(counts.fewest, counts.most, n_items, n_groups, alpha * further)
+        lower, upper = group_population_limits(
+            counts.fewest, counts.most, n_items, n_groups, alpha * further
+        )
     estimate = min(max(counts.estimate, lower), upper)
     return SegmentRate(None, estimate, lower, upper, n_labels, n_items, counts.method)
 
@@ -180,10 +204,16 @@ def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
     else:
         times = _times(sequential)
         if times.size != len(items):
-            raise InvalidValueError("sequential", f"have one entry per score, {len(items)}", got=f"{times.size}")
+            raise InvalidValueError(
+                "sequential", f"have one entry per score, {len(items)}", got=f"{times.size}"
+            )
         labelled = items.labelled
         when = np.zeros(len(items), dtype=np.int64)
-        given = of_one_kind(times[labelled], "sequential") if times.dtype.kind == "O" else times[labelled]
+        given = (
+            of_one_kind(times[labelled], "sequential")
+            if times.dtype.kind == "O"
+            else times[labelled]
+        )
         when[labelled] = np.unique(given, return_inverse=True)[1]
     if items.groups is None:
         return when
@@ -209,7 +239,9 @@ def _check_sizes(items: Items) -> None:
     if sizes.min() < sizes.max():
         rule = ("all have one size with ", Setting("target", "population"))
         advice = ("ask for ", Setting("target", "items"), ", or keep as many items of each group")
-        raise InvalidValueError("groups", rule, got=f"{sizes.min()} to {sizes.max()} items", advice=advice)
+        raise InvalidValueError(
+            "groups", rule, got=f"{sizes.min()} to {sizes.max()} items", advice=advice
+        )
 
 
 def _segments(segments: ArrayLike | None, n_items: int) -> tuple[list[Hashable], IntArray]:
@@ -218,7 +250,11 @@ def _segments(segments: ArrayLike | None, n_items: int) -> tuple[list[Hashable],
         return [], np.zeros(n_items, dtype=np.int64)
     names, number = segment_kinds(segments)
     if number.size != n_items:
-        raise InvalidValueError("segments", f"have one entry per score, {n_items}", got=f"{number.size} entries")
+        raise InvalidValueError(
+            "segments", f"have one entry per score, {n_items}", got=f"{number.size} entries"
+        )
     if len(names) > n_items // 2 and n_items > 2:
-        raise InvalidTypeError("segments", "have several items each", got=f"{len(names):,} segments")
+        raise InvalidTypeError(
+            "segments", "have several items each", got=f"{len(names):,} segments"
+        )
     return list(names), np.asarray(number, dtype=np.int64)

@@ -50,7 +50,8 @@ class Rate(Result):
     estimate, lower, upper : float
         The rate of the positive class, and limits for it.
     confidence_level : float
-        All limits hold at once with this probability, over the draw of the items that were labelled.
+        All limits hold at once with this probability, over the draw of the items that were
+        labelled.
     n_labels, n_items : int
         Items with a label, and all items.
     target : {"items", "population"}
@@ -86,7 +87,10 @@ class Rate(Result):
 
     @property
     def sentence(self) -> str:
-        """The limits, whose rate they are about, and what they assume; first, if it is so, that it is refuted."""
+        """The limits, whose rate they are about, and what they assume.
+
+        First, if it is so, that it is refuted.
+        """
         first = ""
         if self.draw is not None and self.draw.refuted:
             first = f"{self.draw.sentence} "
@@ -96,7 +100,10 @@ class Rate(Result):
         labelled = f"have the label {self.positive_label!r}"
         if self.lower == self.upper:
             counted_all = f"all {counted(self.n_items, 'label')} are known"
-            return f"Exactly {nearest(self.estimate)} of these {self.n_items:,} items {labelled}: {counted_all}."
+            return (
+                f"Exactly {nearest(self.estimate)} of these {self.n_items:,} items {labelled}:"
+                f" {counted_all}."
+            )
         whose = f"these {self.n_items:,} items"
         if self.target == "population":
             whose = f"the population that these {self.n_items:,} items were drawn from"
@@ -109,8 +116,9 @@ class Rate(Result):
         if self.segments:
             together = f", together with the limits of {counted(len(self.segments), 'segment')}"
         return (
-            f"With {percent(self.confidence_level)} confidence{looks}{together}, {limits(self.lower, self.upper)} of "
-            f"{whose} {labelled} (estimate {nearest(self.estimate)}), by {drawn}."
+            f"With {percent(self.confidence_level)} confidence{looks}{together},"
+            f" {limits(self.lower, self.upper)} of {whose} {labelled} (estimate"
+            f" {nearest(self.estimate)}), by {drawn}."
         )
 
     @property
@@ -120,7 +128,8 @@ class Rate(Result):
         found = []
         if self.n_labels < self.n_items:
             found.append(
-                f"the {unit} to be labelled were drawn at random from all of them, each as likely as any other"
+                f"the {unit} to be labelled were drawn at random from all of them, each as likely"
+                " as any other"
             )
         if self.sequential:
             found.append("labels are given in the order in which their items were drawn")
@@ -140,8 +149,8 @@ class Rate(Result):
     def check(self, at_least: float) -> str:
         """Whether the rate is shown to be at least this: "shown", "refuted" or "undecided".
 
-        It is shown if the lower limit is at least the target, and refuted if the upper limit is below it. With
-        segments, it must be shown in every one, and it is refuted if it is in any.
+        It is shown if the lower limit is at least the target, and refuted if the upper limit is
+        below it. With segments, it must be shown in every one, and it is refuted if it is in any.
 
         Examples
         --------
@@ -156,18 +165,26 @@ class Rate(Result):
         return "shown" if all(lower >= target for lower, _ in parts) else "undecided"
 
     def labels_needed(self, at_least: float) -> int:
-        """About how many labels, in all, would decide whether the rate is at least this, if the estimate is right.
+        """About how many labels, in all, would decide whether the rate is at least this, if the
+        estimate is right.
 
-        Limits shrink with the root of 1 / labels - 1 / items. With segments, it is the most that any of them needs, in
-        proportion.
+        Limits shrink with the root of 1 / labels - 1 / items. With segments, it is the most that
+        any of them needs, in proportion.
         """
         target = OPEN_UNIT.check("at_least", at_least)
-        whole = SegmentRate(None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method)
-        return max(_needed(part, target) * self.n_items // max(part.n_items, 1) for part in (whole, *self.segments))
+        whole = SegmentRate(
+            None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method
+        )
+        return max(
+            _needed(part, target) * self.n_items // max(part.n_items, 1)
+            for part in (whole, *self.segments)
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The rate of all items and, below it, that of each segment."""
-        whole = SegmentRate(None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method)
+        whole = SegmentRate(
+            None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method
+        )
         rows = [whole, *self.segments]
         columns: dict[str, list[Any]] = {}
         if self.segments:
@@ -178,7 +195,9 @@ class Rate(Result):
 
 
 def _needed(part: SegmentRate, target: float) -> int:
-    """Labels among the items of a segment at which the limit on the side of the target would just reach it."""
+    """Labels among the items of a segment at which the limit on the side of the target would just
+    reach it.
+    """
     distance = abs(part.estimate - target)
     reach = part.estimate - part.lower if part.estimate >= target else part.upper - part.estimate
     if part.lower >= target or part.upper < target:

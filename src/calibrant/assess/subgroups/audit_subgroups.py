@@ -31,8 +31,9 @@ _ROUNDING = 1e-12
 _INDEPENDENT = "labels are independent given scores and attributes"
 _IID = "the rows are independent draws from one distribution"
 _REFUSED = (
-    "Whether any subgroup is off, and which, is not tested for rows with groups or weights: labels of a group depend "
-    "on each other, and weights ask about another population. Sizes and the upper bound are proved."
+    "Whether any subgroup is off, and which, is not tested for rows with groups or weights: labels"
+    " of a group depend on each other, and weights ask about another population. Sizes and the"
+    " upper bound are proved."
 )
 
 
@@ -83,17 +84,19 @@ def audit_subgroups(
 ) -> SubgroupAudit:
     """Say whether any subgroup is off, which, by how much, and by how much at most.
 
-    Claimed, each with probability at least 1 - alpha: what is found is right, and the upper bound holds.
+    Claimed, each with probability at least 1 - alpha: what is found is right, and the upper bound
+    holds.
 
     Notes
     -----
-    *The gate.* First the Monte Carlo test, at the full alpha, of whether any subgroup is off. Only if it rejects, the
-    tests of which are off share alpha with those of how much: 0.4 and 0.6 of it. If every row's rate is its score, the
-    gate stays shut with probability 1 - alpha. Otherwise the gate cannot err by opening, and the tests behind it err
-    with probability at most alpha together.
+    *The gate.* First the Monte Carlo test, at the full alpha, of whether any subgroup is off. Only
+    if it rejects, the tests of which are off share alpha with those of how much: 0.4 and 0.6 of it.
+    If every row's rate is its score, the gate stays shut with probability 1 - alpha. Otherwise the
+    gate cannot err by opening, and the tests behind it err with probability at most alpha together.
 
-    *Groups and weights.* Labels of a group depend on each other, so that the first two questions have no exact test.
-    The sizes are then proved at the full alpha, by bets on whole groups, which need no gate.
+    *Groups and weights.* Labels of a group depend on each other, so that the first two questions
+    have no exact test. The sizes are then proved at the full alpha, by bets on whole groups, which
+    need no gate.
     """
     has_units = rows.groups is not None or rows.weights is not None
     if has_units:
@@ -112,7 +115,9 @@ def _of_rows(rows: MemoryRows, columns: list[AttributeColumn], question: Questio
     largest = np.maximum(limits.upper - observed.mean_score, observed.mean_score - limits.lower)
     table = subgroup_table(family, observed, limits.lower, limits.upper, largest)
     spread = rows.scores * (1.0 - rows.scores)
-    search = _Search(family, rows, rows.codes - rows.scores, spread, unlike_rates(rows.scores, rows.codes))
+    search = _Search(
+        family, rows, rows.codes - rows.scores, spread, unlike_rates(rows.scores, rows.codes)
+    )
     found = _gated(search, observed, question)
     return replace(found, table=table, upper_bound=_bound(largest), assumptions=(_INDEPENDENT,))
 
@@ -126,7 +131,9 @@ def _of_population(
     *,
     gate: bool,
 ) -> SubgroupAudit:
-    """An audit of the population: a tenth of the rows, or of whole groups, only cuts the attributes."""
+    """An audit of the population: a tenth of the rows, or of whole groups, only cuts the
+    attributes.
+    """
     divided = DividedRows.of(rows, weight_bound, max_group_size)
     ordered = [column.take(divided.order) for column in columns]
     levels = [AttributeLevels.of(column.take(divided.cutting)) for column in ordered]
@@ -141,7 +148,14 @@ def _of_population(
     upper = np.clip(observed.mean_score + limits.upper, 0.0, 1.0)
     table = subgroup_table(family, observed, lower, upper, largest)
     surplus = weights * (others.codes - others.scores)
-    search = _Search(family, others, surplus, np.square(surplus), bet_tests(others, divided.units), divided.units.unit)
+    search = _Search(
+        family,
+        others,
+        surplus,
+        np.square(surplus),
+        bet_tests(others, divided.units),
+        divided.units.unit,
+    )
     found = _gated(search, observed, question) if gate else _ungated(search, observed, question)
     assumed: tuple[str, ...] = (_IID,) if gate else (divided.units.assumption,)
     if divided.units.population:
@@ -149,11 +163,18 @@ def _of_population(
     aside = int(np.count_nonzero(divided.cutting))
     target = "population"
     return replace(
-        found, table=table, upper_bound=_bound(largest), assumptions=assumed, n_set_aside=aside, target=target
+        found,
+        table=table,
+        upper_bound=_bound(largest),
+        assumptions=assumed,
+        n_set_aside=aside,
+        target=target,
     )
 
 
-def _family(levels: list[AttributeLevels], columns: list[AttributeColumn], question: Question) -> SubgroupFamily:
+def _family(
+    levels: list[AttributeLevels], columns: list[AttributeColumn], question: Question
+) -> SubgroupFamily:
     codes = [level.codes(column) for level, column in zip(levels, columns, strict=True)]
     return SubgroupFamily.of(levels, codes, question.order, question.min_share)
 
@@ -165,7 +186,8 @@ class _Search:
     Attributes
     ----------
     surplus, variance : float arrays
-        Label minus score, as much as it counts, and the variance to be expected of it: they guide the search.
+        Label minus score, as much as it counts, and the variance to be expected of it: they guide
+        the search.
     tested : Tested
         How a size is tested.
     unit : int array or None
@@ -188,7 +210,9 @@ class _Search:
 
     def sizes(self, alpha: float) -> list[ProvedSize]:
         """The sizes that are proved."""
-        return proved_sizes(self.family, self.surplus, self.variance, self.first_half(), alpha, self.tested)
+        return proved_sizes(
+            self.family, self.surplus, self.variance, self.first_half(), alpha, self.tested
+        )
 
 
 def _gated(search: _Search, observed: Observed, question: Question) -> SubgroupAudit:
@@ -215,7 +239,9 @@ def _ungated(search: _Search, observed: Observed, question: Question) -> Subgrou
     spread = np.maximum(family.sums(search.variance), 1e-300)
     strength = np.square(family.sums(search.surplus)) / spread
     nothing = np.zeros(family.n_subgroups, dtype=bool)
-    findings = folded(family, observed, Proofs(nothing, sizes, strength, search.surplus, search.variance))
+    findings = folded(
+        family, observed, Proofs(nothing, sizes, strength, search.surplus, search.variance)
+    )
     return replace(_result(search, question, findings), refused=_REFUSED)
 
 
@@ -227,7 +253,9 @@ def _result(
     n_draws: int = 0,
 ) -> SubgroupAudit:
     nothing = np.zeros(0)
-    empty = SubgroupTable((), nothing.astype(int), nothing.astype(int), nothing, nothing, nothing, nothing, nothing)
+    empty = SubgroupTable(
+        (), nothing.astype(int), nothing.astype(int), nothing, nothing, nothing, nothing, nothing
+    )
     return SubgroupAudit(
         findings=findings,
         upper_bound=1.0,
@@ -245,12 +273,18 @@ def _result(
 
 
 def subgroup_table(
-    family: SubgroupFamily, observed: Observed, lower: FloatArray, upper: FloatArray, largest: FloatArray
+    family: SubgroupFamily,
+    observed: Observed,
+    lower: FloatArray,
+    upper: FloatArray,
+    largest: FloatArray,
 ) -> SubgroupTable:
     """All subgroups, with limits for all of them at once."""
     words = tuple(family.words(number) for number in range(family.n_subgroups))
     means = (observed.mean_score, observed.rate)
-    return SubgroupTable(words, family.order, family.counts, *means, lower, upper, np.minimum(largest, 1.0))
+    return SubgroupTable(
+        words, family.order, family.counts, *means, lower, upper, np.minimum(largest, 1.0)
+    )
 
 
 def _bound(largest: FloatArray) -> float:

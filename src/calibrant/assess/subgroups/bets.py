@@ -20,8 +20,9 @@ def _outcomes(rows: MemoryRows) -> FloatArray:
 def bet_tests(rows: MemoryRows, units: Units) -> Tested:
     """Tests of the mean of label minus score in the population of a subgroup.
 
-    A unit, a row or a group, has in the subgroup the weight w and the weighted mean d of label minus score. Units are
-    independent draws, so that the bets of `calibrant.limits.shift.betting` hold for E[w d] / E[w].
+    A unit, a row or a group, has in the subgroup the weight w and the weighted mean d of label
+    minus score. Units are independent draws, so that the bets of `calibrant.limits.shift.betting`
+    hold for E[w d] / E[w].
     """
     outcomes = _outcomes(rows)
     weights = units.weights(len(rows))
@@ -38,8 +39,13 @@ def bet_tests(rows: MemoryRows, units: Units) -> Tested:
     return tested
 
 
-def all_error_limits(family: SubgroupFamily, rows: MemoryRows, units: Units, alpha: float) -> Interval:
-    """Limits of the mean of label minus score, in the population of every subgroup at once; Bonferroni's rule."""
+def all_error_limits(
+    family: SubgroupFamily, rows: MemoryRows, units: Units, alpha: float
+) -> Interval:
+    """Limits of the mean of label minus score, in the population of every subgroup at once.
+
+    Bonferroni's rule.
+    """
     outcomes = _outcomes(rows)
     lower = []
     upper = []

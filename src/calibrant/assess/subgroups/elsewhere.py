@@ -1,7 +1,8 @@
 """Subgroups of rows that are not in memory: in files, in DuckDB, Polars, Dask or Spark.
 
-A random draw of a million rows cuts the attributes and tests whether any subgroup is off. Then one pass counts all rows
-by attributes and a fine cell of the score; that answers which, by how much, and by how much at most.
+A random draw of a million rows cuts the attributes and tests whether any subgroup is off. Then one
+pass counts all rows by attributes and a fine cell of the score; that answers which, by how much,
+and by how much at most.
 """
 
 from collections.abc import Hashable
@@ -64,7 +65,9 @@ def audit_subgroups_elsewhere(
     return cells.audited(tested, question)
 
 
-def _drawn(data: Sample, names: list[str], pos_label: Hashable, classes: Any) -> tuple[MemoryRows, list[Any]]:
+def _drawn(
+    data: Sample, names: list[str], pos_label: Hashable, classes: Any
+) -> tuple[MemoryRows, list[Any]]:
     """About a million rows drawn at random, in memory, and their attributes."""
     import pyarrow as pa
 
@@ -73,7 +76,9 @@ def _drawn(data: Sample, names: list[str], pos_label: Hashable, classes: Any) ->
     n_rows = sum(data.sizes().values())
     draw = data.draw(MOST_IN_MEMORY / n_rows, 0) if n_rows > MOST_IN_MEMORY else None
     pieces = data.fold(TakeDrawn(data.columns, draw, tuple(names)))
-    table = pa.Table.from_batches([batch for _, batch in sorted(pieces, key=lambda piece: piece[0])])
+    table = pa.Table.from_batches(
+        [batch for _, batch in sorted(pieces, key=lambda piece: piece[0])]
+    )
     if data.columns.pending is not None:
         table = table.filter(pa.compute.is_valid(table.column(data.columns.pending)))
     rows = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
@@ -90,7 +95,8 @@ class CrossCells:
     family : SubgroupFamily
         Subgroups of the entries, which stand for several rows each.
     rows, positives, totals, variances : float arrays
-        Rows of each entry, positive ones, and the sums of s and of s (1 - s) over the scores s of its rows.
+        Rows of each entry, positive ones, and the sums of s and of s (1 - s) over the scores s of
+        its rows.
     cell, half : int arrays
         The cell of the score, and the half.
     """
@@ -118,10 +124,16 @@ class CrossCells:
         seen = {label: int(part.values[:, 0].sum()) for label, part in sums.items()}
         known = settle_classes(seen, classes=classes, pos_label=pos_label)
         keys = [part.key for part in sums.values()]
-        values = [np.column_stack([part.values, _hits(part, label == known.positive)]) for label, part in sums.items()]
+        values = [
+            np.column_stack([part.values, _hits(part, label == known.positive)])
+            for label, part in sums.items()
+        ]
         whole = CrossSums.of(np.concatenate(keys), np.concatenate(values))
         *codes, cell, half = np.unravel_index(whole.key, sizes)
-        own = [np.where(code == level.n_levels, -1, code) for code, level in zip(codes, levels, strict=True)]
+        own = [
+            np.where(code == level.n_levels, -1, code)
+            for code, level in zip(codes, levels, strict=True)
+        ]
         rows, totals, variances, positives = whole.values.T
         family = SubgroupFamily.of(levels, own, question.order, question.min_share, rows)
         return cls(family, rows, positives, totals, variances, cell, half)
@@ -131,19 +143,30 @@ class CrossCells:
         family = self.family
         expected = self._expected()
         positives = family.sums(self.positives)
-        observed = Observed.of(family, self.totals / self.rows, self.positives / self.rows, self.rows)
-        limits = non_identical(family.counts, positives, subgroup_tails(family, expected, question.alpha))
-        largest = np.maximum(limits.upper - observed.mean_score, observed.mean_score - limits.lower) + _ROUNDING
+        observed = Observed.of(
+            family, self.totals / self.rows, self.positives / self.rows, self.rows
+        )
+        limits = non_identical(
+            family.counts, positives, subgroup_tails(family, expected, question.alpha)
+        )
+        largest = (
+            np.maximum(limits.upper - observed.mean_score, observed.mean_score - limits.lower)
+            + _ROUNDING
+        )
         findings: tuple[SubgroupFinding, ...] = ()
         if tested.is_any_off:
             sums = ScoreSums.of(family, self.cell, self.rows, self.totals)
-            which = marked_subgroups(family, expected, positives, sums, WHICH_SHARE * question.alpha)
+            which = marked_subgroups(
+                family, expected, positives, sums, WHICH_SHARE * question.alpha
+            )
             surplus = self.positives - self.totals
             first = np.asarray(self.half == 0)
             alpha = SIZE_SHARE * question.alpha
             sizes = proved_sizes(family, surplus, self.variances, first, alpha, self._tests())
             strength = expected.surprise(positives)
-            findings = folded(family, observed, Proofs(which, sizes, strength, surplus, self.variances))
+            findings = folded(
+                family, observed, Proofs(which, sizes, strength, surplus, self.variances)
+            )
         return replace(
             tested,
             findings=findings,

@@ -33,10 +33,12 @@ class SubgroupFinding:
     mean_score, rate : float
         Their mean score and their observed rate.
     error : float
-        A lower bound of the error: the mean of rate minus score, or of score minus rate, over the rows that it was
-        tested on. 0 where only the direction is proved, for some row of the subgroup.
+        A lower bound of the error: the mean of rate minus score, or of score minus rate, over the
+        rows that it was tested on. 0 where only the direction is proved, for some row of the
+        subgroup.
     tested_rows : int
-        The rows that `error` is about: a random half of the subgroup's rows; 0 where only the direction is proved.
+        The rows that `error` is about: a random half of the subgroup's rows; 0 where only the
+        direction is proved.
     tested_score : float or None
         Their mean score.
     rate_limit : float or None
@@ -76,7 +78,9 @@ class SubgroupFinding:
             predicted = f"predicted {numbers.nearest(self.mean_score)}"
             return f"{predicted}, the true rate of some rows is {side} their score ({seen})"
         limit = self.rate_limit
-        at_limit = f"at least {numbers.lower(limit)}" if too_low else f"at most {numbers.upper(limit)}"
+        at_limit = (
+            f"at least {numbers.lower(limit)}" if too_low else f"at most {numbers.upper(limit)}"
+        )
         predicted = f"predicted {numbers.nearest(self.tested_score)}"
         return f"{predicted}, true rate {at_limit}{self._ratio()} ({seen})"
 
@@ -91,7 +95,10 @@ class SubgroupFinding:
     def _others(self) -> str:
         if not self.also:
             return ""
-        return f"; the same shows in {numbers.counted(len(self.also), 'more subgroup')}, such as {self.also[0]}"
+        return (
+            f"; the same shows in {numbers.counted(len(self.also), 'more subgroup')}, such as"
+            f" {self.also[0]}"
+        )
 
     def __str__(self) -> str:
         return self.text
@@ -99,7 +106,8 @@ class SubgroupFinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """The mean score and the rate of each subgroup, by the rows that count and as much as they count.
+    """The mean score and the rate of each subgroup, by the rows that count and as much as they
+    count.
 
     Attributes
     ----------
@@ -111,7 +119,9 @@ class Observed:
     rate: FloatArray
 
     @classmethod
-    def of(cls, family: SubgroupFamily, scores: FloatArray, labels: FloatArray, weights: FloatArray) -> Self:
+    def of(
+        cls, family: SubgroupFamily, scores: FloatArray, labels: FloatArray, weights: FloatArray
+    ) -> Self:
         """Weighted means over the rows of each subgroup."""
         total = family.sums(weights)
         some = np.where(total > 0.0, total, np.nan)
@@ -150,17 +160,23 @@ class Proofs:
         return found
 
 
-def folded(family: SubgroupFamily, observed: Observed, proofs: Proofs) -> tuple[SubgroupFinding, ...]:
+def folded(
+    family: SubgroupFamily, observed: Observed, proofs: Proofs
+) -> tuple[SubgroupFinding, ...]:
     """All that is proved, as few findings: the strongest first, with those that it explains.
 
-    A finding explains others of the same direction whose rows outside of it, and outside of findings before it, show no
-    clear error: their sum of labels is within three standard deviations of what their scores say. So parts of a
-    subgroup, wider ones that hold it, and nearly the same rows by other attributes are told as one. All that is folded
-    is proved, too; this is a matter of words.
+    A finding explains others of the same direction whose rows outside of it, and outside of
+    findings before it, show no clear error: their sum of labels is within three standard deviations
+    of what their scores say. So parts of a subgroup, wider ones that hold it, and nearly the same
+    rows by other attributes are told as one. All that is folded is proved, too; this is a matter of
+    words.
     """
     largest = proofs.largest()
     numbers_off = np.flatnonzero(proofs.which).tolist()
-    sides = [(number, bool(observed.rate[number] > observed.mean_score[number])) for number in numbers_off]
+    sides = [
+        (number, bool(observed.rate[number] > observed.mean_score[number]))
+        for number in numbers_off
+    ]
     keys = list(dict.fromkeys([*largest, *sides]))
     keys.sort(key=lambda key: (key not in largest, -proofs.strength[key[0]], key))
     outside = {True: np.ones(family.n_rows, dtype=bool), False: np.ones(family.n_rows, dtype=bool)}
@@ -169,7 +185,9 @@ def folded(family: SubgroupFamily, observed: Observed, proofs: Proofs) -> tuple[
         leader = keys.pop(0)
         too_low = leader[1]
         outside[too_low] &= ~family.members(leader[0])
-        left = family.sums(np.where(outside[too_low], proofs.surplus, 0.0)) * (1.0 if too_low else -1.0)
+        left = family.sums(np.where(outside[too_low], proofs.surplus, 0.0)) * (
+            1.0 if too_low else -1.0
+        )
         spread = np.sqrt(family.sums(np.where(outside[too_low], proofs.variance, 0.0)))
         explained = left <= _CLEAR * spread
         together = [key for key in keys if key[1] == too_low and explained[key[0]]]

@@ -1,4 +1,6 @@
-"""By how much is a subgroup off? Searched for in one half of the rows, proved in the other, and the other way round."""
+"""By how much is a subgroup off? Searched for in one half of the rows, proved in the other, and the
+other way round.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ _MOST_SHARED = 0.5  # of the rows of two subgroups that are both tried
 _ROUNDING = 1e-12
 
 Tested: TypeAlias = Callable[[BoolArray, float, bool], tuple[float, float]]
-"""From the rows of a subgroup in a half, a tail and a side: the mean score there, and the limit of the mean rate."""
+"""From the rows of a subgroup in a half, a tail and a side: the mean score there, and the limit of
+the mean rate.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +62,29 @@ def proved_sizes(
 ) -> list[ProvedSize]:
     """The errors that are proved, by two searches and up to ten tests.
 
-    Claimed: with probability at least 1 - alpha, all of them are right, if the labels of the two halves are independent
-    given attributes and scores, and if each test misses with at most the tail that it is given.
+    Claimed: with probability at least 1 - alpha, all of them are right, if the labels of the two
+    halves are independent given attributes and scores, and if each test misses with at most the
+    tail that it is given.
 
     Notes
     -----
-    What is tested in one half, and on which side, is chosen by the other half alone. So each of the ten tests is of a
-    subgroup that is fixed beforehand, at alpha / 10 on one side.
+    What is tested in one half, and on which side, is chosen by the other half alone. So each of the
+    ten tests is of a subgroup that is fixed beforehand, at alpha / 10 on one side.
 
     Parameters
     ----------
     family : SubgroupFamily
         The subgroups.
     surplus, variance : float arrays of shape (n,)
-        Label minus score of each row, times its weight, and the variance to be expected of it. They only guide the
-        search.
+        Label minus score of each row, times its weight, and the variance to be expected of it. They
+        only guide the search.
     first : bool array of shape (n,)
         The rows of the first half, whose choice does not depend on labels.
     alpha : float
         Probability with which anything may be wrong.
     tested : function
-        From the rows of a subgroup in a half, a tail and a side: the mean score there, and the limit of the mean rate.
+        From the rows of a subgroup in a half, a tail and a side: the mean score there, and the
+        limit of the mean rate.
     """
     found = []
     tail = alpha / (2.0 * N_TRIED)
@@ -95,8 +101,13 @@ def proved_sizes(
     return found
 
 
-def _best(family: SubgroupFamily, surplus: FloatArray, variance: FloatArray, tail: float) -> list[tuple[int, bool]]:
-    """The subgroups with the largest errors that could be proved, and their sides; no two of them nearly the same."""
+def _best(
+    family: SubgroupFamily, surplus: FloatArray, variance: FloatArray, tail: float
+) -> list[tuple[int, bool]]:
+    """The subgroups with the largest errors that could be proved, and their sides.
+
+    No two of them nearly the same.
+    """
     rows = np.maximum(family.counts, 1)
     sums = family.sums(surplus)
     spread = np.sqrt(family.sums(variance)) * -float(ndtri(tail))
@@ -113,7 +124,9 @@ def _best(family: SubgroupFamily, surplus: FloatArray, variance: FloatArray, tai
 
 
 def unlike_rates(scores: FloatArray, codes: CodeArray) -> Tested:
-    """Tests of the mean rate of the rows at hand: independent labels with unlike rates (Hoeffding 1956)."""
+    """Tests of the mean rate of the rows at hand: independent labels with unlike rates (Hoeffding
+    1956).
+    """
 
     def tested(rows: BoolArray, tail: float, too_low: bool) -> tuple[float, float]:
         count = int(np.count_nonzero(rows))

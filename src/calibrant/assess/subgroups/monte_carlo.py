@@ -1,4 +1,6 @@
-"""Is any subgroup off? The largest surprise among all subgroups, against labels that are drawn from the scores."""
+"""Is any subgroup off? The largest surprise among all subgroups, against labels that are drawn from
+the scores.
+"""
 
 import numpy as np
 
@@ -18,15 +20,17 @@ def largest_surprise_p_value(
 ) -> float:
     """The probability, if every row's rate is its score, of labels that surprise as much as these.
 
-    Claimed: if labels are independent given scores and attributes, and each has its score as its rate, then the result
-    is at most p with probability at most p, for every p. Nothing else is assumed.
+    Claimed: if labels are independent given scores and attributes, and each has its score as its
+    rate, then the result is at most p with probability at most p, for every p. Nothing else is
+    assumed.
 
     Notes
     -----
-    Monte Carlo test (Barnard 1963; Dwass 1957): under the null, the labels and `n_draws` sets of labels that are drawn
-    from the scores are exchangeable, and so are the largest surprises over all subgroups. So the rank of the real one
-    is uniform up to ties, which count against it: p = (1 + #{drawn >= real}) / (1 + n_draws). The subgroups may overlap
-    and depend on each other in any way, so that nothing is paid for a search through many that are nearly the same.
+    Monte Carlo test (Barnard 1963; Dwass 1957): under the null, the labels and `n_draws` sets of
+    labels that are drawn from the scores are exchangeable, and so are the largest surprises over
+    all subgroups. So the rank of the real one is uniform up to ties, which count against it: p = (1
+    + #{drawn >= real}) / (1 + n_draws). The subgroups may overlap and depend on each other in any
+    way, so that nothing is paid for a search through many that are nearly the same.
     """
     expected = Expected.of(family, scores)
     real = float(expected.surprise(positives_of(family, codes)).max())
@@ -55,7 +59,9 @@ def _drawn_positives(
 
 
 def _sums_of_labels(family: SubgroupFamily, rows: slice, labels: BoolArray) -> FloatArray:
-    """Sums over the rows of each subgroup, of several sets of labels: four at once, as digits of one number."""
+    """Sums over the rows of each subgroup, of several sets of labels: four at once, as digits of
+    one number.
+    """
     n_sets = len(labels)
     n_numbers = -(-n_sets // _PACKED)
     packed = np.zeros((n_numbers, labels.shape[1]))

@@ -29,9 +29,14 @@ def checked_question(order: Any, min_share: Any, target: Any, confidence_level: 
 def read_and_audit_subgroups(
     y: Any, attributes: Any, question: Question, read: dict[str, Any], limits: dict[str, Any]
 ) -> SubgroupAudit:
-    """Read rows and their attributes, and audit subgroups; `read` says how rows are read, `limits` bounds units."""
+    """Read rows and their attributes, and audit subgroups.
+
+    `read` says how rows are read, `limits` bounds units.
+    """
     if is_elsewhere(y, question) and isinstance(attributes, list | tuple):
-        return audit_subgroups_elsewhere(y, list(attributes), question, read["pos_label"], read["classes"])
+        return audit_subgroups_elsewhere(
+            y, list(attributes), question, read["pos_label"], read["classes"]
+        )
     rows = read_forecasts(y, **read, weight_bound=limits["weight_bound"])
     whole = read_scored(y, **read) if rows.weights is not None else rows
     columns = attribute_columns(y, attributes, len(whole))

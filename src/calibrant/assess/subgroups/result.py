@@ -31,7 +31,8 @@ class SubgroupTable:
     mean_score, rate : float arrays of shape (m,)
         Mean score and observed rate.
     lower, upper : float arrays of shape (m,)
-        Limits of the true mean rate; in a population, `mean_score` plus the limits of rate minus score.
+        Limits of the true mean rate; in a population, `mean_score` plus the limits of rate minus
+        score.
     largest_error : float array of shape (m,)
         The mean of rate minus score is at most this, in absolute value.
     """
@@ -47,16 +48,18 @@ class SubgroupTable:
 
     def columns(self) -> dict[str, list[Any]]:
         """The columns as plain lists."""
-        return {one.name: list(np.asarray(getattr(self, one.name)).tolist()) for one in fields(self)}
+        return {
+            one.name: list(np.asarray(getattr(self, one.name)).tolist()) for one in fields(self)
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SubgroupAudit(Result):
     """What is proved of the calibration of subgroups that overlap.
 
-    Two statements, each at `confidence_level` on its own. The first is what is off: `findings`. If every row's rate is
-    its score, nothing is found with probability `confidence_level`. The second is by how much any subgroup of the
-    family can be off at most: `upper_bound`.
+    Two statements, each at `confidence_level` on its own. The first is what is off: `findings`. If
+    every row's rate is its score, nothing is found with probability `confidence_level`. The second
+    is by how much any subgroup of the family can be off at most: `upper_bound`.
 
     Attributes
     ----------
@@ -64,7 +67,8 @@ class SubgroupAudit(Result):
         What is proved wrong, those with a proved size first; empty if nothing is. A finding tells
         those that it explains.
     upper_bound : float
-        In no subgroup of the family, the mean of the true rates differs from the mean score by more than this.
+        In no subgroup of the family, the mean of the true rates differs from the mean score by more
+        than this.
     p_value : float or None
         Of the test whether any subgroup is off; None where it was refused.
     refused : str or None
@@ -129,11 +133,16 @@ class SubgroupAudit(Result):
         if not self.is_any_off:
             return f"No subgroup is proved off among {searched}{self._p_words()}"
         if not self.findings:
-            return f"Some subgroup is off among {searched}{self._p_words()}, though it is not proved which"
+            return (
+                f"Some subgroup is off among {searched}{self._p_words()}, though it is not proved"
+                " which"
+            )
         said = "; ".join(finding.text.rstrip(".") for finding in self.findings[:_SAID])
         left = len(self.findings) - _SAID
         more = f"; and {left} more" if left > 0 else ""
-        subject = "One subgroup is" if len(self.findings) == 1 else f"{len(self.findings)} subgroups are"
+        subject = (
+            "One subgroup is" if len(self.findings) == 1 else f"{len(self.findings)} subgroups are"
+        )
         return f"{subject} proved off{self._p_words()}: {said}{more}"
 
     def _p_words(self) -> str:
@@ -149,14 +158,16 @@ class SubgroupAudit(Result):
         if ratios is not None:
             relative = f", and true rates are {numbers.limits(*ratios)} times the predicted ones"
         return (
-            f"With {numbers.percent(self.confidence_level)} confidence on its own, no subgroup of up to "
-            f"{numbers.counted(self.order, 'attribute')} and at least {share} of rows is off by more than "
-            f"{numbers.upper(self.upper_bound)} in the {of_what}{relative}."
+            f"With {numbers.percent(self.confidence_level)} confidence on its own, no subgroup of"
+            f" up to {numbers.counted(self.order, 'attribute')} and at least {share} of rows is off"
+            f" by more than {numbers.upper(self.upper_bound)} in the {of_what}{relative}."
         )
 
     @property
     def ratio_bounds(self) -> tuple[float, float] | None:
-        """The smallest and the largest ratio of true to predicted rate of any subgroup, where events are rare."""
+        """The smallest and the largest ratio of true to predicted rate of any subgroup, where
+        events are rare.
+        """
         table = self.table
         if not table.mean_score[0] < RARE or not (table.mean_score > 0.0).all():
             return None
@@ -172,19 +183,24 @@ class SubgroupAudit(Result):
             found.append(self.refused)
         if self.n_draws and self.n_tested < self.n_rows:
             found.append(
-                f"Whether any subgroup is off was tested on {self.n_tested:,} rows drawn at random; all "
-                "rows were counted for the rest."
+                f"Whether any subgroup is off was tested on {self.n_tested:,} rows drawn at random;"
+                " all rows were counted for the rest."
             )
         if any(finding.tested_rows for finding in self.findings):
             whom = "these rows" if self.target == "rows" else "the population of the subgroup"
-            found.append(f"A proved size was tested on a random half of a subgroup's rows, and is about {whom}.")
+            found.append(
+                "A proved size was tested on a random half of a subgroup's rows, and is about"
+                f" {whom}."
+            )
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The findings, then all subgroups."""
         names = [one.name for one in fields(SubgroupFinding)]
         columns: dict[str, list[Any]] = {
-            name: [getattr(finding, name) for finding in self.findings] for name in names if name != "also"
+            name: [getattr(finding, name) for finding in self.findings]
+            for name in names
+            if name != "also"
         }
         columns["also"] = ["; ".join(finding.also) for finding in self.findings]
         shown = ("subgroup", "direction", "n_rows", "mean_score", "rate", "error")

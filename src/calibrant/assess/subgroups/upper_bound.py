@@ -11,14 +11,24 @@ from calibrant.limits.shared_tails import even_width_tails
 
 
 def subgroup_tails(family: SubgroupFamily, expected: Expected, alpha: float) -> FloatArray:
-    """The tail of each limit: most for subgroups whose limits are widest, as their scores have it, not their labels."""
-    return even_width_tails(np.sqrt(np.maximum(expected.variance, 1.0)) / np.maximum(family.counts, 1), alpha)
+    """The tail of each limit: most for subgroups whose limits are widest, as their scores have it,
+    not their labels.
+    """
+    return even_width_tails(
+        np.sqrt(np.maximum(expected.variance, 1.0)) / np.maximum(family.counts, 1), alpha
+    )
 
 
-def all_limits(family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alpha: float) -> Interval:
-    """Limits for the mean rate of the rows at hand, in every subgroup at once, with probability 1 - alpha.
+def all_limits(
+    family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alpha: float
+) -> Interval:
+    """Limits for the mean rate of the rows at hand, in every subgroup at once, with probability 1 -
+    alpha.
 
-    Labels are independent given scores and attributes, with unlike rates: see `calibrant.limits.non_identical`.
+    Labels are independent given scores and attributes, with unlike rates: see
+    `calibrant.limits.non_identical`.
     """
     expected = Expected.of(family, scores)
-    return non_identical(family.counts, positives_of(family, codes), subgroup_tails(family, expected, alpha))
+    return non_identical(
+        family.counts, positives_of(family, codes), subgroup_tails(family, expected, alpha)
+    )

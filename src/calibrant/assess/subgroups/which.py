@@ -1,4 +1,6 @@
-"""Which subgroups are off? Exact tails of the sum of labels, if every row of a subgroup has its score as its rate."""
+"""Which subgroups are off? Exact tails of the sum of labels, if every row of a subgroup has its
+score as its rate.
+"""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +17,9 @@ N_KINDS = 128
 """Kinds of scores for the first bound: each has its mean."""
 _NEAR = 4.0  # of the logarithm: a bound that misses the level by more is not followed up
 _ROUNDING = 1e-10  # of mean scores
-_MOST_EXACT = 200_000  # rows of a subgroup whose tail is found exactly; beyond, a bound is close enough
+_MOST_EXACT = (
+    200_000  # rows of a subgroup whose tail is found exactly; beyond, a bound is close enough
+)
 
 
 class Exact(Protocol):
@@ -50,8 +54,12 @@ class ScoreSums:
     totals: FloatArray
 
     @classmethod
-    def of(cls, family: SubgroupFamily, kind: IndexArray, rows: FloatArray | None, totals: FloatArray) -> Self:
-        """Sums over rows, or over entries that stand for so many `rows` with these totals of scores."""
+    def of(
+        cls, family: SubgroupFamily, kind: IndexArray, rows: FloatArray | None, totals: FloatArray
+    ) -> Self:
+        """Sums over rows, or over entries that stand for so many `rows` with these totals of
+        scores.
+        """
         shape = (-1, N_KINDS)
         counts = []
         sums = []
@@ -60,10 +68,14 @@ class ScoreSums:
             size = (part.size + 1) * N_KINDS
             counts.append(np.bincount(place, rows, minlength=size).reshape(shape)[: part.size])
             sums.append(np.bincount(place, totals, minlength=size).reshape(shape)[: part.size])
-        return cls(np.concatenate(counts).astype(np.float64), np.concatenate(sums).astype(np.float64))
+        return cls(
+            np.concatenate(counts).astype(np.float64), np.concatenate(sums).astype(np.float64)
+        )
 
     def log_tail(self, number: int, positives: int, *, too_many: bool) -> float:
-        """An upper bound of the logarithm of a subgroup's tail, on the side of too many or of too few positives."""
+        """An upper bound of the logarithm of a subgroup's tail, on the side of too many or of too
+        few positives.
+        """
         counts = self.counts[number]
         means = self.totals[number] / np.maximum(counts, 1.0)
         if too_many:
@@ -71,18 +83,21 @@ class ScoreSums:
         return log_tail_bound(counts, 1.0 - means + _ROUNDING, int(counts.sum()) - positives)
 
 
-def proved_off(family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alpha: float) -> BoolArray:
+def proved_off(
+    family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alpha: float
+) -> BoolArray:
     """The subgroups in which some row's rate is proved to differ from its score.
 
-    Claimed: if labels are independent given scores and attributes, then with probability at least 1 - alpha every
-    subgroup that is marked has a row whose rate is above its score if the labels are too many, below if too few.
+    Claimed: if labels are independent given scores and attributes, then with probability at least 1
+    - alpha every subgroup that is marked has a row whose rate is above its score if the labels are
+    too many, below if too few.
 
     Notes
     -----
-    If no row of a subgroup has a rate above its score, the sum of labels is stochastically at most the one with rates
-    equal to scores, whose distribution is Poisson-binomial and known. Each side gets half of the subgroup's level. A
-    bound by Chernoff is tried first, from the mean scores of 128 kinds of rows. Where it misses by little, the tail is
-    found exactly.
+    If no row of a subgroup has a rate above its score, the sum of labels is stochastically at most
+    the one with rates equal to scores, whose distribution is Poisson-binomial and known. Each side
+    gets half of the subgroup's level. A bound by Chernoff is tried first, from the mean scores of
+    128 kinds of rows. Where it misses by little, the tail is found exactly.
     """
     expected = Expected.of(family, scores)
     positives = positives_of(family, codes)

@@ -1,7 +1,8 @@
 """Where thresholds are looked for, and at which of them a target is proved.
 
-A target is about the rows that it selects: precision about rows at or above a threshold, and the negative predictive
-value about the rows below it. The second is the first with scores and labels turned over, so one search serves both.
+A target is about the rows that it selects: precision about rows at or above a threshold, and the
+negative predictive value about the rows below it. The second is the first with scores and labels
+turned over, so one search serves both.
 """
 
 import math
@@ -29,7 +30,10 @@ _POWER = 0.9  # of the labels that would probably be enough
 
 
 class Confusion(NamedTuple, Generic[Count]):
-    """Counted rows by what a threshold says of them and what they are; or arrays, with an entry for each threshold."""
+    """Counted rows by what a threshold says of them and what they are.
+
+    Or arrays, with an entry for each threshold.
+    """
 
     tp: Count
     fp: Count
@@ -59,28 +63,37 @@ def confusion_at(scores: FloatArray, codes: CodeArray, cut: float) -> Confusion[
     return Confusion(*np.bincount(2 * (scores < cut) + (codes == 0), minlength=4).tolist())
 
 
-def candidates(scores: FloatArray, codes: CodeArray, target: float, alpha: float, ratio: float) -> FloatArray:
+def candidates(
+    scores: FloatArray, codes: CodeArray, target: float, alpha: float, ratio: float
+) -> FloatArray:
     """Return thresholds in falling order, chosen from rows that are not counted.
 
-    The first is where the drawn rows are the best evidence, in standard errors, among those that enough rows are
-    expected above: `ratio` counted rows for each drawn one. From there on candidates follow down to where the drawn
-    rows are clear evidence against the target. Half of them lie where the answer is expected.
+    The first is where the drawn rows are the best evidence, in standard errors, among those that
+    enough rows are expected above: `ratio` counted rows for each drawn one. From there on
+    candidates follow down to where the drawn rows are clear evidence against the target. Half of
+    them lie where the answer is expected.
     """
     values, n, k = above_each(scores, codes)
     evidence = (k - target * n) / np.sqrt(n)
     enough = n * ratio >= 1.5 * rows_needed(target, alpha)
     start = int(np.argmax(np.where(enough, evidence, -np.inf) if enough.any() else evidence))
     error = _SPREAD * np.sqrt(target * (1.0 - target) / n)
-    below, above = k / n - error < target, k / n + error >= target
+    below = k / n - error < target
+    above = k / n + error >= target
     end = max(start, int(np.flatnonzero(above)[-1])) if above.any() else start
     near = start + int(np.argmax(below[start : end + 1]))
-    return np.unique(np.concatenate([_filled(values[start : end + 1]), _filled(values[near : end + 1])]))[::-1]
+    return np.unique(
+        np.concatenate([_filled(values[start : end + 1]), _filled(values[near : end + 1])])
+    )[::-1]
 
 
 def above_each(scores: FloatArray, codes: CodeArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """The distinct scores in falling order, and how many rows, and how many positives, lie at or above each."""
+    """The distinct scores in falling order, and how many rows, and how many positives, lie at or
+    above each.
+    """
     order = np.argsort(-scores, kind="stable")
-    ranked, rows = scores[order], np.arange(1, scores.size + 1)
+    ranked = scores[order]
+    rows = np.arange(1, scores.size + 1)
     last = np.append(ranked[1:] != ranked[:-1], True)  # rows of one score are selected together
     return ranked[last], rows[last], np.cumsum(codes[order], dtype=np.int64)[last]
 
@@ -100,9 +113,11 @@ def rows_needed(target: float, alpha: float) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ladder:
-    """What was counted at the thresholds of a ladder: rows that the target is about, and the right ones among them.
+    """What was counted at the thresholds of a ladder: rows that the target is about, and the right
+    ones among them.
 
-    A place says which rows a threshold selects, and is the same for a target that is about the others.
+    A place says which rows a threshold selects, and is the same for a target that is about the
+    others.
     """
 
     cuts: FloatArray
@@ -115,7 +130,9 @@ class Ladder:
         return np.logical_and.accumulate(self.passed(target, alpha))
 
     def passed(self, target: float, alpha: float) -> BoolArray:
-        """Whether the exact binomial test at each threshold alone rejects that the target is missed."""
+        """Whether the exact binomial test at each threshold alone rejects that the target is
+        missed.
+        """
         return lower_limit(self.k, np.maximum(self.n, 1), alpha) >= target
 
     def strongest(self, target: float) -> int:
@@ -135,10 +152,13 @@ class GroupLadder(Ladder):
         return proved_above(self.tally, self.design, target, alpha)
 
 
-def nested_groups(sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups, blocks: RandomSource) -> Tally:
+def nested_groups(
+    sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups, blocks: RandomSource
+) -> Tally:
     """What groups have in each of several sets of rows: rows, and right ones; sets may overlap."""
     cells = []
-    number, block = groups.codes, block_of(groups.keys, blocks)
+    number = groups.codes
+    block = block_of(groups.keys, blocks)
     for place, (chosen, right) in enumerate(sets):
         rows = np.bincount(number[chosen], minlength=block.size)
         hits = np.bincount(number[chosen & right], minlength=block.size)
@@ -149,8 +169,11 @@ def nested_groups(sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups, b
     return Tally(*table.totals(len(cells)), groups=table)
 
 
-def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float, alpha: float) -> int | None:
-    """How many labels would probably prove the target at one of the thresholds, if more rows are like these.
+def labels_that_would_do(
+    n: IntArray, k: IntArray, all_rows: int, target: float, alpha: float
+) -> int | None:
+    """How many labels would probably prove the target at one of the thresholds, if more rows are
+    like these.
 
     None if at no threshold more rows are right than the target asks for.
     """
@@ -158,8 +181,11 @@ def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float,
     hopeful = (rate > target) & (n > 0)
     if not hopeful.any():
         return None
-    n, rate = n[hopeful], rate[hopeful]
-    noise = -ndtri(alpha) * np.sqrt(target * (1 - target)) + ndtri(_POWER) * np.sqrt(rate * (1 - rate))
+    n = n[hopeful]
+    rate = rate[hopeful]
+    noise = -ndtri(alpha) * np.sqrt(target * (1 - target)) + ndtri(_POWER) * np.sqrt(
+        rate * (1 - rate)
+    )
     rows = np.maximum((noise / (rate - target)) ** 2, rows_needed(target, alpha))
     needed = float((rows * all_rows / n).min())
     digits = 10 ** max(0, math.floor(math.log10(needed)) - 1)
@@ -169,8 +195,9 @@ def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float,
 def misses_allowed(n: int, target: float, alpha: float) -> int:
     """The largest r with P(Bin(n, 1 - target) <= r - 1) <= alpha; 0 if no such r exists.
 
-    Of n positives, the r-th smallest score is a threshold with the recall `target`, with probability 1 - alpha: its
-    recall is too low only if r or more positives lie below a point with at least that recall.
+    Of n positives, the r-th smallest score is a threshold with the recall `target`, with
+    probability 1 - alpha: its recall is too low only if r or more positives lie below a point with
+    at least that recall.
 
     >>> [misses_allowed(n, 0.9, 0.1) for n in (10, 22, 100)]
     [0, 1, 6]

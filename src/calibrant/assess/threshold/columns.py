@@ -35,7 +35,10 @@ class SelectRows(AddColumns):
         return tuple(self.prefix + name for name in added)
 
     def as_look_up(self) -> LookUp:
-        """The steps of each segment; rows of an unknown segment are not selected, but referred to a person."""
+        """The steps of each segment.
+
+        Rows of an unknown segment are not selected, but referred to a person.
+        """
         parts: dict[Any, ScorePartition] = {}
         firsts: list[float] = []  # the first score of each step
         lows: list[float] = []
@@ -55,7 +58,9 @@ class SelectRows(AddColumns):
         selected = first >= np.array(highs)
         columns = [selected, ~selected & (first >= np.array(lows))]
         table: dict[str, Any] = dict(zip(self.names, columns, strict=False))
-        return LookUp(self.columns, parts[None] if None in parts else SegmentedPartition(parts), table)
+        return LookUp(
+            self.columns, parts[None] if None in parts else SegmentedPartition(parts), table
+        )
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
         """Every finite score; rows of an unknown segment are not selected."""
@@ -65,7 +70,9 @@ class SelectRows(AddColumns):
         """What `predict` and `refer` say."""
         low = np.full(len(scores), -np.inf)
         high = np.full(len(scores), np.inf)
-        number = None if segments is None else {name: place for place, name in enumerate(segments.names)}
+        number = (
+            None if segments is None else {name: place for place, name in enumerate(segments.names)}
+        )
         for segment, ends in self.found.ends.items():
             here: Any = slice(None)
             if segments is not None and number is not None:

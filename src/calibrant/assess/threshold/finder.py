@@ -1,4 +1,6 @@
-"""The search for thresholds: by ranks, by a look at some of the rows, and by order statistics of one class."""
+"""The search for thresholds: by ranks, by a look at some of the rows, and by order statistics of
+one class.
+"""
 
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -44,19 +46,32 @@ from calibrant.text.numbers import rows as rows_text
 
 _DRAWN = 0.15  # share of the rows that only choose where to look
 _MOST_DRAWN = 10**6
-_LEAST_SHARE = 0.1  # of groups, at least, that are drawn where they fix the cap on the size of groups
+_LEAST_SHARE = (
+    0.1  # of groups, at least, that are drawn where they fix the cap on the size of groups
+)
 _GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
 _GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
 _ROUNDING = 1e-9
 _SHARES = 5  # with exact limits beside the target
-_UNLABELLED_PART = 0.1  # of what limits may miss, for the share that is selected among rows without labels
+_UNLABELLED_PART = (
+    0.1  # of what limits may miss, for the share that is selected among rows without labels
+)
 
-_ALONE = "would be enough as the only test, but tests share the error budget and stop at the first that fails"
-_SIDES = {"precision": ("positive", "above"), "recall": ("positive", "above"),
-          "npv": ("negative", "below"), "specificity": ("negative", "below")}  # fmt: skip
+_ALONE = (
+    "would be enough as the only test, but tests share the error budget and stop at the first that"
+    " fails"
+)
+_SIDES = {
+    "precision": ("positive", "above"),
+    "recall": ("positive", "above"),
+    "npv": ("negative", "below"),
+    "specificity": ("negative", "below"),
+}
 
 Tested = tuple[Ladder, BoolArray]
-"""What was counted at some thresholds, in the order of the tests, and at which of them the target is proved."""
+"""What was counted at some thresholds, in the order of the tests, and at which of them the target
+is proved.
+"""
 
 
 def regions(cuts: Mapping[Hashable, FloatArray]) -> ScorePartition | SegmentedPartition:
@@ -76,10 +91,14 @@ class _GroupedRows:
     blocks: RandomSource
 
     def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
-        """What groups have of the rows that the target is about, at each threshold, and of the right ones."""
+        """What groups have of the rows that the target is about, at each threshold, and of the
+        right ones.
+        """
         kind, side = _SIDES[target]
         own = self.codes == (kind == "positive")
-        beyond = (self.scores >= cut if side == "above" else self.scores < cut for cut in cuts.tolist())
+        beyond = (
+            self.scores >= cut if side == "above" else self.scores < cut for cut in cuts.tolist()
+        )
         tally = nested_groups(
             ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond),
             self.groups,
@@ -88,8 +107,12 @@ class _GroupedRows:
         return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
 
     def shares(self, cut: float) -> dict[str, tuple[float, float]]:
-        """Each share at a threshold, where a group counts up to its cap, as in the tests; and where all rows count."""
-        positive, above = self.codes == 1, self.scores >= cut
+        """Each share at a threshold, where a group counts up to its cap, as in the tests.
+
+        And where all rows count.
+        """
+        positive = self.codes == 1
+        above = self.scores >= cut
         sets = {
             "selected": (np.ones(above.size, dtype=bool), above),
             "precision": (above, positive),
@@ -103,10 +126,14 @@ class _GroupedRows:
 
 
 class _Counted:
-    """Rows of one segment between thresholds in rising order, and what each threshold makes of them."""
+    """Rows of one segment between thresholds in rising order, and what each threshold makes of
+    them.
+    """
 
     def __init__(self, cuts: FloatArray, counts: Any, positives: Any) -> None:
-        self.cuts, self.n, self.n1 = cuts, int(counts.sum()), int(positives.sum())
+        self.cuts = cuts
+        self.n = int(counts.sum())
+        self.n1 = int(positives.sum())
         missed = np.cumsum(positives)[:-1]
         rejected = np.cumsum(counts)[:-1] - missed
         self.seen = Confusion(self.n1 - missed, self.n - self.n1 - rejected, missed, rejected)
@@ -115,7 +142,11 @@ class _Counted:
     def tested(self, target: str, start: float) -> Ladder:
         """The thresholds from the start on, in the order of the tests."""
         falling = target in ("precision", "specificity")
-        order = np.flatnonzero(self.cuts <= start)[::-1] if falling else np.flatnonzero(self.cuts >= start)
+        order = (
+            np.flatnonzero(self.cuts <= start)[::-1]
+            if falling
+            else np.flatnonzero(self.cuts >= start)
+        )
         if self.rows is not None and order.size:
             return self.rows.ladder(target, self.cuts[order], order)
         right, rows = self.seen.shares[target]
@@ -142,26 +173,37 @@ class Search:
         unlabelled: FloatArray | None = None,
     ) -> None:
         self._unlabelled = unlabelled
-        self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0
+        self.data = data
+        self.targets = targets
+        self.n_rows = n_rows
+        self.n_drawn = 0
         self.names = list(data.sizes())
         self.grouped = data.columns.group is not None
         self._budget = alpha / len(targets)
-        self.alpha = sidak_level(alpha, len(self.names)) / len(targets)  # groups share the budget after the look
+        self.alpha = sidak_level(alpha, len(self.names)) / len(
+            targets
+        )  # groups share the budget after the look
         self.max_group_size = max_group_size
         self.above_cap = 0.0  # share of the counted rows, where rows have groups
-        self.broken: list[tuple[str, float, float]] = []  # targets that the same rows miss if all of them count
+        self.broken: list[
+            tuple[str, float, float]
+        ] = []  # targets that the same rows miss if all of them count
         self._pilot = pilot
         self.seed = seed
 
     @property
     def _limits_alpha(self) -> float:
-        """What limits beside the targets may miss; without what pays for the share among rows without labels."""
+        """What limits beside the targets may miss.
+
+        Without what pays for the share among rows without labels.
+        """
         return self.alpha * (1.0 - _UNLABELLED_PART) if self._unlabelled is not None else self.alpha
 
     def _with_unlabelled(self, parts: dict[str, Measured], cut: float) -> dict[str, Measured]:
         """The shares, where that of selected rows comes from rows without labels, if there are any.
 
-        They are independent of the labelled rows, and so of the threshold: those that it selects are binomial.
+        They are independent of the labelled rows, and so of the threshold: those that it selects
+        are binomial.
         """
         if self._unlabelled is None:
             return parts
@@ -198,7 +240,8 @@ class Search:
                 for target, level in self.targets.items()
                 if scores.size
             }
-            at, measured = partial(confusion_at, scores, codes), partial(measured_anywhere, alpha=self._limits_alpha)
+            at = partial(confusion_at, scores, codes)
+            measured = partial(measured_anywhere, alpha=self._limits_alpha)
             found += self._decided(name, tested, at, scores.size, measured)
         return tuple(found)
 
@@ -206,10 +249,15 @@ class Search:
         """Candidates from drawn rows; counts, and tests in a fixed order, from the others."""
         drawn, others = self._look()
         ratio = self.n_rows / self.n_drawn - 1.0
-        if drawn.groups is not None:  # how many rows the counted groups have must not decide where tests begin
+        if (
+            drawn.groups is not None
+        ):  # how many rows the counted groups have must not decide where tests begin
             ratio = self.data.n_groups() / np.unique(drawn.groups.codes).size - 1.0
-            # groups with rows in several segments make them dependent; those without drawn rows are not tested
-            self.alpha = self._budget / (1 if drawn.segment is None else np.unique(drawn.segment).size)
+            # groups with rows in several segments make them dependent; those without drawn rows are
+            # not tested
+            self.alpha = self._budget / (
+                1 if drawn.segment is None else np.unique(drawn.segment).size
+            )
         ladders = {
             name: {
                 target: _ladder(scores, codes, target, level, self.alpha, ratio)
@@ -217,7 +265,9 @@ class Search:
             }
             for name, (scores, codes) in _by_segment(drawn, self.names).items()
         }
-        tried = {name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()}
+        tried = {
+            name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()
+        }
         counted = self._count(others, tried)
         if self.grouped and in_memory(others):
             self._with_groups(counted, drawn, others)
@@ -230,30 +280,44 @@ class Search:
                     tested[target] = steps, steps.proved(self.targets[target], self.alpha)
             if here.rows is None:
                 tail = self._limits_alpha / (2 * _SHARES * max(here.cuts.size, 1))
-                cuts += self._decided(name, tested, here.confusion, here.n, partial(measured_at_fixed, tail=tail))
+                cuts += self._decided(
+                    name, tested, here.confusion, here.n, partial(measured_at_fixed, tail=tail)
+                )
             else:
-                cuts += self._decided(name, tested, here.rows.shares, here.n, self._measured_in_groups)
+                cuts += self._decided(
+                    name, tested, here.rows.shares, here.n, self._measured_in_groups
+                )
         return tuple(cuts)
 
     def _count(self, data: Sample, cuts: Mapping[Hashable, FloatArray]) -> dict[Hashable, _Counted]:
         partition = regions(cuts)
         tally = data.tally(partition)[0]
         ends = np.cumsum([edges.size + 1 for edges in cuts.values()])
-        places = [slice(end - edges.size - 1, end) for end, edges in zip(ends.tolist(), cuts.values(), strict=True)]
+        places = [
+            slice(end - edges.size - 1, end)
+            for end, edges in zip(ends.tolist(), cuts.values(), strict=True)
+        ]
         return {
             name: _Counted(edges, tally.counts[here], tally.positives[here])
             for (name, edges), here in zip(cuts.items(), places, strict=True)
         }
 
-    def _with_groups(self, counted: Mapping[Hashable, _Counted], drawn: MemoryRows, others: MemoryRows) -> None:
-        """Let whole groups be tested; no size among those that are counted bounds the size of a new one."""
+    def _with_groups(
+        self, counted: Mapping[Hashable, _Counted], drawn: MemoryRows, others: MemoryRows
+    ) -> None:
+        """Let whole groups be tested.
+
+        No size among those that are counted bounds the size of a new one.
+        """
         if drawn.groups is None or others.groups is None:
             raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
         if self.max_group_size is None:
             self.max_group_size = int(np.bincount(drawn.groups.codes).max())
         design = GroupDesign(self.max_group_size)
         sizes = np.bincount(others.groups.codes)
-        self.above_cap = float(np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1))
+        self.above_cap = float(
+            np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1)
+        )
         blocks = self.data.block_source(self.seed)
         for name, (scores, codes) in _by_segment(others, self.names).items():
             groups = others.groups
@@ -269,11 +333,19 @@ class Search:
         n: int,
         measured: Callable[[Any, str, float], dict[str, Measured]],
     ) -> list[Cut]:
-        """The thresholds of one segment: of one target, or of both sides; `measured` gives limits to what was seen."""
-        chosen = {target: float(steps.cuts[proved][-1]) for target, (steps, proved) in tested.items() if proved.any()}
+        """The thresholds of one segment: of one target, or of both sides.
+
+        `measured` gives limits to what was seen.
+        """
+        chosen = {
+            target: float(steps.cuts[proved][-1])
+            for target, (steps, proved) in tested.items()
+            if proved.any()
+        }
         reasons: dict[str, str] = {}
         if len(chosen) == 2 and chosen["precision"] < chosen["npv"]:  # nothing need be referred
-            (steps, proved), (others, others_proved) = tested["precision"], tested["npv"]
+            steps, proved = tested["precision"]
+            others, others_proved = tested["npv"]
             common = np.flatnonzero(proved & np.isin(steps.places, others.places[others_proved]))
             if common.size:
                 chosen = dict.fromkeys(chosen, float(steps.cuts[common[common.size // 2]]))
@@ -289,25 +361,37 @@ class Search:
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=n))
             else:
-                cuts.append(self._failed(name, target, tested[target][0] if target in tested else None, n))
+                cuts.append(
+                    self._failed(name, target, tested[target][0] if target in tested else None, n)
+                )
         return cuts
 
     def _measured_in_groups(
         self, shares: Mapping[str, tuple[float, float]], target: str, level: float
     ) -> dict[str, Measured]:
-        """Shares where a group counts up to its cap; a target that fails where all rows count is kept in mind."""
+        """Shares where a group counts up to its cap.
+
+        A target that fails where all rows count is kept in mind.
+        """
         capped, in_full = shares[target]
         if in_full < min(level, capped - _ROUNDING):
             self.broken.append((target, level, in_full))
-        return measured_in_groups({name: share for name, (share, _) in shares.items()}, target, level)
+        return measured_in_groups(
+            {name: share for name, (share, _) in shares.items()}, target, level
+        )
 
     def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
         level = self.targets[target]
         if tested is None or not n:
-            why = "no row was drawn that could choose a threshold" if self.n_rows else "no row was kept by its weight"
+            why = (
+                "no row was drawn that could choose a threshold"
+                if self.n_rows
+                else "no row was kept by its weight"
+            )
             return Cut(name, target, level, None, why, counted=n)
         place = tested.strongest(level)
-        rows, right = int(tested.n[place]), int(tested.k[place])
+        rows = int(tested.n[place])
+        right = int(tested.k[place])
         kind, side = _SIDES[target]
         beyond = compared(float(tested.cuts[place]))[side]
         if target in ("precision", "npv"):
@@ -315,11 +399,18 @@ class Search:
         else:
             seen = f"of {number_of(rows, f'{kind} row')}, {right:,} have a score {beyond}"
         alone = bool(tested.passed(level, self.alpha)[place])
-        reason = f"the strongest evidence found: {seen}, which {_ALONE if alone else 'is not enough'}"
+        reason = (
+            f"the strongest evidence found: {seen}, which {_ALONE if alone else 'is not enough'}"
+        )
         everything = self._with_drawn(n)
-        needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
+        needed = (
+            None
+            if self.grouped
+            else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
+        )
         if needed is not None and needed <= everything:
-            needed, reason = None, f"{reason}; more labels may be enough"
+            needed = None
+            reason = f"{reason}; more labels may be enough"
         elif needed is None and not self.grouped:
             reason += "; no threshold looks good enough, so more labels like these will hardly help"
         return Cut(name, target, level, None, reason, needed, counted=n)
@@ -331,8 +422,9 @@ class Search:
     def by_order_statistic(self) -> tuple[Cut, ...]:
         """Recall by a rank among the positives, and specificity by one among the negatives.
 
-        More rows than are held in memory are counted at thresholds from drawn rows: the highest of them that leaves as
-        few positives below is at most the order statistic, so that its recall is at least as high.
+        More rows than are held in memory are counted at thresholds from drawn rows: the highest of
+        them that leaves as few positives below is at most the order statistic, so that its recall
+        is at least as high.
         """
         ((target, level),) = self.targets.items()
         is_here = in_memory(self.data)
@@ -357,19 +449,28 @@ class Search:
         if allowed and fit.size:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
             seen = counted.confusion(cut)
-            parts = self._with_unlabelled(measured_at_rank(seen, target, level, self._limits_alpha), cut)
+            parts = self._with_unlabelled(
+                measured_at_rank(seen, target, level, self._limits_alpha), cut
+            )
             return Cut.at(name, target, level, cut, seen.n, parts)
         kind = "positive" if target == "recall" else "negative"
         needed = rows_needed(level, self.alpha)
         if allowed:
-            reason = "no threshold among the drawn rows leaves few enough on the wrong side; more labels may be enough"
+            reason = (
+                "no threshold among the drawn rows leaves few enough on the wrong side; more labels"
+                " may be enough"
+            )
             return Cut(name, target, level, None, reason, counted=counted.n)
         reason = f"it needs at least {needed:,} {kind} rows, and there are {of_class:,}"
-        labels = None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)
+        labels = (
+            None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)
+        )
         return Cut(name, target, level, None, reason, labels, counted=counted.n)
 
 
-def _ladder(scores: FloatArray, codes: CodeArray, target: str, level: float, alpha: float, ratio: float) -> FloatArray:
+def _ladder(
+    scores: FloatArray, codes: CodeArray, target: str, level: float, alpha: float, ratio: float
+) -> FloatArray:
     """Candidates in the order of the tests."""
     if not scores.size:
         return np.empty(0)
@@ -382,7 +483,10 @@ def _ladder(scores: FloatArray, codes: CodeArray, target: str, level: float, alp
 
 
 def _own_class(scores: FloatArray, codes: CodeArray, target: str) -> FloatArray:
-    """Scores of the class that the target is about; turned over for specificity, so that low ones are missed."""
+    """Scores of the class that the target is about.
+
+    Turned over for specificity, so that low ones are missed.
+    """
     return np.asarray(scores[codes == 1] if target == "recall" else -scores[codes == 0])
 
 
@@ -395,7 +499,11 @@ def _some(scores: FloatArray, size: int, share: float = 1.0) -> FloatArray:
     """Some of the lowest share of the distinct scores, rising."""
     values = np.unique(scores)
     values = values[: math.ceil(share * values.size) + 1]
-    return values if values.size <= size else values[np.linspace(0, values.size - 1, size).astype(np.intp)]
+    return (
+        values
+        if values.size <= size
+        else values[np.linspace(0, values.size - 1, size).astype(np.intp)]
+    )
 
 
 def _by_segment(rows: MemoryRows, names: list[Any]) -> dict[Hashable, tuple[FloatArray, CodeArray]]:

@@ -38,13 +38,17 @@ NAMES = {"false_alarms": "false alarms per true one"}
 
 
 def _shown_below(cut: float) -> bool:
-    """Whether a threshold is the double after a short number, which shows it better than its own digits."""
+    """Whether a threshold is the double after a short number, which shows it better than its own
+    digits.
+    """
     under = math.nextafter(cut, -math.inf)
     return bool(cut) and float(f"{under:.10g}") == under
 
 
 def compared(cut: float) -> dict[str, str]:
-    """Return how scores above and below a threshold compare with it; the double after a short number is shown by it.
+    """Return how scores above and below a threshold compare with it.
+
+    The double after a short number is shown by it.
 
     >>> compared(0.85), compared(0.8500000000000001)
     ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
@@ -57,7 +61,10 @@ def compared(cut: float) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A share among the counted rows, and limits for it in the population; 0 and 1 if no limits are derived."""
+    """A share among the counted rows, and limits for it in the population.
+
+    0 and 1 if no limits are derived.
+    """
 
     value: float
     lower: float
@@ -76,7 +83,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Measured):
-    """A number for each of something else, which may exceed 1; if no limits are derived, they are 0 and infinity."""
+    """A number for each of something else, which may exceed 1.
+
+    If no limits are derived, they are 0 and infinity.
+    """
 
     most: ClassVar[float] = math.inf
 
@@ -96,14 +106,15 @@ class Cut:
     reason : str or None
         Why nothing is proved.
     labels_needed : int or None
-        Where nothing is proved: how many labels, of this segment, would probably be enough, if more rows are like
-        these. Always more than there are. None if no threshold looks good enough, or where the estimate is not above
-        the rows that there are: then the reason says that more labels may be enough.
+        Where nothing is proved: how many labels, of this segment, would probably be enough, if more
+        rows are like these. Always more than there are. None if no threshold looks good enough, or
+        where the estimate is not above the rows that there are: then the reason says that more
+        labels may be enough.
     counted : int
         Rows that were counted.
     selected, precision, recall, specificity, npv : Measured or None
-        The share of rows that are selected, and how often the decision is right. The limits of all of them and the
-        target hold together; see `Threshold.limits_confidence_level`.
+        The share of rows that are selected, and how often the decision is right. The limits of all
+        of them and the target hold together; see `Threshold.limits_confidence_level`.
     false_alarms : Ratio or None
         False alarms for each true one, (1 - precision) / precision.
     """
@@ -124,7 +135,13 @@ class Cut:
 
     @classmethod
     def at(
-        cls, segment: Hashable, target: str, level: float, cut: float, counted: int, parts: Mapping[str, Measured]
+        cls,
+        segment: Hashable,
+        target: str,
+        level: float,
+        cut: float,
+        counted: int,
+        parts: Mapping[str, Measured],
     ) -> Self:
         """A threshold that is proved, with what was measured there."""
         shares: dict[str, Any] = dict(parts)
@@ -138,7 +155,9 @@ class Cut:
             needed = self.labels_needed
             more = "" if needed is None else f"; about {needed:,} {labels} would probably be enough"
             return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
-        text = TARGETS[self.target].format(share=f"at least {percent(self.level)}", **compared(self.threshold))
+        text = TARGETS[self.target].format(
+            share=f"at least {percent(self.level)}", **compared(self.threshold)
+        )
         return f"{where}{text}"
 
     @property
@@ -146,7 +165,11 @@ class Cut:
         """The threshold as text: "> 0.85" for the next number above 0.85."""
         if self.threshold is None:
             return "none"
-        return compared(self.threshold)["above"] if _shown_below(self.threshold) else repr(self.threshold)
+        return (
+            compared(self.threshold)["above"]
+            if _shown_below(self.threshold)
+            else repr(self.threshold)
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,8 +179,8 @@ class Threshold(Result):
     Attributes
     ----------
     cuts : tuple of Cut
-        One for each target and segment. `threshold` and the numbers of a cut are attributes of the whole where it is
-        the only one.
+        One for each target and segment. `threshold` and the numbers of a cut are attributes of the
+        whole where it is the only one.
     confidence_level : float
         All targets of all cuts hold together with this probability, over the draw of the rows.
     method : {"look", "start", "ranks"}
@@ -169,13 +192,15 @@ class Threshold(Result):
     assumptions : tuple of str
         What must be true for all this to hold.
     max_group_size : int or None
-        Where rows belong together: a group counts as at most this many rows, in the shares as in their limits.
+        Where rows belong together: a group counts as at most this many rows, in the shares as in
+        their limits.
     above_cap : float or None
         Then also: the share of the counted rows by which groups exceed that.
     seed : int or None
         Seed of what was drawn; None in files of earlier releases.
     read : tuple of str
-        What was read from a saved state and not recomputed from the rows; empty for what `threshold` has found.
+        What was read from a saved state and not recomputed from the rows; empty for what
+        `threshold` has found.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("limits_confidence_level", "is_proved")
@@ -194,9 +219,11 @@ class Threshold(Result):
 
     @property
     def limits_confidence_level(self) -> float:
-        """With this probability all limits of all cuts hold together with the targets: 1 - 2 alpha, at least 0.
+        """With this probability all limits of all cuts hold together with the targets: 1 - 2 alpha,
+        at least 0.
 
-        With groups the only limits are those that follow from the targets, so it is `confidence_level`.
+        With groups the only limits are those that follow from the targets, so it is
+        `confidence_level`.
         """
         if self.max_group_size is not None:
             return self.confidence_level
@@ -211,7 +238,9 @@ class Threshold(Result):
     def only(self) -> Cut:
         """The cut, where there is one."""
         if len(self.cuts) > 1:
-            raise InvalidTypeError("the threshold", "be the only one", f"{len(self.cuts)}", "use .cuts")
+            raise InvalidTypeError(
+                "the threshold", "be the only one", f"{len(self.cuts)}", "use .cuts"
+            )
         return self.cuts[0]
 
     @property
@@ -257,7 +286,10 @@ class Threshold(Result):
         told = "; ".join(cut.text() for cut in self.cuts)
         about = ""
         if self.max_group_size is not None:
-            about = f" A group counts as at most {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
+            about = (
+                " A group counts as at most"
+                f" {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
+            )
         if self.read:
             about += f" Read from a file, not recomputed from the rows: {', '.join(self.read)}."
         return f"{head} {told}.{about}"
@@ -267,19 +299,31 @@ class Threshold(Result):
         """From how many rows the thresholds come."""
         if not self.n_drawn:
             return (f"from {rows(self.n_rows)}",)
-        return (f"from {rows(self.n_rows)}; {self.n_drawn:,} of them chose the thresholds to test and are not counted",)
+        return (
+            (
+                f"from {rows(self.n_rows)}; {self.n_drawn:,} of them chose the thresholds to test"
+                " and are not counted"
+            ),
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The thresholds, and what is known of the rows that each selects."""
         names = ("segment", "target", "level", "threshold", "reason", "labels_needed", "counted")
-        columns: dict[str, list[Any]] = {name: [getattr(cut, name) for cut in self.cuts] for name in names}
+        columns: dict[str, list[Any]] = {
+            name: [getattr(cut, name) for cut in self.cuts] for name in names
+        }
         columns["score"] = [cut.threshold_text for cut in self.cuts]
         for part in PARTS:
             measured = [getattr(cut, part) for cut in self.cuts]
             columns[part] = [None if one is None else one.value for one in measured]
             columns[f"{part}_lower"] = [None if one is None else one.lower for one in measured]
             columns[f"{part}_upper"] = [None if one is None else one.upper for one in measured]
-        shown = ["target", "level", "score", *(f"{part}{end}" for part in SHOWN for end in ("", "_lower", "_upper"))]
+        shown = [
+            "target",
+            "level",
+            "score",
+            *(f"{part}{end}" for part in SHOWN for end in ("", "_lower", "_upper")),
+        ]
         if any(cut.segment is not None for cut in self.cuts):
             shown.insert(0, "segment")
         if all(cut.threshold is None for cut in self.cuts):
@@ -290,19 +334,28 @@ class Threshold(Result):
     def _on_limits(self) -> str:
         """How to read the limits of the table."""
         together = percent(self.limits_confidence_level)
-        return f"Limits are in brackets. They and the targets hold together with {together} confidence."
+        return (
+            f"Limits are in brackets. They and the targets hold together with {together}"
+            " confidence."
+        )
 
     def predict(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
-        """Return which rows are selected. A row of an unknown segment, or without a proved threshold, is not."""
+        """Return which rows are selected.
+
+        A row of an unknown segment, or without a proved threshold, is not.
+        """
         return self._sides(scores, segments)[0]
 
     def refer(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
-        """Return which rows are referred to a person: those between both thresholds, with precision and npv."""
+        """Return which rows are referred to a person: those between both thresholds, with precision
+        and npv.
+        """
         selected, below = self._sides(scores, segments)
         return ~selected & ~below
 
     def apply(self, data: Any, *, prefix: str = "") -> Any:
-        """Add columns to scored data where they are: selected and, with precision and npv, referred.
+        """Add columns to scored data where they are: selected and, with precision and npv,
+        referred.
 
         Parameters
         ----------
@@ -314,27 +367,33 @@ class Threshold(Result):
         Returns
         -------
         object
-            A frame, relation or reader of the same engine, as that of a calibrator's `apply`. Both columns are true or
-            false, and null for a score that is missing or not finite.
+            A frame, relation or reader of the same engine, as that of a calibrator's `apply`. Both
+            columns are true or false, and null for a score that is missing or not finite.
         """
         from calibrant.assess.threshold.columns import SelectRows
 
         segmented = None not in self.ends
         if segmented and data.columns.segment is None:
-            raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
+            raise InvalidTypeError(
+                "segment", "name the column of segments", "None", "use scored(..., segment=...)"
+            )
         columns = data.columns.only("segment") if segmented else data.columns.only()
         return data.apply(SelectRows(columns, self, prefix))
 
     @property
     def ends(self) -> dict[Hashable, tuple[float, float]]:
-        """Of each segment, below which score rows are not selected, and from which score on they are.
+        """Of each segment, below which score rows are not selected, and from which score on they
+        are.
 
-        They differ where rows between them are referred to a person. Where nothing is proved they are infinite.
+        They differ where rows between them are referred to a person. Where nothing is proved they
+        are infinite.
         """
         single = len({cut.target for cut in self.cuts}) == 1
         found: dict[Hashable, tuple[float, float]] = {}
         for cut in self.cuts:
-            low, high = found.get(cut.segment, (math.inf, math.inf) if single else (-math.inf, math.inf))
+            low, high = found.get(
+                cut.segment, (math.inf, math.inf) if single else (-math.inf, math.inf)
+            )
             if cut.threshold is not None:
                 low = cut.threshold if single or cut.target == "npv" else low
                 high = cut.threshold if single or cut.target == "precision" else high
@@ -346,9 +405,14 @@ class Threshold(Result):
         values = as_scores(scores)
         segmented = any(cut.segment is not None for cut in self.cuts)
         if segmented == (segments is None):
-            rule = "be given: thresholds differ by segment" if segmented else "be None: there is one threshold for all"
+            rule = (
+                "be given: thresholds differ by segment"
+                if segmented
+                else "be None: there is one threshold for all"
+            )
             raise InvalidTypeError("segments", rule, got=shown(segments))
-        low, high = np.full(values.size, -np.inf), np.full(values.size, np.inf)
+        low = np.full(values.size, -np.inf)
+        high = np.full(values.size, np.inf)
         for segment, ends in self.ends.items():
             here = _where(segments, segment, values.size)
             low[here], high[here] = ends
@@ -383,5 +447,9 @@ def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any
         return np.ones(n, dtype=bool)
     names, number = segment_kinds(segments)
     if number.size != n:
-        raise InvalidValueError("segments", f"have one entry per score, {n}", got=f"{number.size} entries")
-    return np.asarray(number == names.index(segment) if segment in names else np.zeros(n, dtype=bool))
+        raise InvalidValueError(
+            "segments", f"have one entry per score, {n}", got=f"{number.size} entries"
+        )
+    return np.asarray(
+        number == names.index(segment) if segment in names else np.zeros(n, dtype=bool)
+    )

@@ -1,9 +1,10 @@
-"""Thresholds from the ranks of the rows themselves: where the tests begin, and how they share alpha.
+"""Thresholds from the ranks of the rows themselves: where the tests begin, and how they share
+alpha.
 
-No row is set aside. The k-th largest score is a start for a k that is fixed beforehand: given it, the rows above are
-independent draws, so the first test is exact. From there every score is tested in turn, until the first failure.
-Several starts share alpha, and a chain of tests that reaches the next start hands its part on (fallback procedure,
-Wiens 2003).
+No row is set aside. The k-th largest score is a start for a k that is fixed beforehand: given it,
+the rows above are independent draws, so the first test is exact. From there every score is tested
+in turn, until the first failure. Several starts share alpha, and a chain of tests that reaches the
+next start hands its part on (fallback procedure, Wiens 2003).
 """
 
 import numpy as np
@@ -13,8 +14,9 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.assess.threshold.candidates import Ladder, rows_needed
 from calibrant.params.random import RandomSource
 
-# Shares of the rows above each start, rising, and parts of alpha. Most goes to a tenth and a quarter of the rows, which
-# is the best of a few that were tried with rates that equal the score, fall at the top, or stay at the target.
+# Shares of the rows above each start, rising, and parts of alpha. Most goes to a tenth and a
+# quarter of the rows, which is the best of a few that were tried with rates that equal the score,
+# fall at the top, or stay at the target.
 _TAIL = [(0.25 / 2.5**step, 0.1 / 2.0**step) for step in range(9, 1, -1)]
 _STARTS = [*_TAIL, (0.1, 0.45), (0.25, 0.46), (0.5, 0.04)]
 _LEAST_TOLD = 20
@@ -22,7 +24,9 @@ _ROOM = 1.2  # times the rows that a start needs at least
 
 
 def starts(n: int, target: float, alpha: float) -> list[tuple[int, float]]:
-    """How many rows lie above each start, rising, and its part of alpha; none where nothing can be proved.
+    """How many rows lie above each start, rising, and its part of alpha.
+
+    None where nothing can be proved.
 
     A start with too few rows to prove anything leaves its part to the next.
 
@@ -30,7 +34,8 @@ def starts(n: int, target: float, alpha: float) -> list[tuple[int, float]]:
     [(50, 0.05), (125, 0.046), (250, 0.004)]
     """
     total = sum(part for _, part in _STARTS)
-    found, level = [], 0.0
+    found = []
+    level = 0.0
     for share, part in _STARTS:
         level += alpha * part / total
         if int(share * n) >= _ROOM * rows_needed(target, level):
@@ -44,7 +49,8 @@ def starts(n: int, target: float, alpha: float) -> list[tuple[int, float]]:
 
 
 def chained(tails: FloatArray, begins: list[tuple[int, float]]) -> BoolArray:
-    """Which sets are proved: the first of each start, and all that follow until a tail is above the level.
+    """Which sets are proved: the first of each start, and all that follow until a tail is above the
+    level.
 
     `tails` has the tail probability of the set of the first row, of the first two, and so on.
     """
@@ -63,7 +69,9 @@ def chained(tails: FloatArray, begins: list[tuple[int, float]]) -> BoolArray:
 
 
 def tails_of(n: IntArray, k: IntArray, target: float, least: float) -> FloatArray:
-    """P(Bin(n, target) >= k), or 0 where Chernoff's bound is at most `least`, the smallest level of a test."""
+    """P(Bin(n, target) >= k), or 0 where Chernoff's bound is at most `least`, the smallest level of
+    a test.
+    """
     share = k / n
     kl = xlogy(share, share / target) + xlogy(1.0 - share, (1.0 - share) / (1.0 - target))
     open_ = (share <= target) | (n * kl <= -np.log(least) + 1e-9)
@@ -81,19 +89,24 @@ def ranked(
     start: float | None,
     source: RandomSource,
 ) -> tuple[Ladder, BoolArray]:
-    """What was counted at every score, from the start on, in the order of the tests; and where the target is proved.
+    """What was counted at every score, from the start on, in the order of the tests.
 
-    Rows of one score are tested one after the other, in an order that is drawn for their positions, so that a start
-    may lie among them. What is reported lies between scores. A `start` that was fixed beforehand is not moved by the
-    rows, and needs none of that.
+    And where the target is proved.
+
+    Rows of one score are tested one after the other, in an order that is drawn for their positions,
+    so that a start may lie among them. What is reported lies between scores. A `start` that was
+    fixed beforehand is not moved by the rows, and needs none of that.
     """
     above = target == "precision"
     values, right = (scores, codes) if above else (-scores, 1 - codes)
-    # the order among ties is a permutation of positions: labels must have no part in it, not even through a fixed seed
+    # the order among ties is a permutation of positions: labels must have no part in it, not even
+    # through a fixed seed
     order = np.lexsort((source.hashes(np.arange(values.size, dtype=np.uint64)), -values))
-    values, right = values[order], right[order]
+    values = values[order]
+    right = right[order]
     last = np.append(values[1:] != values[:-1], True)
-    n, k = np.arange(1, values.size + 1), np.cumsum(right, dtype=np.int64)
+    n = np.arange(1, values.size + 1)
+    k = np.cumsum(right, dtype=np.int64)
     begins = starts(values.size, level, alpha)
     if start is not None:
         first = int(np.count_nonzero(values >= (start if above else np.nextafter(-start, np.inf))))
@@ -105,8 +118,14 @@ def ranked(
     ends = np.flatnonzero(last)
     cuts = np.append(np.nextafter(values[ends[:-1] + 1], np.inf), values[-1])
     inside = np.arange(1, ends.size + 1)  # distinct scores in the set
-    places = ends.size - inside if above else np.where(np.isin(n[ends], [size for size, _ in begins]), -1, inside)
-    least = max(_LEAST_TOLD, n.size // 10)  # smaller sets say little on how many labels would be enough
+    places = (
+        ends.size - inside
+        if above
+        else np.where(np.isin(n[ends], [size for size, _ in begins]), -1, inside)
+    )
+    least = max(
+        _LEAST_TOLD, n.size // 10
+    )  # smaller sets say little on how many labels would be enough
     tried = n[ends] >= min(least, n.size, *(size for size, _ in begins))
     if not above:
         cuts = np.nextafter(-cuts, np.inf)

@@ -1,11 +1,20 @@
-"""Saved thresholds: what the counts decide is derived again, and no target or limit is better than they allow."""
+"""Saved thresholds: what the counts decide is derived again, and no target or limit is better than
+they allow.
+"""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from calibrant.assess.threshold.candidates import Confusion, misses_allowed
-from calibrant.assess.threshold.proved_threshold import SCHEMA, TARGETS, Cut, Measured, Ratio, Threshold
+from calibrant.assess.threshold.proved_threshold import (
+    SCHEMA,
+    TARGETS,
+    Cut,
+    Measured,
+    Ratio,
+    Threshold,
+)
 from calibrant.assess.threshold.shares import (
     alarms_per_hit,
     measured_anywhere,
@@ -15,7 +24,16 @@ from calibrant.assess.threshold.shares import (
 )
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.binomial import lower_limit, sidak_level
-from calibrant.params.rules import OPEN_UNIT, TEXT, Choice, Integer, Number, Optional, check_state, error_budget
+from calibrant.params.rules import (
+    OPEN_UNIT,
+    TEXT,
+    Choice,
+    Integer,
+    Number,
+    Optional,
+    check_state,
+    error_budget,
+)
 from calibrant.params.saved_state import check_schema, read_count, read_labels
 from calibrant.text.sentences import shown
 
@@ -33,7 +51,8 @@ def threshold_from_state(state: Mapping[str, Any]) -> Threshold:
     check_schema(state, SCHEMA, _KEYS)
     level = OPEN_UNIT.check("confidence_level", state["confidence_level"])
     method = Choice(_METHODS).check("method", state["method"])
-    n_rows, n_drawn = read_count(state, "n_rows"), read_count(state, "n_drawn")
+    n_rows = read_count(state, "n_rows")
+    n_drawn = read_count(state, "n_drawn")
     if n_drawn > n_rows:
         raise InvalidValueError("n_drawn", f"be at most n_rows, {n_rows:,}", got=f"{n_drawn:,}")
     (label,) = read_labels([state["positive_label"]])
@@ -72,13 +91,19 @@ def _read_cut(state: Any) -> Cut:
     if state["segment"] is not None:
         read_labels([state["segment"]])
     if (cut is None) == (reason is None):
-        raise InvalidValueError("threshold", "be given, or else the reason why there is none", got=shown(cut))
+        raise InvalidValueError(
+            "threshold", "be given, or else the reason why there is none", got=shown(cut)
+        )
     if needed is not None and (cut is not None or needed <= counted):
-        rule = f"be more than the {counted:,} that were counted, and null where a threshold is proved"
+        rule = (
+            f"be more than the {counted:,} that were counted, and null where a threshold is proved"
+        )
         raise InvalidValueError("labels_needed", rule, got=f"{needed:,}")
     names = (*_SHARES, "false_alarms")
     if cut is None and any(state[name] is not None for name in names):
-        raise InvalidValueError("selected", "be null, as all shares, where no threshold is proved", got="numbers")
+        raise InvalidValueError(
+            "selected", "be null, as all shares, where no threshold is proved", got="numbers"
+        )
     if cut is None:
         return Cut(state["segment"], target, level, None, reason, needed, counted)
     shares: dict[str, Any] = {name: _read_share(state[name], name) for name in names}
@@ -90,7 +115,10 @@ def _read_share(state: Any, name: str) -> Measured:
     check_state(state, ("value", "lower", "upper"))
     is_ratio = name == "false_alarms"
     rule = Number("a number >= 0", 0.0) if is_ratio else _UNIT
-    value, low, high = (Optional(rule).check(f"{part} of {name}", state[part]) for part in ("value", "lower", "upper"))
+    value, low, high = (
+        Optional(rule).check(f"{part} of {name}", state[part])
+        for part in ("value", "lower", "upper")
+    )
     if low is None and not is_ratio:
         raise InvalidTypeError(f"lower of {name}", "be a number", got="None")
     if high is None and not is_ratio:
@@ -106,13 +134,19 @@ def _check_together(cuts: tuple[Cut, ...], n_counted: int) -> None:
     """One level for each target, in the same segments, and no more rows than there are."""
     targets = {cut.target: cut.level for cut in cuts}
     if len(targets) > 1 and set(targets) != {"precision", "npv"}:
-        raise InvalidValueError("cuts", "be of one target, or of precision and npv", got=", ".join(targets))
+        raise InvalidValueError(
+            "cuts", "be of one target, or of precision and npv", got=", ".join(targets)
+        )
     segments = list(dict.fromkeys(cut.segment for cut in cuts))
     wanted = [(segment, target, level) for segment in segments for target, level in targets.items()]
     if [(cut.segment, cut.target, cut.level) for cut in cuts] != wanted:
-        raise InvalidValueError("cuts", "have one level of each target in each segment, in order", got="others")
+        raise InvalidValueError(
+            "cuts", "have one level of each target in each segment, in order", got="others"
+        )
     if None in segments and len(segments) > 1:
-        raise InvalidValueError("segment", "be null for one threshold of all rows only", got=shown(segments))
+        raise InvalidValueError(
+            "segment", "be null for one threshold of all rows only", got=shown(segments)
+        )
     for target in targets:
         total = sum(cut.counted for cut in cuts if cut.target == target)
         if total > n_counted:
@@ -121,11 +155,13 @@ def _check_together(cuts: tuple[Cut, ...], n_counted: int) -> None:
 
 
 def _check_counts(cut: Cut, found: Threshold) -> None:
-    """Raise an error for shares, limits and a target that do not follow from the counts on both sides.
+    """Raise an error for shares, limits and a target that do not follow from the counts on both
+    sides.
 
-    A target passes an exact test of its own counts with the whole part of the error budget, whatever was tested
-    before. All limits but those of a look follow from the counts. A look shares its budget among all thresholds that
-    it tries, which are not saved, so that its limits are at least those of a single one.
+    A target passes an exact test of its own counts with the whole part of the error budget,
+    whatever was tested before. All limits but those of a look follow from the counts. A look shares
+    its budget among all thresholds that it tries, which are not saved, so that its limits are at
+    least those of a single one.
     """
     grouped = found.max_group_size is not None
     parts = {name: getattr(cut, name) for name in (*_SHARES, "false_alarms")}
@@ -146,7 +182,9 @@ def _check_counts(cut: Cut, found: Threshold) -> None:
         best = measured_anywhere(seen, cut.target, cut.level, alpha)
     for name in _SHARES:
         _check_limits(name, parts[name], best[name], exact=not look)
-    _check_limits("false_alarms", parts["false_alarms"], alarms_per_hit(parts["precision"]), exact=True)
+    _check_limits(
+        "false_alarms", parts["false_alarms"], alarms_per_hit(parts["precision"]), exact=True
+    )
 
 
 def _confusion(cut: Cut) -> Confusion[int]:
@@ -168,7 +206,9 @@ def _check_target(cut: Cut, seen: Confusion[int], alpha: float) -> None:
     if cut.target in ("recall", "specificity"):
         passes = rows - right <= misses_allowed(rows, cut.level, alpha) - 1
     else:
-        passes = rows > 0 and float(lower_limit(right, rows, alpha)) >= cut.level * (1.0 - _ROUNDING)
+        passes = rows > 0 and float(lower_limit(right, rows, alpha)) >= cut.level * (
+            1.0 - _ROUNDING
+        )
     if not passes:
         rule = f"be proved by its counts, {right:,} of {rows:,}"
         raise InvalidValueError(f"{cut.target} of {cut.level:g}", rule, got="too few")
@@ -176,20 +216,31 @@ def _check_target(cut: Cut, seen: Confusion[int], alpha: float) -> None:
 
 def _check_groups(cut: Cut, parts: Mapping[str, Measured]) -> None:
     """With groups nothing is proved but the target."""
-    derived = measured_in_groups({name: parts[name].value for name in _SHARES}, cut.target, cut.level)
+    derived = measured_in_groups(
+        {name: parts[name].value for name in _SHARES}, cut.target, cut.level
+    )
     for name, share in parts.items():
         _check_limits(name, share, derived[name], exact=True)
 
 
 def _check_limits(name: str, share: Measured, best: Measured, *, exact: bool) -> None:
-    """Raise an error for another share than that of the counts, and for limits that are other, or too narrow."""
+    """Raise an error for another share than that of the counts, and for limits that are other, or
+    too narrow.
+    """
     if not _same(share.value, best.value):
-        raise InvalidValueError(f"value of {name}", f"be that of the counts, {best.value:g}", got=f"{share.value:g}")
+        raise InvalidValueError(
+            f"value of {name}", f"be that of the counts, {best.value:g}", got=f"{share.value:g}"
+        )
     same = _same(share.lower, best.lower) and _same(share.upper, best.upper)
     wide = share.lower <= best.lower + _ROUNDING and share.upper >= best.upper - _ROUNDING
     if not (same if exact else same or wide):
-        rule = f"be {'those' if exact else 'no better than those'} of the counts, {best.lower:g} and {best.upper:g}"
-        raise InvalidValueError(f"limits of {name}", rule, got=f"{share.lower:g} and {share.upper:g}")
+        rule = (
+            f"be {'those' if exact else 'no better than those'} of the counts, {best.lower:g} and"
+            f" {best.upper:g}"
+        )
+        raise InvalidValueError(
+            f"limits of {name}", rule, got=f"{share.lower:g} and {share.upper:g}"
+        )
 
 
 def _same(one: float, other: float) -> bool:

@@ -14,45 +14,75 @@ from calibrant.limits.kolmogorov import kolmogorov_distance
 _EVERYTHING = (0.0, 1.0)
 
 
-def measured_at_fixed(seen: Confusion[int], target: str, level: float, tail: float) -> dict[str, Measured]:
-    """Exact limits at a threshold that was fixed beforehand; `tail` is for each of the five shares and both sides."""
-    return _finished({name: exact_share(*share, tail) for name, share in seen.shares.items()}, target, level)
+def measured_at_fixed(
+    seen: Confusion[int], target: str, level: float, tail: float
+) -> dict[str, Measured]:
+    """Exact limits at a threshold that was fixed beforehand.
+
+    `tail` is for each of the five shares and both sides.
+    """
+    return _finished(
+        {name: exact_share(*share, tail) for name, share in seen.shares.items()}, target, level
+    )
 
 
-def measured_at_rank(seen: Confusion[int], target: str, level: float, alpha: float) -> dict[str, Measured]:
+def measured_at_rank(
+    seen: Confusion[int], target: str, level: float, alpha: float
+) -> dict[str, Measured]:
     """Limits at an order statistic of one class: rows of the other class are independent of it.
 
-    So their share on each side has exact limits, and so has the share of positives among all rows. The share of the own
-    class is only known by its target. The rest follows from these three.
+    So their share on each side has exact limits, and so has the share of positives among all rows.
+    The share of the own class is only known by its target. The rest follows from these three.
     """
     parts = {
-        name: Measured(_share(*seen.shares[name]), level, 1.0)
-        if name == target
-        else exact_share(*seen.shares[name], alpha / 4)
+        name: (
+            Measured(_share(*seen.shares[name]), level, 1.0)
+            if name == target
+            else exact_share(*seen.shares[name], alpha / 4)
+        )
         for name in ("recall", "specificity")
     }
-    return _composed(seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 4), **parts, target=target, level=level)
+    return _composed(
+        seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 4), **parts, target=target, level=level
+    )
 
 
-def measured_anywhere(seen: Confusion[int], target: str, level: float, alpha: float) -> dict[str, Measured]:
-    """Limits at any threshold, found in any way: Kolmogorov's distance within each class holds at all thresholds."""
+def measured_anywhere(
+    seen: Confusion[int], target: str, level: float, alpha: float
+) -> dict[str, Measured]:
+    """Limits at any threshold, found in any way: Kolmogorov's distance within each class holds at
+    all thresholds.
+    """
     pairs = seen.shares["recall"], seen.shares["specificity"]
     reach = kolmogorov_distance(np.array([n for _, n in pairs]), 0.75 * alpha)
     recall, specificity = (
-        Measured(k / n, max(k / n - far, 0.0), min(k / n + far, 1.0)) if n else Measured(math.nan, *_EVERYTHING)
+        (
+            Measured(k / n, max(k / n - far, 0.0), min(k / n + far, 1.0))
+            if n
+            else Measured(math.nan, *_EVERYTHING)
+        )
         for (k, n), far in zip(pairs, reach.tolist(), strict=True)
     )
-    return _composed(seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level)
+    return _composed(
+        seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level
+    )
 
 
-def measured_in_groups(shares: Mapping[str, float], target: str, level: float) -> dict[str, Measured]:
+def measured_in_groups(
+    shares: Mapping[str, float], target: str, level: float
+) -> dict[str, Measured]:
     """Shares among rows of groups, counted as in the tests. Only the target is proved."""
     parts = {name: Measured(share, *_EVERYTHING) for name, share in shares.items()}
     return _finished(parts, target, level)
 
 
 def _composed(
-    seen: Confusion[int], base: Measured, recall: Measured, specificity: Measured, target: str, level: float
+    seen: Confusion[int],
+    base: Measured,
+    recall: Measured,
+    specificity: Measured,
+    target: str,
+    level: float,
 ) -> dict[str, Measured]:
     """All shares, from the share of positives and from those of both classes on each side."""
     value = {name: _share(*share) for name, share in seen.shares.items()}
@@ -69,7 +99,11 @@ def _composed(
 
 
 def _mix(base: Measured, of_positives: float, of_negatives: float, extreme: Any) -> float:
-    return float(extreme(share * of_positives + (1 - share) * of_negatives for share in (base.lower, base.upper)))
+    return float(
+        extreme(
+            share * of_positives + (1 - share) * of_negatives for share in (base.lower, base.upper)
+        )
+    )
 
 
 def _turned(share: Measured) -> Measured:
@@ -77,13 +111,19 @@ def _turned(share: Measured) -> Measured:
 
 
 def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> Measured:
-    """The share of positives among selected rows, from the shares of both classes that are selected."""
+    """The share of positives among selected rows, from the shares of both classes that are
+    selected.
+    """
 
     def right(share: float, hits: float, alarms: float) -> float:
         return share * hits / max(share * hits + (1 - share) * alarms, 1e-300)
 
     lower = right(base.lower, hit.lower, 1 - rejected.lower)
-    return Measured(value, lower, right(base.upper, hit.upper, 1 - rejected.upper) if rejected.upper < 1 else 1.0)
+    return Measured(
+        value,
+        lower,
+        right(base.upper, hit.upper, 1 - rejected.upper) if rejected.upper < 1 else 1.0,
+    )
 
 
 def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str, Measured]:
@@ -100,7 +140,9 @@ def alarms_per_hit(precision: Measured) -> Ratio:
 
 
 def _per_hit(precision: float) -> float:
-    return (1.0 - precision) / precision if precision > 0 else math.inf if precision == 0 else math.nan
+    return (
+        (1.0 - precision) / precision if precision > 0 else math.inf if precision == 0 else math.nan
+    )
 
 
 def _share(k: int, n: int) -> float:
@@ -109,5 +151,7 @@ def _share(k: int, n: int) -> float:
 
 def exact_share(k: int, n: int, tail: float) -> Measured:
     """A share of n rows with exact limits; each fails with probability at most `tail`."""
-    low, high = (float(lower_limit(k, n, tail)), float(upper_limit(k, n, tail))) if n else _EVERYTHING
+    low, high = (
+        (float(lower_limit(k, n, tail)), float(upper_limit(k, n, tail))) if n else _EVERYTHING
+    )
     return Measured(_share(k, n), low, high)

@@ -13,7 +13,16 @@ from calibrant.calibrators.regions.weighted_rows import kept_rows
 from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.arrays import as_numbers
 from calibrant.params.random import seed_number
-from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, Number, Only, Optional, error_budget
+from calibrant.params.rules import (
+    FRACTION_OR_COUNT,
+    OPEN_UNIT,
+    Choice,
+    Integer,
+    Number,
+    Only,
+    Optional,
+    error_budget,
+)
 from calibrant.sample.reader import read_judged
 from calibrant.sample.sample import Sample
 from calibrant.text.numbers import nearest
@@ -46,16 +55,19 @@ def threshold(
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Threshold:
-    """Find a threshold that has a given precision, recall, negative predictive value or specificity, with a proof.
+    """Find a threshold that has a given precision, recall, negative predictive value or
+    specificity, with a proof.
 
-    Rows with score >= threshold are selected. For precision the result is the lowest threshold that is proved, which
-    selects most rows; for recall the highest. For npv, the share of negatives among rows that are not selected, it is
-    the highest; for specificity the lowest. With `precision` and `npv` both, rows between the two thresholds are to be
-    referred to a person, and both hold at once.
+    Rows with score >= threshold are selected. For precision the result is the lowest threshold that
+    is proved, which selects most rows; for recall the highest. For npv, the share of negatives
+    among rows that are not selected, it is the highest; for specificity the lowest. With
+    `precision` and `npv` both, rows between the two thresholds are to be referred to a person, and
+    both hold at once.
 
-    Claimed: with probability at least `confidence_level` over the draw of the rows, every target holds in the
-    population, in every segment at once. Assumed: rows, or with groups whole groups, are independent draws from one
-    population. They may be sorted in any way. Nothing is assumed about scores, ties or the shape of the rate.
+    Claimed: with probability at least `confidence_level` over the draw of the rows, every target
+    holds in the population, in every segment at once. Assumed: rows, or with groups whole groups,
+    are independent draws from one population. They may be sorted in any way. Nothing is assumed
+    about scores, ties or the shape of the rate.
 
     Parameters
     ----------
@@ -70,34 +82,38 @@ def threshold(
     segments : array-like of shape (n,), optional
         The segment of each row. Each gets its own threshold, and alpha is shared.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. Each
-        row is kept with probability weight / bound, by `random_state`. What is proved is then about the weighted
-        population.
+        How much each row counts, such as a survey weight, and a number that no weight can exceed,
+        which is needed. Each row is kept with probability weight / bound, by `random_state`. What
+        is proved is then about the weighted population.
     groups : array-like of shape (n,), optional
-        Which rows belong together, such as those of one customer. Whole groups are drawn, and what is proved is about
-        rows of new groups. Rows of a group may depend on each other in any way.
+        Which rows belong together, such as those of one customer. Whole groups are drawn, and what
+        is proved is about rows of new groups. Rows of a group may depend on each other in any way.
     max_group_size : int, optional
-        A group counts as at most this many rows among those that a share is about; by default the size of the largest
-        group that was drawn, of a tenth of the groups or more. A warning says so if a target is then proved that fails
-        among all rows. With weights, only rows that are kept count as rows of a group.
+        A group counts as at most this many rows among those that a share is about; by default the
+        size of the largest group that was drawn, of a tenth of the groups or more. A warning says
+        so if a target is then proved that fails among all rows. With weights, only rows that are
+        kept count as rows of a group.
     method : {"auto", "ranks", "look"}, default="auto"
-        For precision and npv. "ranks" tests every score of the rows themselves, and draws none. "look" draws rows at
-        random, which choose the thresholds to test and are not counted. Both are exact for every curve. "auto" takes
-        ranks, and a look with groups or with more than a million rows.
+        For precision and npv. "ranks" tests every score of the rows themselves, and draws none.
+        "look" draws rows at random, which choose the thresholds to test and are not counted. Both
+        are exact for every curve. "auto" takes ranks, and a look with groups or with more than a
+        million rows.
     start : float, optional
-        For precision or npv: a threshold that was fixed before the rows were looked at. The tests begin there and go on
-        over every score, and no row is drawn.
+        For precision or npv: a threshold that was fixed before the rows were looked at. The tests
+        begin there and go on over every score, and no row is drawn.
     pilot : float, int or "auto", default="auto"
-        For a look, the share or the number of rows to draw; "auto" is 15 % of them, and at most a million.
+        For a look, the share or the number of rows to draw; "auto" is 15 % of them, and at most a
+        million.
     unlabelled_scores : array-like of shape (m,), optional
-        Scores of further rows of the same population, without labels. The share of rows that is selected is then
-        counted among them: with many, it is known nearly exactly. Without segments, groups and weights.
+        Scores of further rows of the same population, without labels. The share of rows that is
+        selected is then counted among them: with many, it is known nearly exactly. Without
+        segments, groups and weights.
     pos_label, classes
         The positive class, and both classes where one of them is rare.
     random_state : int, generator or None, default=0
-        Seed of what is drawn: rows that are kept by their weight, rows to look at, or the order in which rows of one
-        score are tested. The draw depends on the rows, too: the same rows with the same seed give the same result. None
-        takes a fresh seed, which the result records.
+        Seed of what is drawn: rows that are kept by their weight, rows to look at, or the order in
+        which rows of one score are tested. The draw depends on the rows, too: the same rows with
+        the same seed give the same result. None takes a fresh seed, which the result records.
 
     Returns
     -------
@@ -106,30 +122,35 @@ def threshold(
 
     Notes
     -----
-    Precision by ranks: let T be the target, and k fixed beforehand. Given the score that k rows exceed, these rows are
-    independent draws, and the positives among them Bin(k, precision). From there every score is tested by an exact
-    binomial tail, until the first test fails. Let the scores that fail the target lie between b_1 < f_1, b_2 < f_2 and
-    so on, from the top, so that the precision is T at each end. A wrong result must begin in one of these stretches,
-    with probability at most alpha since the first test is exact; or begin between b_(j-1) and f_j and pass f_j. As the
-    precision is T both above b_(j-1) and between it and f_j, the positives above f_j are Bin(N, T) given how many rows
-    lie in each of these stretches, and so given whether the k-th score lies between the two. So this passes with
-    probability at most alpha as well, given where the tests begin. In all, alpha. Several k share alpha by the fallback
-    procedure (Wiens 2003): tests that reach the next start hand their part on. The same proof holds part by part. Rows
-    of one score are tested in an order drawn for their positions, as if the scores had further digits, and the result
-    lies between scores. With `start` there is one start, which no row has moved.
+    Precision by ranks: let T be the target, and k fixed beforehand. Given the score that k rows
+    exceed, these rows are independent draws, and the positives among them Bin(k, precision). From
+    there every score is tested by an exact binomial tail, until the first test fails. Let the
+    scores that fail the target lie between b_1 < f_1, b_2 < f_2 and so on, from the top, so that
+    the precision is T at each end. A wrong result must begin in one of these stretches, with
+    probability at most alpha since the first test is exact; or begin between b_(j-1) and f_j and
+    pass f_j. As the precision is T both above b_(j-1) and between it and f_j, the positives above
+    f_j are Bin(N, T) given how many rows lie in each of these stretches, and so given whether the
+    k-th score lies between the two. So this passes with probability at most alpha as well, given
+    where the tests begin. In all, alpha. Several k share alpha by the fallback procedure (Wiens
+    2003): tests that reach the next start hand their part on. The same proof holds part by part.
+    Rows of one score are tested in an order drawn for their positions, as if the scores had further
+    digits, and the result lies between scores. With `start` there is one start, which no row has
+    moved.
 
-    Precision by a look: thresholds are fixed by the drawn rows, labels included. They are tested in falling order until
-    the first test fails. If any that fails the target is passed, then so is the first one.
+    Precision by a look: thresholds are fixed by the drawn rows, labels included. They are tested in
+    falling order until the first test fails. If any that fails the target is passed, then so is the
+    first one.
 
-    Importance weights: rows that are kept with probability w / bound are independent draws from the population in which
-    each row counts by its weight, and all proofs hold for them. Kept rows of a group may depend on each other, and the
-    groups that have any are independent draws.
+    Importance weights: rows that are kept with probability w / bound are independent draws from the
+    population in which each row counts by its weight, and all proofs hold for them. Kept rows of a
+    group may depend on each other, and the groups that have any are independent draws.
 
-    Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The threshold is the
-    r-th smallest score of a positive. This is exact, with or without ties.
+    Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The
+    threshold is the r-th smallest score of a positive. This is exact, with or without ties.
 
-    Rows without labels are independent of the labelled rows, and so of the threshold. How many of them it selects is
-    binomial, with exact limits that take a tenth of what limits beside the targets may miss.
+    Rows without labels are independent of the labelled rows, and so of the threshold. How many of
+    them it selects is binomial, with exact limits that take a tenth of what limits beside the
+    targets may miss.
 
     Examples
     --------
@@ -151,7 +172,11 @@ def threshold(
     seed = seed_number(random_state)
     _check_start(start, targets, method)
     cap = Optional(Integer(1)).check("max_group_size", max_group_size)
-    beside: dict[str, Any] = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
+    beside: dict[str, Any] = {
+        "segments": segments,
+        "groups": groups,
+        "importance_weight": importance_weight,
+    }
     unlabelled = _unlabelled(unlabelled_scores, weight_bound, **beside)
     data = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside)
     data = _kept_by_weight(data, weight_bound, seed)
@@ -185,7 +210,9 @@ def threshold(
 
 def _checked_targets(**asked: float | None) -> dict[str, float]:
     """The targets that were given: one of them, or precision and npv together."""
-    targets = {name: OPEN_UNIT.check(name, level) for name, level in asked.items() if level is not None}
+    targets = {
+        name: OPEN_UNIT.check(name, level) for name, level in asked.items() if level is not None
+    }
     if len(targets) != 1 and set(targets) != {"precision", "npv"}:
         rule = "be one of precision, recall, npv and specificity, or precision and npv together"
         raise InvalidTypeError("the target", rule, got=" and ".join(targets) or "none")
@@ -202,14 +229,18 @@ def _check_start(start: float | None, targets: dict[str, float], method: str) ->
 
 
 def _tested_by_side(targets: dict[str, float]) -> bool:
-    """Whether the targets are about the rows on one side of the threshold, not about all rows of one class."""
+    """Whether the targets are about the rows on one side of the threshold, not about all rows of
+    one class.
+    """
     return targets.keys() <= {"precision", "npv"}
 
 
 def _kept_by_weight(data: Sample, weight_bound: float | None, seed: int) -> Sample:
-    """Rows kept by their weight: draws from the weighted population, so that all that is proved holds for it.
+    """Rows kept by their weight: draws from the weighted population, so that all that is proved
+    holds for it.
 
-    Weights need a bound, and a bound weights: after this, rows were kept by weight where there is a bound.
+    Weights need a bound, and a bound weights: after this, rows were kept by weight where there is a
+    bound.
     """
     if data.columns.weight is None and weight_bound is None:
         return data
@@ -252,7 +283,8 @@ def _assumptions(
     assumed = [f"{drawn} are independent draws from one population"]
     if weighted:
         assumed.append(
-            "each row was kept with probability weight / bound, so that the rows are draws from the weighted population"
+            "each row was kept with probability weight / bound, so that the rows are draws from the"
+            " weighted population"
         )
         assumed.append(f"no importance weight exceeds {weight_bound:g}")
     if unlabelled is not None:
@@ -266,13 +298,18 @@ def _assumptions(
 
 
 def _group_counts(search: Search) -> dict[str, Any]:
-    """How many rows a group counts as, and the share of rows above that; nothing where rows have no groups."""
+    """How many rows a group counts as, and the share of rows above that.
+
+    Nothing where rows have no groups.
+    """
     if not search.grouped:
         return {}
     return {"max_group_size": search.max_group_size, "above_cap": search.above_cap}
 
 
-def _unlabelled(scores: ArrayLike | None, weight_bound: float | None, **beside: Any) -> FloatArray | None:
+def _unlabelled(
+    scores: ArrayLike | None, weight_bound: float | None, **beside: Any
+) -> FloatArray | None:
     """Scores of rows without labels."""
     if scores is None:
         return None
@@ -287,17 +324,23 @@ def _unlabelled(scores: ArrayLike | None, weight_bound: float | None, **beside: 
 
 def _with_others(name: str) -> InvalidTypeError:
     rule = "go without segments, groups and weights"
-    return InvalidTypeError("unlabelled_scores", rule, got=f"{name} with them", advice="leave them out")
+    return InvalidTypeError(
+        "unlabelled_scores", rule, got=f"{name} with them", advice="leave them out"
+    )
 
 
 def _warn_of_cap(search: Search, given_cap: int | None) -> None:
-    """Warn where a target is proved for groups that count up to a learned cap, and missed if all rows count."""
+    """Warn where a target is proved for groups that count up to a learned cap, and missed if all
+    rows count.
+    """
     if given_cap is not None or not search.broken:
         return
     target, level, found = min(search.broken, key=lambda one: one[2] - one[1])
     cap = rows_text(search.max_group_size or 1)
     said = (
-        f"{target} {level:g} is proved where a group counts as at most {cap}; among all rows that were counted it is "
-        f"{nearest(found)}: set "
+        f"{target} {level:g} is proved where a group counts as at most {cap}; among all rows that"
+        f" were counted it is {nearest(found)}: set "
     )
-    warn_caller(words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning)
+    warn_caller(
+        words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning
+    )

@@ -18,15 +18,19 @@ def kuiper_test(
     The p-value is exact if each row is one independent draw, else asymptotic.
     """
     if units.row_weights is None:
-        total, paths = float(codes.size), _with_drawn_labels(codes, scores, rng)
+        total = float(codes.size)
+        paths = _with_drawn_labels(codes, scores, rng)
     else:
-        total, paths = float(units.row_weights.sum()), _with_random_signs(codes, scores, rng, units)
+        total = float(units.row_weights.sum())
+        paths = _with_random_signs(codes, scores, rng, units)
     seen = _range(next(paths), total)
     larger = sum(_range(next(paths), total) >= seen - _ROUNDING for _ in range(draws))
     return seen, (1 + larger) / (1 + draws)
 
 
-def _with_drawn_labels(codes: CodeArray, scores: FloatArray, rng: np.random.Generator) -> Iterator[FloatArray]:
+def _with_drawn_labels(
+    codes: CodeArray, scores: FloatArray, rng: np.random.Generator
+) -> Iterator[FloatArray]:
     """Yield the path that was seen, and then paths of labels drawn with the scores as rates."""
     values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     expected = np.cumsum(values * counts)
@@ -34,7 +38,8 @@ def _with_drawn_labels(codes: CodeArray, scores: FloatArray, rng: np.random.Gene
     if values.size <= codes.size / 4:
         while True:
             yield np.cumsum(rng.binomial(counts, values)) - expected
-    ends, ordered = np.cumsum(counts) - 1, np.repeat(values, counts)
+    ends = np.cumsum(counts) - 1
+    ordered = np.repeat(values, counts)
     while True:
         sums = np.cumsum(rng.random(codes.size) < ordered, dtype=np.int64)
         yield (sums if values.size == codes.size else sums[ends]) - expected
@@ -43,7 +48,9 @@ def _with_drawn_labels(codes: CodeArray, scores: FloatArray, rng: np.random.Gene
 def _with_random_signs(
     codes: CodeArray, scores: FloatArray, rng: np.random.Generator, units: Units
 ) -> Iterator[FloatArray]:
-    """Yield the weighted path that was seen, and then paths with the differences of units times random signs."""
+    """Yield the weighted path that was seen, and then paths with the differences of units times
+    random signs.
+    """
     order = np.argsort(scores, kind="stable")
     ends = np.flatnonzero(np.diff(scores[order], append=np.inf))
     off = (units.weights(codes.size) * (codes - scores))[order]

@@ -1,4 +1,6 @@
-"""The measures of the validator's table: expected / observed, slope, parts of the Brier score, AUC, grades."""
+"""The measures of the validator's table: expected / observed, slope, parts of the Brier score, AUC,
+grades.
+"""
 
 import math
 from collections.abc import Hashable, Mapping
@@ -26,13 +28,18 @@ CLIP = 1e-6  # scores of 0 and 1 have no logit
 
 def ratio(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
     """Return the mean score over the mean label."""
-    expected, observed = units.mean(scores), units.mean(codes)
+    expected = units.mean(scores)
+    observed = units.mean(codes)
     if units.row_weights is None:
-        limits = non_identical(codes.size, int(codes.sum()), alpha / 2.0, bool((scores == scores[0]).all()))
-        lower, upper = expected / float(limits.upper), _divided(expected, float(limits.lower))
+        limits = non_identical(
+            codes.size, int(codes.sum()), alpha / 2.0, bool((scores == scores[0]).all())
+        )
+        lower = expected / float(limits.upper)
+        upper = _divided(expected, float(limits.lower))
     else:
         low, high = units.share_limits(codes.astype(np.float64), scores, alpha)
-        lower, upper = 1.0 / high - 1.0, _divided(1.0, low) - 1.0
+        lower = 1.0 / high - 1.0
+        upper = _divided(1.0, low) - 1.0
     return Measure("expected / observed", _divided(expected, observed), lower, upper, 1.0, PROVED)
 
 
@@ -40,19 +47,26 @@ def _divided(value: float, by: float) -> float:
     return value / by if by > 0.0 else math.inf
 
 
-def cox(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> tuple[Measure, Measure, Measure]:
+def cox(
+    codes: CodeArray, scores: FloatArray, alpha: float, units: Units
+) -> tuple[Measure, Measure, Measure]:
     """Return slope and intercept of the labels on the logits, and the intercept for slope 1."""
-    x, z = logit(np.clip(scores, CLIP, 1.0 - CLIP)), float(-ndtri(alpha / 2.0))
+    x = logit(np.clip(scores, CLIP, 1.0 - CLIP))
+    z = float(-ndtri(alpha / 2.0))
     slope = intercept = in_the_large = (math.nan,) * 3
     if 0 < codes.sum() < codes.size:
-        large = float(brentq(lambda shift: units.mean(expit(x + shift) - codes), -60.0, 60.0, xtol=1e-12))
+        large = float(
+            brentq(lambda shift: units.mean(expit(x + shift) - codes), -60.0, 60.0, xtol=1e-12)
+        )
         ones = np.ones((codes.size, 1))
         in_the_large = _around(large, _variances(codes, ones, expit(x + large), units)[0], z)
         if _overlap(codes, scores):
             fit = fit_logistic(x[:, None], codes.astype(np.float64), units.weights(codes.size))
-            b, a = float(fit.coefficients[0]), fit.intercept
+            b = float(fit.coefficients[0])
+            a = fit.intercept
             variance = _variances(codes, np.column_stack([ones, x]), expit(a + b * x), units)
-            slope, intercept = _around(b, variance[1], z), _around(a, variance[0], z)
+            slope = _around(b, variance[1], z)
+            intercept = _around(a, variance[0], z)
     return (
         Measure("slope", *slope, 1.0, ASYMPTOTIC),
         Measure("intercept", *intercept, 0.0, ASYMPTOTIC),
@@ -61,12 +75,18 @@ def cox(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> tup
 
 
 def _variances(codes: CodeArray, design: FloatArray, p: FloatArray, units: Units) -> FloatArray:
-    """Variances of logistic coefficients: by the model, or by the sums of independent units (the sandwich)."""
-    inverse = np.linalg.inv((design * (units.weights(codes.size) * p * (1.0 - p))[:, None]).T @ design)
+    """Variances of logistic coefficients: by the model, or by the sums of independent units (the
+    sandwich).
+    """
+    inverse = np.linalg.inv(
+        (design * (units.weights(codes.size) * p * (1.0 - p))[:, None]).T @ design
+    )
     if units.row_weights is None:
         return np.asarray(np.diag(inverse))
     parts = np.column_stack([units.sums(column * (codes - p)) for column in design.T])
-    return np.asarray(np.diag(inverse @ (parts.T @ parts) @ inverse) * len(parts) / max(len(parts) - 1, 1))
+    return np.asarray(
+        np.diag(inverse @ (parts.T @ parts) @ inverse) * len(parts) / max(len(parts) - 1, 1)
+    )
 
 
 def _around(value: float, variance: float, z: float) -> tuple[float, float, float]:
@@ -76,16 +96,22 @@ def _around(value: float, variance: float, z: float) -> tuple[float, float, floa
 
 def _overlap(codes: CodeArray, scores: FloatArray) -> bool:
     """Whether no threshold separates the labels: only then has the likelihood a maximum."""
-    positive, negative = scores[codes == 1], scores[codes == 0]
+    positive = scores[codes == 1]
+    negative = scores[codes == 0]
     return bool(positive.min() < negative.max() and negative.min() < positive.max())
 
 
 def corp(codes: CodeArray, scores: FloatArray, units: Units) -> tuple[Measure, Measure, Measure]:
     """Return the parts of the Brier score by isotonic regression."""
-    inverse, each = np.unique(scores, return_inverse=True)[1], units.weights(codes.size)
+    inverse = np.unique(scores, return_inverse=True)[1]
+    each = units.weights(codes.size)
     weights = np.bincount(inverse, each)
-    fitted = isotonic_regression(np.bincount(inverse, each * codes) / weights, sample_weight=weights)[inverse]
-    mean, given, best = (units.mean(values) for values in (codes, (codes - scores) ** 2, (codes - fitted) ** 2))
+    fitted = isotonic_regression(
+        np.bincount(inverse, each * codes) / weights, sample_weight=weights
+    )[inverse]
+    mean, given, best = (
+        units.mean(values) for values in (codes, (codes - scores) ** 2, (codes - fitted) ** 2)
+    )
     uncertainty = mean * (1.0 - mean)
     return (
         Measure("miscalibration", max(given - best, 0.0), ideal=0.0),
@@ -104,25 +130,43 @@ def area(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Me
 
 
 def grade_table(
-    rows: MemoryRows, index: IndexArray, assigned: Mapping[Hashable, float] | None, alpha: float, units: Units
+    rows: MemoryRows,
+    index: IndexArray,
+    assigned: Mapping[Hashable, float] | None,
+    alpha: float,
+    units: Units,
 ) -> GradeTable:
     """Return what was assigned to each grade with rows, and what was observed."""
-    n_grades, weights = len(rows.segment_names), units.weights(len(rows))
-    present, index = np.unique(index, return_inverse=True)  # all rows of a grade may be without weight
+    n_grades = len(rows.segment_names)
+    weights = units.weights(len(rows))
+    present, index = np.unique(
+        index, return_inverse=True
+    )  # all rows of a grade may be without weight
     names = tuple(rows.segment_names[number] for number in present)
-    counts, positives = np.bincount(index), np.bincount(index, rows.codes).astype(np.int64)
+    counts = np.bincount(index)
+    positives = np.bincount(index, rows.codes).astype(np.int64)
     total = np.bincount(index, weights)
-    rate, mean_score = (np.bincount(index, weights * values) / total for values in (rows.codes, rows.scores))
+    rate, mean_score = (
+        np.bincount(index, weights * values) / total for values in (rows.codes, rows.scores)
+    )
     if units.row_weights is None:
         limits = non_identical(counts, positives, sidak_level(alpha, n_grades) / 2.0)
     else:
-        outcomes = rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
-        # given its grade, a weighted row is a draw like others of the grade; of groups, the grades must be fixed
+        outcomes = (
+            rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
+        )
+        # given its grade, a weighted row is a draw like others of the grade; of groups, the grades
+        # must be fixed
         order = units.in_order(len(rows))
         delta = alpha / max(n_grades, len(assigned or ()))
         limits = units.part(order).means(outcomes[order], index[order], len(names), delta)
-        if not assigned:  # the mean of label minus score has limits, for any mean score of the grade
-            ends = (np.clip(mean_score + 2.0 * end - 1.0, 0.0, 1.0) for end in (limits.lower, limits.upper))
+        if (
+            not assigned
+        ):  # the mean of label minus score has limits, for any mean score of the grade
+            ends = (
+                np.clip(mean_score + 2.0 * end - 1.0, 0.0, 1.0)
+                for end in (limits.lower, limits.upper)
+            )
             limits = Interval(*ends)
     grade = np.empty(len(names), dtype=object)
     grade[:] = names
@@ -141,10 +185,14 @@ def grade_table(
 
 def _assigned(assigned: Any, names: tuple[Hashable, ...]) -> FloatArray:
     if not isinstance(assigned, Mapping):
-        raise InvalidTypeError("assigned", "be a mapping from grade to probability", got=shown(assigned))
+        raise InvalidTypeError(
+            "assigned", "be a mapping from grade to probability", got=shown(assigned)
+        )
     missing = [name for name in names if name not in assigned]
     if missing:
-        raise InvalidValueError("assigned", "have a probability for each grade", got=f"none for {missing[0]!r}")
+        raise InvalidValueError(
+            "assigned", "have a probability for each grade", got=f"none for {missing[0]!r}"
+        )
     given = np.array([float(assigned[name]) for name in names])
     if not ((given >= 0.0) & (given <= 1.0)).all():
         raise InvalidValueError("assigned", "be probabilities in [0, 1]", got=shown(dict(assigned)))

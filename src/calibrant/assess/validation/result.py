@@ -12,8 +12,13 @@ from calibrant.text import numbers
 from calibrant.text.result import Result, frame_of
 from calibrant.text.result_table import ResultTable
 
-PROVED, ASYMPTOTIC, MEASURED, EXACT_TEST = "proved", "asymptotic", "measured", "exact test"
-TOO_LOW, TOO_HIGH, NOT_REFUTED = "assigned too low", "assigned too high", "not refuted"
+PROVED = "proved"
+ASYMPTOTIC = "asymptotic"
+MEASURED = "measured"
+EXACT_TEST = "exact test"
+TOO_LOW = "assigned too low"
+TOO_HIGH = "assigned too high"
+NOT_REFUTED = "not refuted"
 _ROUNDING = 1e-12
 
 
@@ -32,8 +37,9 @@ class Measure:
     ideal : float
         The value of a calibrated score; NaN if it is not defined.
     basis : str
-        "proved": the limits hold for every distribution and number of rows. "asymptotic": they are approximate.
-        "measured": there are no limits. "exact test": the value is a p-value that is exact for every number of rows.
+        "proved": the limits hold for every distribution and number of rows. "asymptotic": they are
+        approximate. "measured": there are no limits. "exact test": the value is a p-value that is
+        exact for every number of rows.
     """
 
     name: str
@@ -54,7 +60,9 @@ class Measure:
 
     def __str__(self) -> str:
         value = "none" if math.isnan(self.value) else numbers.nearest(self.value)
-        return f"{self.name}: {value}" + ("" if math.isnan(self.lower) else f" ({self.basis}: {self.limits})")
+        return f"{self.name}: {value}" + (
+            "" if math.isnan(self.lower) else f" ({self.basis}: {self.limits})"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +94,8 @@ class GradeTable:
     @property
     def verdict(self) -> tuple[str, ...]:
         """For each grade "assigned too low", "assigned too high" or "not refuted"."""
-        low, high = self.assigned < self.lower - _ROUNDING, self.assigned > self.upper + _ROUNDING
+        low = self.assigned < self.lower - _ROUNDING
+        high = self.assigned > self.upper + _ROUNDING
         return tuple(np.where(low, TOO_LOW, np.where(high, TOO_HIGH, NOT_REFUTED)).tolist())
 
     def to_frame(self) -> Any:
@@ -96,7 +105,10 @@ class GradeTable:
     @property
     def columns(self) -> dict[str, Any]:
         """All columns, by name."""
-        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "verdict": self.verdict}
+        return {
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "verdict": self.verdict,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -149,11 +161,14 @@ class Validation(Result):
     def sentence(self) -> str:
         """The result of the test, and the two most read measures, in words."""
         verdict = "rejects" if self.is_rejected else "does not reject"
-        p_value, rows = numbers.nearest(self.p_value), numbers.rows(self.n_rows)
+        p_value = numbers.nearest(self.p_value)
+        rows = numbers.rows(self.n_rows)
         each = f"{self['expected / observed']}; {self['slope']}"
-        test, about = "exact", ""
+        test = "exact"
+        about = ""
         if self.population:
-            test, about = "asymptotic", f" This is about the measures{self.population}."
+            test = "asymptotic"
+            about = f" This is about the measures{self.population}."
         return (
             f"The {test} test {verdict} calibration: p = {p_value}, from {rows}.{about} "
             f"With {numbers.percent(self.confidence_level)} confidence each: {each}."
@@ -164,7 +179,12 @@ class Validation(Result):
         """Which rows were clipped."""
         if not self.n_clipped:
             return ()
-        return (f"{numbers.rows(self.n_clipped)} so close to 0 or 1 that the slope and the intercepts clip them",)
+        return (
+            (
+                f"{numbers.rows(self.n_clipped)} so close to 0 or 1 that the slope and the"
+                " intercepts clip them"
+            ),
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The measures; and the rating grades, where there are any."""
@@ -173,14 +193,16 @@ class Validation(Result):
         level = numbers.percent(self.confidence_level)
         heads = {"name": "measure", "ideal": "of a calibrated score"}
         about = (
-            f"Each interval holds at {level} confidence on its own: for every distribution where it is proved, "
-            "approximately where it is asymptotic."
+            f"Each interval holds at {level} confidence on its own: for every distribution where it"
+            " is proved, approximately where it is asymptotic."
         )
         found = [ResultTable("measures", columns, heads=heads, about=about)]
         if self.grades is not None:
             shown = ("grade", "counts", "assigned", "rate", "lower", "upper", "verdict")
             about = f"Limits hold for all grades at once, at {level} confidence."
-            found.append(ResultTable("grades", self.grades.columns, shown, {"counts": "rows"}, about))
+            found.append(
+                ResultTable("grades", self.grades.columns, shown, {"counts": "rows"}, about)
+            )
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:

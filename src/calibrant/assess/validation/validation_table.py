@@ -1,4 +1,6 @@
-"""What validators of a model put into one table: slope, ratio, an exact test, the parts of the Brier score, grades."""
+"""What validators of a model put into one table: slope, ratio, an exact test, the parts of the
+Brier score, grades.
+"""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -16,7 +18,9 @@ from calibrant.errors import InvalidTypeError
 from calibrant.params.rules import Integer, Only, error_budget
 from calibrant.sample.sample import Sample
 
-_DRAWS, _FEWEST_DRAWS, _MOST_WORK = 999, 99, 1e8
+_DRAWS = 999
+_FEWEST_DRAWS = 99
+_MOST_WORK = 1e8
 
 
 def validation_table(
@@ -35,14 +39,16 @@ def validation_table(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Validation:
-    """Return the table that validators of a model ask for: what is proved, what is approximate, what is measured.
+    """Return the table that validators of a model ask for: what is proved, what is approximate,
+    what is measured.
 
-    Claimed: the limits of expected / observed hold for every distribution of labels given the scores; those of the
-    Brier score for every distribution; those of the grades for all grades at once. If the score is calibrated, the
-    p-value is at most u with probability at most u, for every u and number of rows, over random
-    seeds. Slope, intercepts and AUC have asymptotic limits, and the parts of the Brier score none. Assumed: rows are
-    independent, and the model was not trained on them. For the Brier score, the rows, or with groups whole groups, are
-    draws from one distribution. They may be sorted in any way.
+    Claimed: the limits of expected / observed hold for every distribution of labels given the
+    scores; those of the Brier score for every distribution; those of the grades for all grades at
+    once. If the score is calibrated, the p-value is at most u with probability at most u, for every
+    u and number of rows, over random seeds. Slope, intercepts and AUC have asymptotic limits, and
+    the parts of the Brier score none. Assumed: rows are independent, and the model was not trained
+    on them. For the Brier score, the rows, or with groups whole groups, are draws from one
+    distribution. They may be sorted in any way.
 
     Parameters
     ----------
@@ -57,16 +63,20 @@ def validation_table(
     confidence_level : float, default=0.95
         Confidence in each interval.
     n_draws : int or "auto", default="auto"
-        Draws of labels for the exact test. "auto" is 999, and down to 99 for a million rows or more.
+        Draws of labels for the exact test. "auto" is 999, and down to 99 for a million rows or
+        more.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the labels of the test, together with the rows: the same rows in the same order give the same p-value.
-        Choose it before you look: the claim is over these draws too, and the best of several seeds breaks it.
+        Draws the labels of the test, together with the rows: the same rows in the same order give
+        the same p-value. Choose it before you look: the claim is over these draws too, and the best
+        of several seeds breaks it.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. What
-        is said is then about the weighted population, and the test is asymptotic.
+        How much each row counts, such as a survey weight, and a number that no weight can exceed,
+        which is needed. What is said is then about the weighted population, and the test is
+        asymptotic.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group counts at most, which is
-        needed. What is said is then about rows of new groups, and the test is asymptotic.
+        Which rows belong together, such as those of one customer, and as how many rows a group
+        counts at most, which is needed. What is said is then about rows of new groups, and the test
+        is asymptotic.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -76,35 +86,40 @@ def validation_table(
 
     Notes
     -----
-    *Slope and intercept*: maximum likelihood for logit P(Y = 1) = intercept + slope logit(score), with Wald limits.
-    *Intercept, slope 1*: the same with the slope fixed (calibration in the large). Scores are clipped to
-    [1e-6, 1 - 1e-6]. Where labels are separated, or all scores are equal, there is no estimate.
+    *Slope and intercept*: maximum likelihood for logit P(Y = 1) = intercept + slope logit(score),
+    with Wald limits. *Intercept, slope 1*: the same with the slope fixed (calibration in the
+    large). Scores are clipped to [1e-6, 1 - 1e-6]. Where labels are separated, or all scores are
+    equal, there is no estimate.
 
-    *Expected / observed*: mean score over mean label. Given the scores, the mean of E[Y | score] over the rows lies in
-    binomial limits (`calibrant.limits.non_identical`), so the ratio of mean score and that mean does too.
+    *Expected / observed*: mean score over mean label. Given the scores, the mean of E[Y | score]
+    over the rows lies in binomial limits (`calibrant.limits.non_identical`), so the ratio of mean
+    score and that mean does too.
 
-    *Kuiper's test*: the range of the cumulative sums of (label - score) / n in the order of the scores; tied scores are
-    one step. If the score is calibrated, the labels given the scores are Bernoulli draws with known rates. M sets of
-    labels are drawn, and p = (1 + how many of them have a range at least as large) / (1 + M). The draws depend on the
-    seed and on the rows: with one fixed set of draws for all data the p-value of n rows would always err to one side.
+    *Kuiper's test*: the range of the cumulative sums of (label - score) / n in the order of the
+    scores; tied scores are one step. If the score is calibrated, the labels given the scores are
+    Bernoulli draws with known rates. M sets of labels are drawn, and p = (1 + how many of them have
+    a range at least as large) / (1 + M). The draws depend on the seed and on the rows: with one
+    fixed set of draws for all data the p-value of n rows would always err to one side.
 
-    *Weights and groups*: expected / observed is E[score] / E[label] of the population. With T and S the weighted sums
-    of labels and scores of a row or group, E[T] / E[T + S] is a mean in which T + S is the weight, and has limits by
-    bets. So have the rates of grades, by Bonferroni's rule; with groups, all grades that there are must be among the
-    rows or in `assigned`. Slopes have the variance of sums over rows or groups (the sandwich), AUC that of Obuchowski
-    (1997). Labels are not independent given the scores, so there is no exact test: the differences of each row or group
-    are multiplied by random signs (the wild bootstrap).
+    *Weights and groups*: expected / observed is E[score] / E[label] of the population. With T and S
+    the weighted sums of labels and scores of a row or group, E[T] / E[T + S] is a mean in which T +
+    S is the weight, and has limits by bets. So have the rates of grades, by Bonferroni's rule; with
+    groups, all grades that there are must be among the rows or in `assigned`. Slopes have the
+    variance of sums over rows or groups (the sandwich), AUC that of Obuchowski (1997). Labels are
+    not independent given the scores, so there is no exact test: the differences of each row or
+    group are multiplied by random signs (the wild bootstrap).
 
-    *CORP*: with r the isotonic regression of labels on scores, miscalibration = Brier(score) - Brier(r),
-    discrimination = Brier(mean label) - Brier(r), uncertainty = Brier(mean label);
-    Brier score = miscalibration - discrimination + uncertainty.
+    *CORP*: with r the isotonic regression of labels on scores, miscalibration = Brier(score) -
+    Brier(r), discrimination = Brier(mean label) - Brier(r), uncertainty = Brier(mean label); Brier
+    score = miscalibration - discrimination + uncertainty.
 
     References
     ----------
-    Cox (1958), "Two further applications of a model for binary regression". Arrieta-Ibarra, Gujral, Tannen, Tygert and
-    Xu (2022), "Metrics of calibration for probabilistic predictions", JMLR 23. Dimitriadis, Gneiting and Jordan (2021),
-    "Stable reliability diagrams for probabilistic classifiers", PNAS 118. Van Calster et al. (2019), "Calibration: the
-    Achilles heel of predictive analytics".
+    Cox (1958), "Two further applications of a model for binary regression". Arrieta-Ibarra, Gujral,
+    Tannen, Tygert and Xu (2022), "Metrics of calibration for probabilistic predictions", JMLR 23.
+    Dimitriadis, Gneiting and Jordan (2021), "Stable reliability diagrams for probabilistic
+    classifiers", PNAS 118. Van Calster et al. (2019), "Calibration: the Achilles heel of predictive
+    analytics".
 
     Examples
     --------
@@ -120,12 +135,17 @@ def validation_table(
     """
     alpha = error_budget(confidence_level)
     draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
-    read = read_forecasts(y, scores, pos_label, classes, grades, importance_weight, groups, weight_bound)
+    read = read_forecasts(
+        y, scores, pos_label, classes, grades, importance_weight, groups, weight_bound
+    )
     rows, units = Units.bounded_of(read, weight_bound, max_group_size)
     if units.row_weights is None and rows.repeats is not None:
         rule = "have no counts here, where each row counts as one independent draw"
-        raise InvalidTypeError("the data", rule, got="counts", advice="leave that column out of scored(...)")
-    codes, probabilities = rows.codes, np.asarray(rows.scores, dtype=np.float64)
+        raise InvalidTypeError(
+            "the data", rule, got="counts", advice="leave that column out of scored(...)"
+        )
+    codes = rows.codes
+    probabilities = np.asarray(rows.scores, dtype=np.float64)
     if isinstance(draws, str):
         draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))
     generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
@@ -136,7 +156,11 @@ def validation_table(
         measures.ratio(codes, probabilities, alpha, units),
         *measures.cox(codes, probabilities, alpha, units),
         Measure("Kuiper statistic", kuiper, ideal=0.0),
-        Measure("p-value of calibration", p_value, basis=EXACT_TEST if units.row_weights is None else ASYMPTOTIC),
+        Measure(
+            "p-value of calibration",
+            p_value,
+            basis=EXACT_TEST if units.row_weights is None else ASYMPTOTIC,
+        ),
         Measure("Brier score", brier.value, brier.lower, brier.upper, basis=PROVED),
         *measures.corp(codes, probabilities, units),
         measures.area(codes, probabilities, alpha, units),
@@ -145,9 +169,17 @@ def validation_table(
         measures=found,
         p_value=p_value,
         n_draws=draws,
-        grades=None if rows.segment is None else measures.grade_table(rows, rows.segment, assigned, alpha, units),
+        grades=(
+            None
+            if rows.segment is None
+            else measures.grade_table(rows, rows.segment, assigned, alpha, units)
+        ),
         confidence_level=float(confidence_level),
         n_rows=codes.size,
-        n_clipped=int(np.count_nonzero((probabilities < measures.CLIP) | (probabilities > 1.0 - measures.CLIP))),
+        n_clipped=int(
+            np.count_nonzero(
+                (probabilities < measures.CLIP) | (probabilities > 1.0 - measures.CLIP)
+            )
+        ),
         population=units.population,
     )

@@ -1,23 +1,29 @@
-"""Limits on the rate less the average of a curve in every region, about as narrow as those of the rates of bins.
+"""Limits on the rate less the average of a curve in every region, about as narrow as those of the
+rates of bins.
 
-Let g0 be a first curve, fitted to pilot rows, which are never counted. Counted rows are in two halves, at random. g_k
-is any curve fitted to pilot rows and the *other* half, h = (g_1 + g_2) / 2, and h' any curve made from h. In region b
+Let g0 be a first curve, fitted to pilot rows, which are never counted. Counted rows are in two
+halves, at random. g_k is any curve fitted to pilot rows and the *other* half, h = (g_1 + g_2) / 2,
+and h' any curve made from h. In region b
 
     E[Y - h' | b] = E[Y - g0 | b]  -  1/2 sum_k E[g_k - g0 | b]  -  E[h' - h | b].
                        (A)                   (C_k)                     (D)
 
-(A) is the mean of independent draws from all rows of the region, since g0 is fixed; it has all noise of the labels.
-(C_k) is a mean over half k, with no label, since g_k is fixed given what it was fitted to. Both are bounded by bets
-(`calibrant.limits.block_bets`), (A) by Sidak over regions, since given the regions of rows different regions are
-independent. (D) is bounded for every h' at once: with knots k_0 < ... < k_K of the region and F(i) the share of the
-population at knots up to k_i, E[f] less the average of f over the rows is the sum over i of the steps
-f(k_{i+1}) - f(k_i) times F_N(i) - F(i), and the number of rows at knots up to k_i is binomial. The union bound joins
-them. All curves are straight between the same knots, and rows are counted at knots (`calibrant.cells.knots`).
+(A) is the mean of independent draws from all rows of the region, since g0 is fixed; it has all
+noise of the labels. (C_k) is a mean over half k, with no label, since g_k is fixed given what it
+was fitted to. Both are bounded by bets (`calibrant.limits.block_bets`), (A) by Sidak over regions,
+since given the regions of rows different regions are independent. (D) is bounded for every h' at
+once: with knots k_0 < ... < k_K of the region and F(i) the share of the population at knots up to
+k_i, E[f] less the average of f over the rows is the sum over i of the steps f(k_{i+1}) - f(k_i)
+times F_N(i) - F(i), and the number of rows at knots up to k_i is binomial. The union bound joins
+them. All curves are straight between the same knots, and rows are counted at knots
+(`calibrant.cells.knots`).
 
-Where pilot rows say that the rate is near 0 or 1 and the first curve is flat, exact binomial limits of the rate are
-narrower than bets. There they have the whole part of the region, and (D) bounds the average of h' itself.
+Where pilot rows say that the rate is near 0 or 1 and the first curve is flat, exact binomial limits
+of the rate are narrower than bets. There they have the whole part of the region, and (D) bounds the
+average of h' itself.
 
-The error budget: 2 % for (D); of the rest, 90 % for (A) and 10 % for (C), by parts of regions that pilot rows chose.
+The error budget: 2 % for (D); of the rest, 90 % for (A) and 10 % for (C), by parts of regions that
+pilot rows chose.
 """
 
 from dataclasses import dataclass
@@ -66,7 +72,8 @@ class Budget:
 
     @classmethod
     def of(cls, alpha: float, shares: FloatArray, n_steps: int) -> Self:
-        """Share `alpha` out; the `shares` of regions add up to at most 1 and are fixed before rows are counted.
+        """Share `alpha` out; the `shares` of regions add up to at most 1 and are fixed before rows
+        are counted.
 
         >>> found = Budget.of(0.1, np.array([0.5, 0.5]), 10)
         >>> found.of_labels.round(4), found.of_curves, round(found.of_steps, 6)
@@ -75,11 +82,17 @@ class Budget:
         of_steps = MOVED_SHARE * alpha
         of_curves = CURVE_SHARE * (alpha - of_steps)
         of_labels = alpha - of_steps - of_curves
-        return cls(sidak_levels(of_labels, shares) / 2.0, of_curves * shares / 4.0, of_steps / (2.0 * max(n_steps, 1)))
+        return cls(
+            sidak_levels(of_labels, shares) / 2.0,
+            of_curves * shares / 4.0,
+            of_steps / (2.0 * max(n_steps, 1)),
+        )
 
     @property
     def of_rates(self) -> FloatArray:
-        """The whole part of each region, on each side, where limits of the rate take the place of (A) and (C)."""
+        """The whole part of each region, on each side, where limits of the rate take the place of
+        (A) and (C).
+        """
         return self.of_labels + 2.0 * self.of_curves
 
 
@@ -102,7 +115,8 @@ class KnotEvidence:
     spreads : float array of shape (2, n_regions)
         Guesses of the variance of g_k - g0, by pilot rows and the other half.
     is_exact : bool array of shape (n_regions,)
-        Where exact limits of the rate take the place of bets; chosen by pilot rows and the number of rows.
+        Where exact limits of the rate take the place of bets; chosen by pilot rows and the number
+        of rows.
     order : RandomSource
         What the order comes from in which rows are bet on.
     """
@@ -162,10 +176,11 @@ class CurveBounds:
     evidence : KnotEvidence
         What it follows from.
     labels : Interval
-        (A) less half of (C_1) and (C_2): the rate less the average of h; in exact regions, limits of the rate.
+        (A) less half of (C_1) and (C_2): the rate less the average of h; in exact regions, limits
+        of the rate.
     gaps : float array of shape (n_knots,)
-        How far the share of rows at knots up to each one can be from that of the population; 0 at the last knot of a
-        region.
+        How far the share of rows at knots up to each one can be from that of the population; 0 at
+        the last knot of a region.
     """
 
     evidence: KnotEvidence
@@ -192,7 +207,9 @@ class CurveBounds:
         return cls(evidence, Interval(lower, upper), _gaps(evidence, budget.of_steps))
 
     def off(self, curve: FloatArray) -> FloatArray:
-        """How far the average of a curve over the rows of each region can be from that over the population."""
+        """How far the average of a curve over the rows of each region can be from that over the
+        population.
+        """
         steps = np.abs(np.diff(curve, append=curve[-1:])) * self.gaps
         far = np.add.reduceat(steps, self.evidence.knots.starts[:-1])
         return np.where(far > 0.0, far + ROUNDING, 0.0)
@@ -210,7 +227,9 @@ class CurveBounds:
         # labels of one class alone do not rule out that there is no other
         no_positive = evidence.positives == 0
         no_negative = evidence.positives == evidence.rows
-        return Interval(np.where(no_positive, -high, lower), np.where(no_negative, 1.0 - low, upper))
+        return Interval(
+            np.where(no_positive, -high, lower), np.where(no_negative, 1.0 - low, upper)
+        )
 
     def refuted(self, curve: FloatArray) -> BoolArray:
         """In which regions the data refute a curve: its average error is not 0."""
@@ -226,7 +245,9 @@ class CurveBounds:
         return np.asarray(curve + shift[self.evidence.knots.region])
 
     def rates(self, curve: FloatArray, errors: Interval) -> Interval:
-        """Limits on the rate of each region: those on the errors of a curve plus those on its average."""
+        """Limits on the rate of each region: those on the errors of a curve plus those on its
+        average.
+        """
         average = self.evidence.averages(curve)
         off = self.off(curve)
         exact = self.evidence.is_exact
@@ -273,13 +294,19 @@ def _bets(
         of_labels.reshape(n_regions, -1),
         counts.sum(axis=2).reshape(n_regions, -1).astype(np.float64),
         blocks.sum(axis=3).reshape(n_regions, -1, 2 * n_knots).astype(np.float64),
-        np.where(is_row, np.take_along_axis(of_labels.reshape(n_regions, -1), 2 * knot + label, axis=1), np.nan),
+        np.where(
+            is_row,
+            np.take_along_axis(of_labels.reshape(n_regions, -1), 2 * knot + label, axis=1),
+            np.nan,
+        ),
         -high,
         1.0 - low,
         evidence.spread[some],
     )
     lower, upper = block_limits(labels, budget.of_labels[some])
-    low, high = _curve_limits(evidence, some, counts, blocks, np.where(is_row, half, -1), knot, budget)
+    low, high = _curve_limits(
+        evidence, some, counts, blocks, np.where(is_row, half, -1), knot, budget
+    )
     return lower - high, upper - low
 
 
@@ -301,17 +328,21 @@ def _curve_limits(
     parts: list[tuple[FloatArray, ...]] = []
     for number in range(2):
         apart = evidence.halves[number][place] - first
-        parts.append((
-            apart,
-            counts[:, :, number].sum(axis=2).astype(np.float64),
-            blocks[:, :, :, number].sum(axis=3).astype(np.float64),
-            np.where(half == number, np.take_along_axis(apart, knot, axis=1), np.nan),
-            *_ends(apart, inside),
-            evidence.spreads[number][some],
-        ))  # fmt: skip
+        parts.append(
+            (
+                apart,
+                counts[:, :, number].sum(axis=2).astype(np.float64),
+                blocks[:, :, :, number].sum(axis=3).astype(np.float64),
+                np.where(half == number, np.take_along_axis(apart, knot, axis=1), np.nan),
+                *_ends(apart, inside),
+                evidence.spreads[number][some],
+            )
+        )
     both = BlockSamples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     lower, upper = block_limits(both, np.tile(budget.of_curves[some], 2), FEW_STEPS)
-    return np.asarray(lower.reshape(2, -1).mean(axis=0)), np.asarray(upper.reshape(2, -1).mean(axis=0))
+    return np.asarray(lower.reshape(2, -1).mean(axis=0)), np.asarray(
+        upper.reshape(2, -1).mean(axis=0)
+    )
 
 
 def _knots_of(knots: Knots, some: IndexArray) -> tuple[IndexArray, BoolArray]:

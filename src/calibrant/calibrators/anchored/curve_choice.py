@@ -37,10 +37,14 @@ _SCORE = "score"
 _FOLDS = 5
 _MANY_ROWS = 100_000  # from which on one fold is enough to choose a curve
 _TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
-_SLIGHT = 0.05  # on the logit scale, from the first row to the last: a rise that only keeps the ranking
+_SLIGHT = (
+    0.05  # on the logit scale, from the first row to the last: a rise that only keeps the ranking
+)
 _REFUTED = 2.0  # standard errors by which rows in the wrong order must be more than chance
 _CLEARLY_FALLING = 4.0  # the same, for a curve that falls as the score rises
-_CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than that of the score itself
+_CLEARLY = (
+    3.0  # by which its log loss over all these rows must be smaller than that of the score itself
+)
 
 
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
@@ -48,13 +52,17 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
     if not isinstance(curve, str):
         return type(curve).__name__, _fitted(clone(curve).set_params(pos_label=1), rows)
     if is_falling(rows):
-        name, rising = _fit_rising(curve, DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives))
+        name, rising = _fit_rising(
+            curve, DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives)
+        )
         return f"falling {name}", lambda scores: 1.0 - rising(scores)
     return _fit_rising(curve, rows)
 
 
 def is_falling(rows: DistinctScores) -> bool:
-    """Whether the rate clearly falls as the score rises, by far more than chance (Mann and Whitney's test)."""
+    """Whether the rate clearly falls as the score rises, by far more than chance (Mann and
+    Whitney's test).
+    """
     return _order(rows) < -_CLEARLY_FALLING
 
 
@@ -74,7 +82,8 @@ def _fit_rising(curve: str, rows: DistinctScores) -> tuple[str, Curve]:
 
 
 def first_curve(rows: DistinctScores) -> Curve:
-    """A curve for few rows: a score in [0, 1] itself, or a smooth curve of it if that is clearly better.
+    """A curve for few rows: a score in [0, 1] itself, or a smooth curve of it if that is clearly
+    better.
 
     For the fit, the score counts as some more rows, with the score as their rate.
     """
@@ -93,21 +102,29 @@ def _itself(rows: DistinctScores) -> Curve:
 
 
 def _rising(curve: Curve, rows: DistinctScores) -> Curve:
-    """The curve; or a slight rise in its place, if it does not rise and the rows do not refute the ranking.
+    """The curve; or a slight rise in its place, if it does not rise and the rows do not refute the
+    ranking.
 
-    The fit of a score that says little is often constant, which would tie all scores. The rows refute the ranking if
-    the score of a positive row is the smaller one in clearly more than half of all pairs (Mann and Whitney's test).
+    The fit of a score that says little is often constant, which would tie all scores. The rows
+    refute the ranking if the score of a positive row is the smaller one in clearly more than half
+    of all pairs (Mann and Whitney's test).
     """
     first, last = curve(rows.scores[[0, -1]])
     if first < last or _order(rows) < -_REFUTED:
         return curve
-    rank = np.asarray((np.cumsum(rows.counts) - rows.counts / 2) / rows.n_rows - 0.5, dtype=np.float64)
+    rank = np.asarray(
+        (np.cumsum(rows.counts) - rows.counts / 2) / rows.n_rows - 0.5, dtype=np.float64
+    )
     level = logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0))
-    return lambda scores: np.asarray(expit(level + _SLIGHT * interpolate(scores, rows.scores, rank)))
+    return lambda scores: np.asarray(
+        expit(level + _SLIGHT * interpolate(scores, rows.scores, rank))
+    )
 
 
 def _order(rows: DistinctScores) -> float:
-    """By how many standard errors pairs of a positive and a negative row are more often in order than by chance."""
+    """By how many standard errors pairs of a positive and a negative row are more often in order
+    than by chance.
+    """
     negatives = rows.counts - rows.positives
     pairs = rows.n_positive * float(negatives.sum())
     ordered = float((rows.positives * (np.cumsum(negatives) - negatives / 2)).sum())
@@ -118,8 +135,9 @@ def _order(rows: DistinctScores) -> float:
 class Candidate(NamedTuple):
     """A curve that "auto" may choose: a smooth one and Venn-Abers, mixed on the logit scale.
 
-    `steps` is the share of Venn-Abers; it is never 1, because scores on one step would be tied. `handicap` is
-    what the log loss over all rows must gain for the curve to be chosen: simpler ones come first.
+    `steps` is the share of Venn-Abers; it is never 1, because scores on one step would be tied.
+    `handicap` is what the log loss over all rows must gain for the curve to be chosen: simpler ones
+    come first.
     """
 
     name: str
@@ -148,12 +166,16 @@ def chosen(rows: DistinctScores, smooth: str) -> Candidate:
         if others.scores.size < 2:
             return candidates[0]
         with np.errstate(all="ignore"):
-            one, other = (_fitted(NAMED[name](), others)(rows.scores) for name in (smooth, "venn-abers"))
+            one, other = (
+                _fitted(NAMED[name](), others)(rows.scores) for name in (smooth, "venn-abers")
+            )
             if smooth == "beta":
                 itself = np.clip(rows.scores, *_without_ends(rows.scores))
                 losses[score] += _loss(counts, positives, itself) * (_FOLDS / used)
             for candidate in candidates:
-                losses[candidate] += _loss(counts, positives, _mixed(one, other, candidate.steps)) * (_FOLDS / used)
+                losses[candidate] += _loss(
+                    counts, positives, _mixed(one, other, candidate.steps)
+                ) * (_FOLDS / used)
     return min(losses, key=lambda candidate: losses[candidate])
 
 
@@ -169,11 +191,14 @@ def _present(scores: FloatArray, counts: IntArray, positives: IntArray) -> Disti
 def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
     """Rows and positives of each fold: each row is in one of them at random, for any order of rows.
 
-    The classes are drawn in the order of their sizes, so that exchanged labels give exchanged folds.
+    The classes are drawn in the order of their sizes, so that exchanged labels give exchanged
+    folds.
     """
     counts, hits = rows.whole
     labels = [hits, counts - hits]
-    fingerprint = fingerprint_of(rows.scores, counts, np.minimum(*labels))  # the same for exchanged labels
+    fingerprint = fingerprint_of(
+        rows.scores, counts, np.minimum(*labels)
+    )  # the same for exchanged labels
     generator = RandomSource.of(0, "folds of a curve", rows=fingerprint).generator()
     swapped = labels[0].sum() > labels[1].sum()
     drawn = [_shared(label, generator) for label in (labels[::-1] if swapped else labels)]
@@ -182,7 +207,8 @@ def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
 
 
 def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
-    left, parts = counts, []
+    left = counts
+    parts = []
     for fold in range(_FOLDS):
         part = generator.binomial(left, 1.0 / (_FOLDS - fold))
         parts.append(part)
@@ -192,9 +218,13 @@ def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
 
 def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
     """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
-    known = (CurveCalibrator.fit, VennAbersCalibrator.fit)  # a class that a user wrote may have another
+    known = (
+        CurveCalibrator.fit,
+        VennAbersCalibrator.fit,
+    )  # a class that a user wrote may have another
     if type(calibrator).fit in known:
-        low, high = float(rows.scores[0]), float(rows.scores[-1])
+        low = float(rows.scores[0])
+        high = float(rows.scores[-1])
         if calibrator.needs_probabilities:
             if low < 0.0 or high > 1.0:
                 advice = ("use ", Setting("curve", "platt"), " or ", Setting("curve", "auto"))
@@ -204,9 +234,12 @@ def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
         clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
         calibrator.fit_distinct(smoothed(clipped) if calibrator.reaches_ends else clipped, CODED)
     else:
-        low, high = -np.inf, np.inf
+        low = -np.inf
+        high = np.inf
         if rows.n_rows > COLLECT_LIMIT:
-            raise InvalidValueError("curve", f"be named for more than {COLLECT_LIMIT:,} rows", got=repr(calibrator))
+            raise InvalidValueError(
+                "curve", f"be named for more than {COLLECT_LIMIT:,} rows", got=repr(calibrator)
+            )
         counts, hits = rows.whole
         positives = np.repeat(rows.scores, hits)
         scores = np.concatenate([positives, np.repeat(rows.scores, counts - hits)])
@@ -217,7 +250,9 @@ def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
         calibrator.score_range_seen_ = None
         values = calibrator.predict(np.clip(scores, low, high))
         if not np.isfinite(values).all():
-            raise InvalidValueError("curve", "predict probabilities", got=f"missing values from {calibrator!r}")
+            raise InvalidValueError(
+                "curve", "predict probabilities", got=f"missing values from {calibrator!r}"
+            )
         return inner(values)
 
     return curve

@@ -1,17 +1,21 @@
 """A smooth curve whose average in every region is proved: the default.
 
-What `fit_binned` does with plain rows, after the regions are cut, if there are pilot rows (`HalfCurves`):
+What `fit_binned` does with plain rows, after the regions are cut, if there are pilot rows
+(`HalfCurves`):
 
 1. pilot rows fit a first curve, fix the knots, and share the error budget among regions;
 2. the other rows are counted at knots, in two halves;
-3. a curve is fitted to pilot rows and each half, and their mean is moved as little as a small epsilon needs (`moved`);
-4. bets on labels less the first curve, and on what the curves of both halves add to it, give limits (`CurveBounds`).
+3. a curve is fitted to pilot rows and each half, and their mean is moved as little as a small
+   epsilon needs (`moved`);
+4. bets on labels less the first curve, and on what the curves of both halves add to it, give limits
+   (`CurveBounds`).
 
 With weights or groups, another interval, or no pilot rows:
 
 1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
 2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
-3. shift it towards the rates, in order (`bent`), and into their limits where the data refute it (`anchored`);
+3. shift it towards the rates, in order (`bent`), and into their limits where the data refute it
+   (`anchored`);
 4. bound how far its averages can be off, and state the guarantee (`_set_curve`).
 """
 
@@ -50,14 +54,19 @@ from calibrant.sample.reader import read_rows
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
 
-_USUAL_LEVEL = 0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
+_USUAL_LEVEL = (
+    0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
+)
 _FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
 
 @dataclass(eq=False, repr=False)
 class _CurveParameter:
     _rules: ClassVar[RuleTable] = {
-        "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
+        "curve": (
+            Choice(CURVES)
+            | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()")
+        ),
     }
 
     curve: str | ScoreCalibrator = "auto"
@@ -65,24 +74,28 @@ class _CurveParameter:
 
 @dataclass(eq=False, repr=False)
 class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
-    """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
+    """A smooth curve that keeps the ranking, and whose average is proved in every region of the
+    score.
 
-    Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
-    calibration data, in every region at once, the average predicted probability differs from the true rate of the
-    positive class by at most the region's epsilon. Nothing is promised for one score, one predicted value, or part of
-    a region. Assumed: calibration and future rows are independent draws from one distribution, and the model behind
-    the scores was not trained on the calibration rows. A score that clearly falls with the rate, such as credit points
-    for defaults, gets a curve that falls; the guarantee says so.
+    Claimed, for every distribution of scores and labels: with probability at least
+    `confidence_level` over the calibration data, in every region at once, the average predicted
+    probability differs from the true rate of the positive class by at most the region's epsilon.
+    Nothing is promised for one score, one predicted value, or part of a region. Assumed:
+    calibration and future rows are independent draws from one distribution, and the model behind
+    the scores was not trained on the calibration rows. A score that clearly falls with the rate,
+    such as credit points for defaults, gets a curve that falls; the guarantee says so.
 
     Parameters
     ----------
     curve : str or calibrator, default="auto"
-        "beta", "platt", "venn-abers", "isotonic", or a calibrator of scores that is not fitted. "auto" takes what has
-        the smallest cross-validated log loss, with a preference for what is simple: the score itself, if it lies in
-        [0, 1]; a smooth curve, "beta" or for other scores "platt"; or its mean with "venn-abers" on the logit scale.
+        "beta", "platt", "venn-abers", "isotonic", or a calibrator of scores that is not fitted.
+        "auto" takes what has the smallest cross-validated log loss, with a preference for what is
+        simple: the score itself, if it lies in [0, 1]; a smooth curve, "beta" or for other scores
+        "platt"; or its mean with "venn-abers" on the logit scale.
     n_bins : int or "auto", default="auto"
-        Number of regions; in each segment, where segments are given. "auto" is half of the cube root of the number
-        of rows: the curve varies within a region, so that regions can be larger than bins.
+        Number of regions; in each segment, where segments are given. "auto" is half of the cube
+        root of the number of rows: the curve varies within a region, so that regions can be larger
+        than bins.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
     interval : str, default="auto"
@@ -90,7 +103,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     partition : {"quantile", "uniform"} or Partition, default="quantile"
         As in `BinningCalibrator`. A Partition has bins of the score, without segments.
     pilot : "auto", None, float or int, default="auto"
-        As in `BinningCalibrator`: the pilot rows, which cut the regions and choose a first curve, and are not counted.
+        As in `BinningCalibrator`: the pilot rows, which cut the regions and choose a first curve,
+        and are not counted.
     segment_rule : "auto", None, int or list, default="auto"
         As in `BinningCalibrator`: which segments have regions of their own.
     pos_label : object, default=None
@@ -107,8 +121,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     n_anchored_ : int
         In how many regions the data refute the curve, so that it was shifted there.
     guarantee_ : Guarantee
-        The promise, in numbers and in words. Its `value` is the average prediction of each region, over rows as they
-        are counted at knots.
+        The promise, in numbers and in words. Its `value` is the average prediction of each region,
+        over rows as they are counted at knots.
     partition_, tally_
         The regions, and what was counted in them.
     classes_ : array of shape (2,)
@@ -118,33 +132,40 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     Notes
     -----
-    Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are in two halves, at
-    random. A curve g_k is fitted to pilot rows and the other half; h is the mean of both, and h' the curve that
-    predicts, moved from h so that epsilon is small. In every region E[Y - h'] = E[Y - g0] - (E[g_1 - g0] +
-    E[g_2 - g0]) / 2 - E[h' - h]. Given what they were fitted to, g0 and g_k are fixed, so bets bound the first three
-    (`calibrant.calibrators.anchored.curve_bounds`); the last is small, and known from the shares of rows. So epsilon is
-    about that of bins with the same regions. Where a rising h' is refuted by the data, it is shifted until it is
-    not: the ranking changes only there. Curves are kept as a table of knots, straight in between, and rows are counted
-    at knots so that averages are kept exactly (`calibrant.cells.knots`).
+    Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are in
+    two halves, at random. A curve g_k is fitted to pilot rows and the other half; h is the mean of
+    both, and h' the curve that predicts, moved from h so that epsilon is small. In every region E[Y
+    - h'] = E[Y - g0] - (E[g_1 - g0] + E[g_2 - g0]) / 2 - E[h' - h]. Given what they were fitted to,
+    g0 and g_k are fixed, so bets bound the first three
+    (`calibrant.calibrators.anchored.curve_bounds`); the last is small, and known from the shares of
+    rows. So epsilon is about that of bins with the same regions. Where a rising h' is refuted by
+    the data, it is shifted until it is not: the ranking changes only there. Curves are kept as a
+    table of knots, straight in between, and rows are counted at knots so that averages are kept
+    exactly (`calibrant.cells.knots`).
 
-    Without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few dozen rows), with weights,
-    groups, or another `interval`: let h be the curve, h_b its average over the N_b rows counted in region b, and
-    [L_b, U_b] the interval of the region's rate. The averages of h over the rows and over the population differ by
-    at most V_b D_b, V_b the total variation of h over the whole region and D_b a limit on the Kolmogorov distance
-    (Koksma's inequality), and less where limits on F at each rank say more. This holds for every h at once, even one
-    that is fitted to the same rows. With M_b for the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b].
-    Where h_b leaves [L_b, U_b] the data refute the curve: there it is shifted on the logit scale until it does not.
+    Without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few dozen rows),
+    with weights, groups, or another `interval`: let h be the curve, h_b its average over the N_b
+    rows counted in region b, and [L_b, U_b] the interval of the region's rate. The averages of h
+    over the rows and over the population differ by at most V_b D_b, V_b the total variation of h
+    over the whole region and D_b a limit on the Kolmogorov distance (Koksma's inequality), and less
+    where limits on F at each rank say more. This holds for every h at once, even one that is fitted
+    to the same rows. With M_b for the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b +
+    M_b]. Where h_b leaves [L_b, U_b] the data refute the curve: there it is shifted on the logit
+    scale until it does not.
 
-    With `importance_weight` all of this is about the weighted population. The intervals of rates are found by bets. To
-    bound D_b, each row is kept with probability w / weight_bound: the rows kept are independent draws from the weighted
-    population, and h_b is the average over them. The curve is fitted to rows repeated by their weight, rounded at
-    random to whole numbers. Nothing is said of masses.
+    With `importance_weight` all of this is about the weighted population. The intervals of rates
+    are found by bets. To bound D_b, each row is kept with probability w / weight_bound: the rows
+    kept are independent draws from the weighted population, and h_b is the average over them. The
+    curve is fitted to rows repeated by their weight, rounded at random to whole numbers. Nothing is
+    said of masses.
 
-    With `groups`, D_b is a limit for rows of whole groups (`calibrant.limits.group_limits.group_distance`), and nothing
-    is said of masses. With weights too, the bets are on sums of the weights of groups, and h_b counts rows by weight.
+    With `groups`, D_b is a limit for rows of whole groups
+    (`calibrant.limits.group_limits.group_distance`), and nothing is said of masses. With weights
+    too, the bets are on sums of the weights of groups, and h_b counts rows by weight.
 
-    The error budget: 5 % for limits on mass. Of the rest, 2 % for E[h' - h]; of what is left, 90 % for E[Y - g0] and
-    10 % for E[g_k - g0]. Without bets, a tenth for the distances and the others for rates.
+    The error budget: 5 % for limits on mass. Of the rest, 2 % for E[h' - h]; of what is left, 90 %
+    for E[Y - g0] and 10 % for E[g_k - g0]. Without bets, a tenth for the distances and the others
+    for rates.
 
     It takes no stream: the curve is fitted to all rows at once. See `OnlineCalibrator`.
 
@@ -162,22 +183,32 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     ('beta', 0.043)
     """
 
-    def _read(self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None) -> Sample:
+    def _read(
+        self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
+    ) -> Sample:
         given = self._given_partition
         if given is not None and given.has_segments:
-            raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(given))
+            raise InvalidValueError(
+                "partition", "be bins of one score, without segments", got=repr(given)
+            )
         # rows are counted over other regions, too, so that none is fixed beforehand
         named: dict[str, Any] = {"pos_label": self.pos_label, **beside}
         return read_rows(scores, y, threads=self._threads, **named)
 
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
-        partition, tally, design = binned.partition, binned.tally, binned.design
-        regions, proof = partition.as_bins(), CurveProof.of(binned, self)
+        partition = binned.partition
+        tally = binned.tally
+        design = binned.design
+        regions = partition.as_bins()
+        proof = CurveProof.of(binned, self)
         if self._fit_halves(binned, proof):
             return
-        data, rows = binned.whole.without_groups(), binned.rows.without_groups()
-        to_fit, seen, sizes = tally, rows, _sizes(regions, tally)
+        data = binned.whole.without_groups()
+        rows = binned.rows.without_groups()
+        to_fit = tally
+        seen = rows
+        sizes = _sizes(regions, tally)
         if proof.weighted is not None:
             counted = rows.collect()
             if design is None:
@@ -187,12 +218,16 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
                 seen, distance = rows_by_weight(binned, design, proof.for_curve)
                 weighted = replace(proof.weighted, distance=distance)
             proof = replace(proof, weighted=weighted)
-            data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
-            to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
+            data = rounded_rows(data.collect(), self.random_state)
+            rows = rounded_rows(counted, self.random_state)
+            to_fit = rows.tally(partition)[0]
+            sizes = dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
         grid = Grid.count(rows, regions, sizes)
         parts = None
         with np.errstate(all="ignore"):
-            whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
+            whole = (
+                grid if rows is data else Grid.over(data, grid.cells)
+            )  # every h is allowed: it may see all rows
             limits = proof.rates()
             name, curve = self._fit_curves(whole, grid, regions)
             if self._is_increasing():
@@ -209,13 +244,23 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_anchored = np.unique(curve.regions(regions)[shifted]).size
         self._set_curve(
-            FittedCurve(name, moved, *averages, n_anchored, parts), proof, limits, binned.classes, binned.facts
+            FittedCurve(name, moved, *averages, n_anchored, parts),
+            proof,
+            limits,
+            binned.classes,
+            binned.facts,
         )
         self.score_range_seen_ = binned.reach.seen
 
     def _fit_halves(self, binned: Binned, proof: CurveProof) -> bool:
-        """Fit a curve to each half of plain rows, if pilot rows allow it, and prove what bets prove of their mean."""
-        if not proof.is_plain or self._exact_interval != EXACT or not any(map(len, binned.drawn.values())):
+        """Fit a curve to each half of plain rows, if pilot rows allow it, and prove what bets prove
+        of their mean.
+        """
+        if (
+            not proof.is_plain
+            or self._exact_interval != EXACT
+            or not any(map(len, binned.drawn.values()))
+        ):
             return False
         with np.errstate(all="ignore"):
             halves = HalfCurves.fit(binned, self.curve, self.random_state)
@@ -244,7 +289,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return True
 
     def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
-        """The curve of each segment; one with few rows has that of all rows. `whole` has rows that only cut, too."""
+        """The curve of each segment; one with few rows has that of all rows.
+
+        `whole` has rows that only cut, too.
+        """
         everything = np.ones(grid.rows.size, dtype=bool)
         name, pooled = fit_curve(self.curve, whole.distinct(everything))
         knots = [grid.knots(number) for number in range(len(regions.parts))]
@@ -254,10 +302,13 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
             fitted = fit_curve(self.curve, whole.distinct(here))[1] if own else pooled
             y = fitted(x)
-            y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
+            y = (
+                y if grid.rows[here].any() else np.full(1, 0.5)
+            )  # nothing is known of a segment without rows
             values.append(_monotone(y) if self._is_increasing() else y)
         kept = [
-            simplified(*with_jumps(x, y, part.cuts)) for x, y, part in zip(knots, values, regions.parts, strict=True)
+            simplified(*with_jumps(x, y, part.cuts))
+            for x, y, part in zip(knots, values, regions.parts, strict=True)
         ]
         return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
@@ -265,23 +316,36 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return automatic_regions(n_rows)
 
     def _is_increasing(self) -> bool:
-        """Whether the curve never falls, except by rounding; or never rises, if the rate clearly falls."""
+        """Whether the curve never falls, except by rounding.
+
+        Or never rises, if the rate clearly falls.
+        """
         return isinstance(self.curve, str)
 
     def _set_curve(
-        self, fitted: FittedCurve, proof: CurveProof, limits: Interval, classes: Classes, facts: RowFacts
+        self,
+        fitted: FittedCurve,
+        proof: CurveProof,
+        limits: Interval,
+        classes: Classes,
+        facts: RowFacts,
     ) -> None:
         """Derive the guarantee from a curve that was fitted or loaded."""
-        partition, (margin, errors) = proof.partition, proof.errors(fitted, limits)
+        partition = proof.partition
+        margin, errors = proof.errors(fitted, limits)
         guarantee = proof.guarantee(self, limits, fitted.average, classes.positive)
-        guarantee = guarantee.with_facts(claim=Claim.AVERAGE, falls=self._is_increasing() and fitted.falls)
+        guarantee = guarantee.with_facts(
+            claim=Claim.AVERAGE, falls=self._is_increasing() and fitted.falls
+        )
         if fitted.proved is not None:
             guarantee = replace(guarantee, method="betting").with_facts(theorem=THEOREM)
         guarantee = replace(guarantee, margin=margin, errors=errors)
         self.stated_ = proof.stated
         self._set_fitted(partition, proof.tally, guarantee, classes, facts)
-        self.proof_, self._fitted_curve = proof, fitted
-        self.curve_, self.n_anchored_ = fitted.name, fitted.n_anchored
+        self.proof_ = proof
+        self._fitted_curve = fitted
+        self.curve_ = fitted.name
+        self.n_anchored_ = fitted.n_anchored
         self._set_pieces(fitted.curve, errors)
 
     @property
@@ -302,9 +366,12 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self._check_parameters()
         check_state(state, ("partition", "tally", "curve"))
         proof = CurveProof.read(state, self, self.stated_)
-        fitted, weighted = FittedCurve.read(state["curve"], proof.partition.as_bins()), proof.weighted
+        fitted = FittedCurve.read(state["curve"], proof.partition.as_bins())
+        weighted = proof.weighted
         if weighted is not None and weighted.kept is None and weighted.distance is None:
-            raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
+            raise InvalidValueError(
+                "weighted", "have the rows that were kept", got=shown(state["weighted"])
+            )
         if fitted.proved is None:
             limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
             check_parts(proof, fitted, limits)
@@ -315,21 +382,31 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
 
 def _monotone(values: FloatArray) -> FloatArray:
-    """Values of a curve that never falls, or that never rises, without steps in the other direction by rounding."""
+    """Values of a curve that never falls, or that never rises, without steps in the other direction
+    by rounding.
+    """
     way = np.minimum if values[0] > values[-1] else np.maximum
     return np.asarray(way.accumulate(values))
 
 
-def _in_order(curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval) -> Pieces:
-    """The curve, bent towards the rates in order: that of scores, or in segments where it falls the opposite one."""
+def _in_order(
+    curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval
+) -> Pieces:
+    """The curve, bent towards the rates in order: that of scores, or in segments where it falls the
+    opposite one.
+    """
     falling = curve.falling_segments
     if not falling.any():
         return bent(curve, curve.averages(grid, regions), regions, counts, rates, near)
     here = falling[regions.layout.cells.segment]
-    opposite = Interval(np.where(here, 1.0 - near.upper, near.lower), np.where(here, 1.0 - near.lower, near.upper))
+    opposite = Interval(
+        np.where(here, 1.0 - near.upper, near.lower), np.where(here, 1.0 - near.lower, near.upper)
+    )
     mirrored = curve.mirrored(falling)
     averages = mirrored.averages(grid, regions)
-    return bent(mirrored, averages, regions, counts, np.where(here, 1.0 - rates, rates), opposite).mirrored(falling)
+    return bent(
+        mirrored, averages, regions, counts, np.where(here, 1.0 - rates, rates), opposite
+    ).mirrored(falling)
 
 
 def automatic_regions(n_rows: int) -> int:
@@ -343,6 +420,8 @@ def automatic_regions(n_rows: int) -> int:
 
 def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:
     """Rows of each segment."""
-    within = np.bincount(regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)).astype(np.int64)
+    within = np.bincount(
+        regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)
+    ).astype(np.int64)
     named = zip(regions.bins_by_segment.items(), within.tolist(), strict=True)
     return {name: rows if part.n_rows is None else part.n_rows for (name, part), rows in named}

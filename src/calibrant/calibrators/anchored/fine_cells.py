@@ -23,12 +23,14 @@ _SUBDIVISIONS = 16  # of the gap between two such scores
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Rows and positives of fine cells of the score: the values of some ranks, and parts of the gaps between them.
+    """Rows and positives of fine cells of the score: the values of some ranks, and parts of the
+    gaps between them.
 
     Attributes
     ----------
     cells : Bins
-        The cells. Neighbouring values are one cell each, and so is each sixteenth of the gap between them.
+        The cells. Neighbouring values are one cell each, and so is each sixteenth of the gap
+        between them.
     rows, positives : int arrays
         What was counted in each cell.
     """
@@ -38,8 +40,17 @@ class Grid:
     positives: IntArray
 
     @classmethod
-    def count(cls, data: Sample, regions: Bins, sizes: Mapping[Hashable, int], more: Sequence[FloatArray] = ()) -> Self:
-        """Count the rows; every edge of a region is one of the values. Cells are cut at `more` scores, too."""
+    def count(
+        cls,
+        data: Sample,
+        regions: Bins,
+        sizes: Mapping[Hashable, int],
+        more: Sequence[FloatArray] = (),
+    ) -> Self:
+        """Count the rows; every edge of a region is one of the values.
+
+        Cells are cut at `more` scores, too.
+        """
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         all_cuts = []
         for name, part in regions.bins_by_segment.items():
@@ -47,14 +58,18 @@ class Grid:
             cuts = np.concatenate([values, next_double(values, np.inf)])
             if sizes[name] > _MOST_VALUES:
                 shares = np.arange(1, _SUBDIVISIONS)[:, None] / _SUBDIVISIONS
-                cuts = np.concatenate([cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()])
+                cuts = np.concatenate(
+                    [cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()]
+                )
             all_cuts.append(cuts)
         return cls.over(data, _cells(regions, all_cuts))
 
     @classmethod
     def over(cls, data: Sample, cells: Bins) -> Self:
         """Count the rows over given cells."""
-        cells.fingerprint = "grid"  # of thousands of cells it takes time, and no tally of them is kept
+        cells.fingerprint = (  # of thousands of cells it takes time, and no tally of them is kept
+            "grid"
+        )
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
 
@@ -94,13 +109,18 @@ class Grid:
         return np.asarray(partition.membership(partition.prepared(self.middle, within)))
 
     def knots(self, number: int) -> FloatArray:
-        """Where cells of a segment begin, from its smallest score to its largest; any score without a row."""
+        """Where cells of a segment begin, from its smallest score to its largest.
+
+        Any score without a row.
+        """
         seen = np.flatnonzero((self.segment == number) & (self.rows > 0))
         if not seen.size:
             return np.zeros(1)
         here = slice(seen[0], seen[-1] + 1)
         begin = self.begin[here] if np.isfinite(self.begin[seen[0]]) else self.middle[here]
-        after_value = np.append(False, begin[1:] == next_double(begin[:-1], np.inf)) & ~self._is_value[here]
+        after_value = (
+            np.append(False, begin[1:] == next_double(begin[:-1], np.inf)) & ~self._is_value[here]
+        )
         return np.asarray(begin[~after_value])
 
     def distinct(self, chosen: BoolArray) -> DistinctScores:
@@ -110,7 +130,9 @@ class Grid:
         """
         chosen = chosen & (self.rows > 0)
         order = np.argsort(self.middle[chosen], kind="stable")
-        scores, rows, positives = (values[chosen][order] for values in (self.middle, self.rows, self.positives))
+        scores, rows, positives = (
+            values[chosen][order] for values in (self.middle, self.rows, self.positives)
+        )
         new = np.diff(scores, prepend=-np.inf) > 0
         if scores.size > _MOST_VALUES:
             new = np.diff(np.cumsum(self._is_value)[chosen][order], prepend=-1) != 0
@@ -119,7 +141,9 @@ class Grid:
         mean = np.add.reduceat(scores * (rows / counts[np.cumsum(new) - 1]), starts)
         single = np.diff(starts, append=scores.size) == 1
         distinct, place = np.unique(np.where(single, scores[starts], mean), return_inverse=True)
-        return DistinctScores(distinct, *(np.bincount(place, values).astype(np.int64) for values in (counts, hits)))
+        return DistinctScores(
+            distinct, *(np.bincount(place, values).astype(np.int64) for values in (counts, hits))
+        )
 
 
 def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
@@ -132,7 +156,10 @@ def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
 
 
 def grid_ranks(n_rows: int) -> IntArray:
-    """Ranks of the values of a grid: all of few rows; of many, evenly spread, and closer together in both tails."""
+    """Ranks of the values of a grid: all of few rows.
+
+    Of many, evenly spread, and closer together in both tails.
+    """
     if n_rows <= _MOST_VALUES:
         return np.arange(1, n_rows + 1)
     evenly = np.linspace(1, n_rows, _VALUES).round().astype(np.int64)

@@ -21,9 +21,13 @@ from calibrant.params.rules import Integer, check_state
 from calibrant.params.saved_state import read_numbers
 
 CURVE_SHARE = 0.1
-"""Of the error budget of rates: what the limits on how rows are distributed within regions may miss."""
+"""Of the error budget of rates: what the limits on how rows are distributed within regions may
+miss.
+"""
 
-_SMALL = 0.2  # of the half-width of a rate: what the average of a curve may be off without a closer look
+_SMALL = (
+    0.2  # of the half-width of a rate: what the average of a curve may be off without a closer look
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +41,13 @@ class FittedCurve:
     curve : Pieces
         The curve.
     average, unknown : float arrays
-        Its average over the counted rows of each region, and how far off that can be, as rows are known up to a cell.
+        Its average over the counted rows of each region, and how far off that can be, as rows are
+        known up to a cell.
     n_anchored : int
         In how many regions it was shifted into the limits of the rate.
     parts : Parts or None
-        How the budget was shared among regions, and what bets prove; only of rows without weights and groups.
+        How the budget was shared among regions, and what bets prove; only of rows without weights
+        and groups.
     proved : ProvedCurve or None
         Limits by bets on rows that were counted at knots; they take the place of all others.
     """
@@ -64,7 +70,14 @@ class FittedCurve:
         averages = {"average": self.average.tolist(), "unknown": self.unknown.tolist()}
         parts = {} if self.parts is None else {"parts": self.parts.state()}
         proved = {} if self.proved is None else {"proved": self.proved.state()}
-        return {"name": self.name, "anchored": self.n_anchored, **self.curve.state(), **averages, **parts, **proved}
+        return {
+            "name": self.name,
+            "anchored": self.n_anchored,
+            **self.curve.state(),
+            **averages,
+            **parts,
+            **proved,
+        }
 
     @classmethod
     def read(cls, state: Any, regions: Bins) -> Self:
@@ -79,7 +92,9 @@ class FittedCurve:
         )
         low, high = curve.range(regions)
         if ((average < low - unknown) | (average > high + unknown)).any():
-            raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
+            raise InvalidValueError(
+                "average", "lie between the smallest and the largest value of the curve"
+            )
         n_anchored = Integer(0).check("anchored", state["anchored"])
         parts = Parts.read(state.get("parts"), regions.n_regions)
         proved = ProvedCurve.read(state.get("proved"), regions.n_regions)
@@ -88,7 +103,9 @@ class FittedCurve:
 
 @dataclass(frozen=True, eq=False)
 class CurveProof(Proof):
-    """What the counted rows prove of the rate of each region, and of the average of any curve in it."""
+    """What the counted rows prove of the rate of each region, and of the average of any curve in
+    it.
+    """
 
     @property
     def for_rates(self) -> float:
@@ -128,10 +145,12 @@ class CurveProof(Proof):
     def margin(
         self, curve: Pieces, grid: Grid, averages: tuple[FloatArray, FloatArray], limits: Interval
     ) -> FloatArray:
-        """How far the averages of a curve over plain rows and over the population can be apart, in each region.
+        """How far the averages of a curve over plain rows and over the population can be apart, in
+        each region.
 
-        The sum of its steps times limits on the difference between the shares of rows below each cell in the sample
-        and in the population. `averages` are those over the rows, and how far off they can be.
+        The sum of its steps times limits on the difference between the shares of rows below each
+        cell in the sample and in the population. `averages` are those over the rows, and how far
+        off they can be.
         """
         regions = self.partition.as_bins()
         on_curve = curve.averages(grid, regions)
@@ -141,26 +160,39 @@ class CurveProof(Proof):
         return np.asarray(np.minimum(margin, 1.0))
 
     def _cell_distances(self, grid: Grid, variation: FloatArray, limits: Interval) -> FloatArray:
-        """How near the shares of plain rows of a region below each cell are to those of the population, at most."""
+        """How near the shares of plain rows of a region below each cell are to those of the
+        population, at most.
+        """
         shares = np.full(variation.size, 1.0 / variation.size)
-        distance, kept = self.distances(shares / 2), np.log1p(-self.for_curve)
+        distance = self.distances(shares / 2)
+        kept = np.log1p(-self.for_curve)
         level = np.exp(kept * shares / 2) - np.exp(kept * shares)
         region = grid.regions(self.partition.as_bins())
         fine = rows_between(self.partition, self.tally).counts == self.tally.counts
-        fine &= variation * distance > _SMALL * limits.radius  # elsewhere finer limits would change little
+        fine &= (
+            variation * distance > _SMALL * limits.radius
+        )  # elsewhere finer limits would change little
         fine = fine[region] & (region >= 0)
         near = np.where(region >= 0, distance[region], 0.0)
-        return np.where(fine, rank_distance(grid.rows, np.where(fine, region, -1), distance, level), near)
+        return np.where(
+            fine, rank_distance(grid.rows, np.where(fine, region, -1), distance, level), near
+        )
 
     def errors(self, fitted: FittedCurve, limits: Interval) -> tuple[FloatArray, Interval]:
-        """How far averages over rows and population are apart, and limits on the rate less the average prediction."""
+        """How far averages over rows and population are apart, and limits on the rate less the
+        average prediction.
+        """
         if fitted.proved is not None:
             return fitted.proved.margin, fitted.proved.errors
-        parts, variation = fitted.parts, fitted.curve.variation(self.partition.as_bins())
+        parts = fitted.parts
+        variation = fitted.curve.variation(self.partition.as_bins())
         margin = variation * self.distances() + fitted.unknown if parts is None else parts.margin
-        lower, upper = limits.lower - fitted.average - margin, limits.upper - fitted.average + margin
+        lower = limits.lower - fitted.average - margin
+        upper = limits.upper - fitted.average + margin
         if parts is not None:
-            both = np.maximum(lower, parts.lower) <= np.minimum(upper, parts.upper)  # or one of them has missed
+            both = np.maximum(lower, parts.lower) <= np.minimum(
+                upper, parts.upper
+            )  # or one of them has missed
             lower = np.where(both, np.maximum(lower, parts.lower), lower)
             upper = np.where(both, np.minimum(upper, parts.upper), upper)
         return margin, Interval(lower, upper)

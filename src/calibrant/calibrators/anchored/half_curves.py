@@ -1,4 +1,6 @@
-"""From pilot rows and counts at knots to the curves of a fit: a first one, one for each half, and their mean, moved."""
+"""From pilot rows and counts at knots to the curves of a fit: a first one, one for each half, and
+their mean, moved.
+"""
 
 from dataclasses import dataclass
 from typing import Self
@@ -25,13 +27,19 @@ FEWEST_PILOT_ROWS = 12
 _OWN_PILOT = 50  # pilot rows from which on a segment has a first curve and knots of its own
 _OWN_ROWS = 250  # rows of a half from which on a segment has a curve of its own
 _PRIOR_ROWS = 2.0  # that the knots themselves count for in a guess of the variance of a curve
-_SLACK = 0.01  # by how much more than the smallest epsilon is taken, so that probabilities move less
+_SLACK = (
+    0.01  # by how much more than the smallest epsilon is taken, so that probabilities move less
+)
 _MORE_SLACK = 0.6  # the same, with few rows of a class, over the square root of these
 _FEW_OF_A_CLASS = 400
 _STEP_ERRORS = 4.5  # standard errors of a share of rows that limits on all of them leave, about
 _RATE_ERRORS = 3.0  # the same, of a rate
-_SKEW_COST = 0.6  # of skewness over the root of the rows: what exact limits are narrower than bets by, about
-_MOST_BEYOND = 0.015  # of the standard error of a rate times the rows: how far curves move beyond pilot rows
+_SKEW_COST = (
+    0.6  # of skewness over the root of the rows: what exact limits are narrower than bets by, about
+)
+_MOST_BEYOND = (
+    0.015  # of the standard error of a rate times the rows: how far curves move beyond pilot rows
+)
 _BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
 
 
@@ -74,7 +82,9 @@ class LabelledPilot:
         found = []
         for number in range(len(self.regions.parts)):
             own = self.own(number)
-            found.append(_first_curve(DistinctScores.of(self.rows.scores[own], self.rows.codes[own])))
+            found.append(
+                _first_curve(DistinctScores.of(self.rows.scores[own], self.rows.codes[own]))
+            )
         return found
 
     def knots(self, curves: list[Curve], n_rows: int) -> Knots:
@@ -89,8 +99,8 @@ class LabelledPilot:
     def beyond(self, knots: Knots, guess: Guess, rows: IntArray) -> "Beyond":
         """The knots beyond the scores of these rows, and how much curves may move there.
 
-        Nothing but a limit on the share of rows is known there. A movement d costs about d ln(1 / tail) / n of epsilon:
-        it is kept to a small part of the half-width of the rate.
+        Nothing but a limit on the share of rows is known there. A movement d costs about d ln(1 /
+        tail) / n of epsilon: it is kept to a small part of the half-width of the rate.
         """
         last = np.empty(len(self.regions.parts), dtype=np.intp)
         first = np.empty(len(self.regions.parts), dtype=np.intp)
@@ -98,13 +108,17 @@ class LabelledPilot:
             scores = self.rows.scores[self.own(number)]
             here = np.flatnonzero(knots.segment == number)
             inside = here[(knots.score[here] >= scores.min()) & (knots.score[here] <= scores.max())]
-            first[number], last[number] = (inside[0], inside[-1]) if inside.size else (here[0], here[-1])
+            first[number], last[number] = (
+                (inside[0], inside[-1]) if inside.size else (here[0], here[-1])
+            )
         error = np.sqrt(guess.rate * (1.0 - guess.rate) * np.maximum(rows, 1))
         return Beyond(knots, first, last, _MOST_BEYOND * error)
 
     def count(self, knots: Knots, source: RandomSource) -> IntArray:
         """Count these rows by knot and label."""
-        prepared = self.regions.prepared(self.rows.scores, self.segment if self.regions.has_segments else None)
+        prepared = self.regions.prepared(
+            self.rows.scores, self.segment if self.regions.has_segments else None
+        )
         return np.asarray(knots.count(prepared, self.rows.codes, RowHashes(source)).sum(axis=1))
 
 
@@ -123,7 +137,9 @@ class Beyond:
     def of(self, curve: FloatArray) -> FloatArray:
         """The curve, with smaller movements there."""
         found = curve.copy()
-        for number, (first, last) in enumerate(zip(self.first.tolist(), self.last.tolist(), strict=True)):
+        for number, (first, last) in enumerate(
+            zip(self.first.tolist(), self.last.tolist(), strict=True)
+        ):
             here = np.flatnonzero(self.knots.segment == number)
             for place, anchor in ((here[here < first], first), (here[here > last], last)):
                 moved = curve[place] - curve[anchor]
@@ -178,7 +194,8 @@ class HalfCurves:
         tame = pilot.beyond(knots, guess, rows)
         first = tame.of(first)
         guess = _guess(knots, first, of_pilot)
-        names, halves = [], []
+        names = []
+        halves = []
         for number in range(2):
             name, values = _fitted(curve, knots, of_pilot + counts[:, 1 - number])
             names.append(name)
@@ -187,7 +204,10 @@ class HalfCurves:
         unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows > 0])
         first = np.where(unseen, 0.5, first)  # nothing is known of a segment without rows
         fitted = np.where(unseen, 0.5, fitted)
-        spreads = [_spread(knots, values - first, of_pilot + counts[:, 1 - k]) for k, values in enumerate(fitted)]
+        spreads = [
+            _spread(knots, values - first, of_pilot + counts[:, 1 - k])
+            for k, values in enumerate(fitted)
+        ]
         is_exact = _exact(guess, knots, first, of_pilot, rows) | (np.diff(knots.starts) == 1)
         evidence = KnotEvidence(
             knots,
@@ -207,7 +227,8 @@ class HalfCurves:
         return CurveBounds.of(self.evidence, alpha, self.guess.shares(self.evidence.rows, alpha))
 
     def moved(self, bounds: CurveBounds) -> FloatArray:
-        """A curve that keeps the ranking, with about the smallest epsilon that is possible, and near to the mean.
+        """A curve that keeps the ranking, with about the smallest epsilon that is possible, and
+        near to the mean.
 
         Regions in which no such curve escapes refutation do not decide about the others.
         """
@@ -221,13 +242,20 @@ class HalfCurves:
             found = self._least_moved(bounds, start, falls, refuted)
         return np.where(falls, 1.0 - found, found)
 
-    def _least_moved(self, bounds: CurveBounds, rising: FloatArray, falls: BoolArray, ignored: BoolArray) -> FloatArray:
-        """A curve that never falls, moved; `falls` says at which knots it stands for one minus itself."""
+    def _least_moved(
+        self, bounds: CurveBounds, rising: FloatArray, falls: BoolArray, ignored: BoolArray
+    ) -> FloatArray:
+        """A curve that never falls, moved.
+
+        `falls` says at which knots it stands for one minus itself.
+        """
         knots = self.evidence.knots
         of_region = falls[knots.starts[:-1]]
         actual = np.where(falls, 1.0 - rising, rising)
         errors = _mirrored(bounds.errors(actual), of_region, 0.0)
-        errors = Interval(np.where(ignored, 0.0, errors.lower), np.where(ignored, 0.0, errors.upper))
+        errors = Interval(
+            np.where(ignored, 0.0, errors.lower), np.where(ignored, 0.0, errors.upper)
+        )
         average = self.evidence.averages(actual)
         off = bounds.off(actual)
         averages = _mirrored(Interval(average - off, average + off), of_region, 1.0)
@@ -258,14 +286,19 @@ def _at_knots(knots: Knots, curves: list[Curve]) -> FloatArray:
 
 
 def _fitted(curve: str | ScoreCalibrator, knots: Knots, counts: IntArray) -> tuple[str, FloatArray]:
-    """A curve fitted to counts by knot and label, at the knots; of a segment with few rows that of all rows."""
+    """A curve fitted to counts by knot and label, at the knots.
+
+    Of a segment with few rows that of all rows.
+    """
     name, pooled = fit_curve(curve, _distinct(knots.score, counts))
     n_segments = len(knots.cells.parts)
     curves = []
     for number in range(n_segments):
         here = knots.segment == number
         own = n_segments > 1 and counts[here].sum() >= _OWN_ROWS
-        curves.append(fit_curve(curve, _distinct(knots.score[here], counts[here]))[1] if own else pooled)
+        curves.append(
+            fit_curve(curve, _distinct(knots.score[here], counts[here]))[1] if own else pooled
+        )
     return name, _at_knots(knots, curves)
 
 
@@ -279,7 +312,9 @@ def _distinct(scores: FloatArray, counts: IntArray) -> DistinctScores:
 
 
 def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:
-    """A guess of the variance of a function of the score in each region, by counts that limits do not use."""
+    """A guess of the variance of a function of the score in each region, by counts that limits do
+    not use.
+    """
     starts = knots.starts[:-1]
     size = np.diff(knots.starts)
     weight = counts.sum(axis=1) + (_PRIOR_ROWS / size)[knots.region]
@@ -291,7 +326,9 @@ def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:
 def _guess(knots: Knots, first: FloatArray, counts: IntArray) -> Guess:
     """What pilot rows, counted by knot and label, say of each region."""
     starts = knots.starts
-    bounds = np.column_stack([np.minimum.reduceat(first, starts[:-1]), np.maximum.reduceat(first, starts[:-1])])
+    bounds = np.column_stack(
+        [np.minimum.reduceat(first, starts[:-1]), np.maximum.reduceat(first, starts[:-1])]
+    )
     units = []
     for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         scores = np.repeat(np.repeat(first[begin:end], 2), counts[begin:end].ravel())
@@ -300,11 +337,14 @@ def _guess(knots: Knots, first: FloatArray, counts: IntArray) -> Guess:
     return Guess.of(units, bounds)
 
 
-def _exact(guess: Guess, knots: Knots, first: FloatArray, counts: IntArray, rows: IntArray) -> BoolArray:
-    """Where exact limits of the rate are expected to be narrower than bets, by pilot rows and the number of rows.
+def _exact(
+    guess: Guess, knots: Knots, first: FloatArray, counts: IntArray, rows: IntArray
+) -> BoolArray:
+    """Where exact limits of the rate are expected to be narrower than bets, by pilot rows and the
+    number of rows.
 
-    Bets suffer from skewness. Exact limits need the average of the curve, which is known up to its steps times limits
-    on the shares of rows at knots.
+    Bets suffer from skewness. Exact limits need the average of the curve, which is known up to its
+    steps times limits on the shares of rows at knots.
     """
     n = np.maximum(rows, 1)
     error = np.sqrt(guess.rate * (1.0 - guess.rate) / n)
@@ -318,7 +358,9 @@ def _exact(guess: Guess, knots: Knots, first: FloatArray, counts: IntArray, rows
     off = np.abs(np.diff(first, append=first[-1:])) * gap
     off[knots.starts[1:] - 1] = 0.0
     unknown = np.add.reduceat(off, knots.starts[:-1])
-    return np.asarray((skewness > SKEWED) & (unknown < _SKEW_COST * skewness * _RATE_ERRORS * error))
+    return np.asarray(
+        (skewness > SKEWED) & (unknown < _SKEW_COST * skewness * _RATE_ERRORS * error)
+    )
 
 
 def _falling(knots: Knots, curve: FloatArray) -> BoolArray:
@@ -344,7 +386,9 @@ def _mirrored(limits: Interval, here: BoolArray, total: float) -> Interval:
     return Interval(lower, upper)
 
 
-def _moved(regions: RisingRegions, knots: Knots, curve: FloatArray, slack: float, rows: IntArray) -> FloatArray:
+def _moved(
+    regions: RisingRegions, knots: Knots, curve: FloatArray, slack: float, rows: IntArray
+) -> FloatArray:
     """The curve, moved in each region as a straight function of its values."""
     n_regions = rows.size
     ends = np.clip(regions.ends, 1e-6, 1.0 - 1e-6)

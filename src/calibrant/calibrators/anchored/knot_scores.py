@@ -1,4 +1,6 @@
-"""Where the knots of a curve are: chosen by pilot rows and by the edges of regions, never by a counted row."""
+"""Where the knots of a curve are: chosen by pilot rows and by the edges of regions, never by a
+counted row.
+"""
 
 from itertools import pairwise
 
@@ -12,7 +14,11 @@ CELLS = 24
 _FEW_CELLS = 12  # where rows are fewer than this:
 _FEW_ROWS = 1_000
 _NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases refuse products that underflow
-_BEYOND = (0.1, 0.5, 2.0)  # widths of the pilot's range, beyond its ends, at which scores without bounds have knots
+_BEYOND = (
+    0.1,
+    0.5,
+    2.0,
+)  # widths of the pilot's range, beyond its ends, at which scores without bounds have knots
 
 
 def cells_of_regions(n_rows: int) -> int:
@@ -20,7 +26,9 @@ def cells_of_regions(n_rows: int) -> int:
     return CELLS if n_rows >= _FEW_ROWS else _FEW_CELLS
 
 
-def knot_scores(part: ScorePartition, scores: FloatArray, values: FloatArray, n_cells: int) -> FloatArray:
+def knot_scores(
+    part: ScorePartition, scores: FloatArray, values: FloatArray, n_cells: int
+) -> FloatArray:
     """Scores between the edges of regions at which curves bend.
 
     Parameters
@@ -28,15 +36,17 @@ def knot_scores(part: ScorePartition, scores: FloatArray, values: FloatArray, n_
     part : ScorePartition
         The regions of one segment.
     scores, values : float arrays of shape (n,)
-        Distinct scores of pilot rows, increasing, each as often as it was seen, and a first curve at them.
+        Distinct scores of pilot rows, increasing, each as often as it was seen, and a first curve
+        at them.
     n_cells : int
         Cells of each region.
 
     Notes
     -----
-    In each region knots are at equal steps of the mean of two shares: of pilot rows below the score, and of the first
-    curve's movement below it. So a cell has few rows, or a small rise. Where pilot scores are tied, knots are at these
-    scores. Scores in [0, 1] have knots at both ends; others have some beyond those of pilot rows.
+    In each region knots are at equal steps of the mean of two shares: of pilot rows below the
+    score, and of the first curve's movement below it. So a cell has few rows, or a small rise.
+    Where pilot scores are tied, knots are at these scores. Scores in [0, 1] have knots at both
+    ends; others have some beyond those of pilot rows.
     """
     if not scores.size:
         return np.empty(0)
@@ -74,7 +84,9 @@ def _values_between(values: FloatArray, share: FloatArray, n_cells: int) -> Floa
     return np.asarray(values[np.unique(nearest)])
 
 
-def _scores_between(distinct: FloatArray, share: FloatArray, low: float, high: float, n_cells: int) -> FloatArray:
+def _scores_between(
+    distinct: FloatArray, share: FloatArray, low: float, high: float, n_cells: int
+) -> FloatArray:
     """Scores of a region at equal steps, between those of pilot rows too."""
     low = max(low, distinct[0])
     high = min(high, distinct[-1])

@@ -10,36 +10,52 @@ from calibrant.cells.bins import Bins
 from calibrant.limits.interval import Interval
 
 _BISECTIONS = 40
-_NEAR = 0.1  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
+# of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
+_NEAR = 0.1
 _FAR = 0.4  # the same, in regions that do not decide about the largest error
-_DISTANCE = 1.0  # about how far averages of a curve that rises by 1 can be off, times the root of the rows
+_DISTANCE = (
+    1.0  # about how far averages of a curve that rises by 1 can be off, times the root of the rows
+)
 _KEPT = 0.05  # of the curve as it was, where it is cut off
 _LARGEST_SHIFT = 64.0
 
 
 def anchored(curve: Pieces, averages: Averages, regions: Bins, limits: Interval) -> Pieces:
-    """Shift the curve, in each region where its average leaves the limits, on the logit scale until it does not."""
+    """Shift the curve, in each region where its average leaves the limits, on the logit scale until
+    it does not.
+    """
     found, _ = averages.of(curve)
     target = np.clip(found, limits.lower, limits.upper)
     return curve if (target == found).all() else _moved(curve, averages, regions, found, target)
 
 
 def bent(
-    curve: Pieces, averages: Averages, regions: Bins, counts: IntArray, rates: FloatArray, limits: Interval
+    curve: Pieces,
+    averages: Averages,
+    regions: Bins,
+    counts: IntArray,
+    rates: FloatArray,
+    limits: Interval,
 ) -> Pieces:
-    """Shift a curve that never falls, in each region, towards the rate, and keep the order of scores.
+    """Shift a curve that never falls, in each region, towards the rate, and keep the order of
+    scores.
 
-    On the logit scale, until its average is within a tenth of the half-width of the rate. Where the shifts of two
-    regions would cross, both are cut off at a level between their averages, and a small part of the curve as it was is
-    mixed in, so that scores are not tied. Rates that fall are joined first, as by isotonic regression.
+    On the logit scale, until its average is within a tenth of the half-width of the rate. Where the
+    shifts of two regions would cross, both are cut off at a level between their averages, and a
+    small part of the curve as it was is mixed in, so that scores are not tied. Rates that fall are
+    joined first, as by isotonic regression.
     """
     found, _ = averages.of(curve)
     rate = np.where(counts > 0, rates, found)
-    # about what the promise needs in each region; only the largest counts, and others may stay as they are
+    # about what the promise needs in each region; only the largest counts, and others may stay as
+    # they are
     needed = limits.radius + curve.variation(regions) * (_DISTANCE / np.sqrt(np.maximum(counts, 1)))
-    near = np.clip((needed.max(where=counts > 0, initial=0.0) - needed) / limits.radius, _NEAR, _FAR)
+    near = np.clip(
+        (needed.max(where=counts > 0, initial=0.0) - needed) / limits.radius, _NEAR, _FAR
+    )
     near = np.clip(found, rate - near * (rate - limits.lower), rate + near * (limits.upper - rate))
-    target, weights = np.empty_like(near), np.maximum(counts, 1e-3)
+    target = np.empty_like(near)
+    weights = np.maximum(counts, 1e-3)
     segment = regions.layout.cells.segment
     for number in range(len(regions.parts)):
         here = segment == number
@@ -59,8 +75,11 @@ def _moved(
     target: FloatArray,
     cuts: tuple[FloatArray, FloatArray] | None = None,
 ) -> Pieces:
-    """Shift the curve of each region on the logit scale until its average is the target, cut off outside `cuts`."""
-    piece, straight = curve.regions(regions), curve.is_straight
+    """Shift the curve of each region on the logit scale until its average is the target, cut off
+    outside `cuts`.
+    """
+    piece = curve.regions(regions)
+    straight = curve.is_straight
     ends = [(values, logit(values)) for values in (curve.left, curve.right)]
     least, most = (0.0, 1.0) if cuts is None else (cut[piece] for cut in cuts)
     kept = 0.0 if cuts is None else _KEPT
@@ -69,16 +88,20 @@ def _moved(
     def shifted(shift: FloatArray) -> tuple[FloatArray, FloatArray]:
         by = shift[piece]
         left, right = (
-            (1.0 - kept) * np.clip(np.where(by != 0.0, expit(at + by), before), least, most) + kept * before
+            (1.0 - kept) * np.clip(np.where(by != 0.0, expit(at + by), before), least, most)
+            + kept * before
             for before, at in ends
         )
         return left, np.where(straight, right, left)
 
     rising = found < target
-    low, high = np.where(rising, 0.0, -_LARGEST_SHIFT), np.where(rising, _LARGEST_SHIFT, 0.0)
-    low, high = np.where(found == target, 0.0, low), np.where(found == target, 0.0, high)
+    low = np.where(rising, 0.0, -_LARGEST_SHIFT)
+    high = np.where(rising, _LARGEST_SHIFT, 0.0)
+    low = np.where(found == target, 0.0, low)
+    high = np.where(found == target, 0.0, high)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         above = mean(*shifted(middle)) >= target
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
+        low = np.where(above, low, middle)
+        high = np.where(above, middle, high)
     return Pieces(curve.cells, *shifted(np.where(rising, high, low)))

@@ -45,8 +45,12 @@ class Pieces:
 
     @classmethod
     def through(cls, regions: Bins, knots: list[FloatArray], values: list[FloatArray]) -> Self:
-        """The curve through the knots of each segment, cut where regions begin, and constant beyond the knots."""
-        parts, left, right = [], [], []
+        """The curve through the knots of each segment, cut where regions begin, and constant beyond
+        the knots.
+        """
+        parts = []
+        left = []
+        right = []
         for part, x, y in zip(regions.parts, knots, values, strict=True):
             edges = np.unique(np.concatenate([part.cuts, x]))
             edges = edges[(edges > part.low) & (edges <= part.high)]
@@ -58,25 +62,33 @@ class Pieces:
 
     @cached_property
     def is_straight(self) -> BoolArray:
-        """Whether the curve may rise within each cell; it is constant in a cell without an end, or of one value."""
+        """Whether the curve may rise within each cell.
+
+        It is constant in a cell without an end, or of one value.
+        """
         return straight_cells(*self.cells.layout.ends)
 
     @cached_property
     def table(self) -> FloatArray:
         """Of each cell, where it begins, the value there, and the slope.
 
-        The slope is a trifle too small, so that rounding never carries the value beyond the limit at the end.
+        The slope is a trifle too small, so that rounding never carries the value beyond the limit
+        at the end.
         """
         begin, end = self.cells.layout.ends
         with np.errstate(all="ignore"):
             slope = (self.right - self.left) / (end - begin) * (1.0 - 2.0**-50)
         straight = self.is_straight
-        return np.column_stack([np.where(straight, begin, 0.0), self.left, np.where(straight, slope, 0.0)])
+        return np.column_stack(
+            [np.where(straight, begin, 0.0), self.left, np.where(straight, slope, 0.0)]
+        )
 
     @property
     def falling_segments(self) -> BoolArray:
         """For each segment, whether the curve ends lower than it begins."""
-        change = np.bincount(self.cells.layout.cells.segment, self.right - self.left, len(self.cells.parts))
+        change = np.bincount(
+            self.cells.layout.cells.segment, self.right - self.left, len(self.cells.parts)
+        )
         return np.asarray(change < 0.0)
 
     @property
@@ -114,14 +126,17 @@ class Pieces:
         with np.errstate(all="ignore"):
             width = end - begin
             shares = [(at - begin[piece]) / width[piece] for at in (inside, grid.end)]
-        first, last = (np.clip(np.where(np.isfinite(share), share, 0.0), 0.0, 1.0) for share in shares)
+        first, last = (
+            np.clip(np.where(np.isfinite(share), share, 0.0), 0.0, 1.0) for share in shares
+        )
         place = (first + last) / 2, (last - first) / 2
         return Averages(piece, *place, grid.regions(regions), regions.n_regions, grid.rows)
 
     def range(self, partition: Bins) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest value in each region."""
         region = self.regions(partition)
-        low, high = np.ones(partition.n_regions), np.zeros(partition.n_regions)
+        low = np.ones(partition.n_regions)
+        high = np.zeros(partition.n_regions)
         np.minimum.at(low, region, np.minimum(self.left, self.right))
         np.maximum.at(high, region, np.maximum(self.left, self.right))
         return low, high
@@ -136,24 +151,30 @@ class Pieces:
         """Read back what `state` gave, for the regions that it was cut for."""
         knots = state["knots"]
         if not isinstance(knots, list | tuple) or len(knots) != len(regions.parts):
-            raise InvalidValueError("knots", f"be one list per segment, {len(regions.parts)}", got=shown(knots))
+            raise InvalidValueError(
+                "knots", f"be one list per segment, {len(regions.parts)}", got=shown(knots)
+            )
         parts = []
         for part, values in zip(regions.parts, knots, strict=True):
             edges = read_numbers(values, "knots")
             inside = (edges > part.low).all() and (edges <= part.high).all()
             if (np.diff(edges) <= 0.0).any() or not inside or not np.isin(part.cuts, edges).all():
-                raise InvalidValueError("knots", "increase and hold the cuts of all regions", got=shown(values))
+                raise InvalidValueError(
+                    "knots", "increase and hold the cuts of all regions", got=shown(values)
+                )
             parts.append(ScorePartition(edges, (part.low, part.high)))
         cells = regions.with_parts(parts)
         left, right = (
-            read_numbers(state[name], name, size=cells.n_regions, low=0.0, high=1.0) for name in ("left", "right")
+            read_numbers(state[name], name, size=cells.n_regions, low=0.0, high=1.0)
+            for name in ("left", "right")
         )
         return cls(cells, left, right)
 
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Where counted rows lie on a curve, up to their fine cell, and so what its average over each region is.
+    """Where counted rows lie on a curve, up to their fine cell, and so what its average over each
+    region is.
 
     Attributes
     ----------
@@ -178,11 +199,14 @@ class Averages:
 
     def ends(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
         """The values of the curve at the beginning and at the end of each fine cell."""
-        low, rise = curve.left[self.piece], (curve.right - curve.left)[self.piece]
+        low = curve.left[self.piece]
+        rise = (curve.right - curve.left)[self.piece]
         return low + rise * (self.middle - self.half), low + rise * (self.middle + self.half)
 
     def steps(self, begin: FloatArray, end: FloatArray) -> FloatArray:
-        """How much a function with these values at the ends moves in each fine cell, and from the one before it."""
+        """How much a function with these values at the ends moves in each fine cell, and from the
+        one before it.
+        """
         jumps = np.where(self.region[1:] == self.region[:-1], np.abs(begin[1:] - end[:-1]), 0.0)
         return np.asarray(np.abs(end - begin) + np.append(0.0, jumps))
 
@@ -192,38 +216,54 @@ class Averages:
         return _sums(self.region[counted], values[counted], self.n_regions)
 
     def of(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
-        """The average over the rows of each region, and how far off it can be, as rows are known up to their cell.
+        """The average over the rows of each region, and how far off it can be, as rows are known up
+        to their cell.
 
         A region without rows has the middle of the curve's range in it.
         """
         cells, where, share, has_rows = self._shares
         piece = self.piece[cells]
-        low, rise = curve.left[piece], (curve.right - curve.left)[piece]
+        low = curve.left[piece]
+        rise = (curve.right - curve.left)[piece]
         found = _sums(where, share * (low + rise * self.middle[cells]), self.n_regions)
         off = _sums(where, share * np.abs(rise) * self.half[cells], self.n_regions)
-        return np.clip(found, 0.0, 1.0), np.where(has_rows, off + _ROUNDING, 0.0)  # rounded, a sum may exceed 1
+        return np.clip(found, 0.0, 1.0), np.where(
+            has_rows, off + _ROUNDING, 0.0
+        )  # rounded, a sum may exceed 1
 
     def mean(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
-        """The average over the rows of each region as a function of the values at the ends of each piece."""
+        """The average over the rows of each region as a function of the values at the ends of each
+        piece.
+        """
         cells, where, share, _ = self._shares
         n_pieces = int(self.piece.max(initial=0)) + 1
         pairs, number = np.unique(where * n_pieces + self.piece[cells], return_inverse=True)
-        region, piece = pairs // n_pieces, pairs % n_pieces
+        region = pairs // n_pieces
+        piece = pairs % n_pieces
         end = np.bincount(number, share * self.middle[cells])
         begin = np.bincount(number, share) - end
-        return lambda left, right: _sums(region, begin * left[piece] + end * right[piece], self.n_regions)
+        return lambda left, right: _sums(
+            region, begin * left[piece] + end * right[piece], self.n_regions
+        )
 
     @cached_property
     def _shares(self) -> tuple[IndexArray, IndexArray, FloatArray, BoolArray]:
-        """The fine cells that count, their region and their share of it, and which regions have rows.
+        """The fine cells that count, their region and their share of it, and which regions have
+        rows.
 
         In a region without rows all cells count alike.
         """
         cells = np.flatnonzero(self.region >= 0)
-        where, rows = self.region[cells], self.rows[cells].astype(np.float64)
+        where = self.region[cells]
+        rows = self.rows[cells].astype(np.float64)
         total, size = (np.bincount(where, of, self.n_regions) for of in (rows, None))
         has_rows = total > 0
-        return cells, where, np.where(has_rows[where], rows, 1.0) / np.where(has_rows, total, size)[where], has_rows
+        return (
+            cells,
+            where,
+            np.where(has_rows[where], rows, 1.0) / np.where(has_rows, total, size)[where],
+            has_rows,
+        )
 
 
 def _sums(where: IndexArray, values: FloatArray | IntArray, size: int) -> FloatArray:
@@ -231,19 +271,26 @@ def _sums(where: IndexArray, values: FloatArray | IntArray, size: int) -> FloatA
 
 
 def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Piecewise linear, never outside the two nearest values, and finite for knots as far apart as doubles are."""
+    """Piecewise linear, never outside the two nearest values, and finite for knots as far apart as
+    doubles are.
+    """
     right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
     left = np.maximum(right - 1, 0)
     width = x[right] / 2 - x[left] / 2
-    share = np.where(width > 0.0, (scores / 2 - x[left] / 2) / np.where(width > 0.0, width, 1.0), 1.0)
+    share = np.where(
+        width > 0.0, (scores / 2 - x[left] / 2) / np.where(width > 0.0, width, 1.0), 1.0
+    )
     share = np.clip(share, 0.0, 1.0)
     between = y[left] + share * (y[right] - y[left])
-    low, high = np.minimum(y[left], y[right]), np.maximum(y[left], y[right])
+    low = np.minimum(y[left], y[right])
+    high = np.maximum(y[left], y[right])
     return np.where(share == 1.0, y[right], np.clip(between, low, high))
 
 
 def with_jumps(x: FloatArray, y: FloatArray, cuts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """More knots, so that the curve jumps where a region begins, if it rises much from the knot before it."""
+    """More knots, so that the curve jumps where a region begins, if it rises much from the knot
+    before it.
+    """
     place = np.searchsorted(x, cuts)
     place = place[(place > 0) & (place < x.size)]
     place = place[np.isin(x[place], cuts) & (y[place] - y[place - 1] > _JUMP)]

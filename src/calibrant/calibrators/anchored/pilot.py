@@ -1,4 +1,6 @@
-"""How an error budget is shared among regions by a guess, and what a model without pilot rows keeps of its proof."""
+"""How an error budget is shared among regions by a guess, and what a model without pilot rows keeps
+of its proof.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -61,8 +63,12 @@ class Parts:
 
 
 def even_widths(errors: FloatArray, alpha: float) -> FloatArray:
-    """Parts of a budget with which intervals of these standard errors are equally wide; some of it is shared evenly."""
-    low, high = 0.0, 40.0 * float(errors.max())
+    """Parts of a budget with which intervals of these standard errors are equally wide.
+
+    Some of it is shared evenly.
+    """
+    low = 0.0
+    high = 40.0 * float(errors.max())
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if 2.0 * ndtr(-middle / errors).sum() > alpha else (low, middle)

@@ -1,4 +1,6 @@
-"""What bets prove of a curve: limits on its average error and on the rate in every region, with absorbed edges."""
+"""What bets prove of a curve: limits on its average error and on the rate in every region, with
+absorbed edges.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +18,12 @@ from calibrant.params.rules import Integer, check_state
 from calibrant.params.saved_state import read_numbers
 
 THEOREM = (
-    "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves add to it, "
-    "by Sidak over regions"
+    "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves"
+    " add to it, by Sidak over regions"
 )
 RULE = 2
-"""Number of the rule by which the limits were found; files without it have those of an earlier one."""
+"""Number of the rule by which the limits were found; files without it have those of an earlier one.
+"""
 _ROUNDING = 1e-9  # what limits may differ by on another machine
 _LEAST = 0.5  # of the narrowest limits that counts allow in theory: what is accepted in a file
 
@@ -47,9 +50,10 @@ class ProvedCurve:
     def of(cls, bounds: CurveBounds, curve: FloatArray, partition: Partition, alpha: float) -> Self:
         """What follows for a curve at knots.
 
-        The bounds are about the rows strictly between edges. Where a bin absorbs a tied edge v, at most the share q of
-        it lies at v, at a cost that `alpha` includes. With limits [l1, u1] between and [l2, u2] at v, the bin's
-        are [min(l1, (1 - q) l1 + q l2), max(u1, (1 - q) u1 + q u2)]. The rate at v may be anything.
+        The bounds are about the rows strictly between edges. Where a bin absorbs a tied edge v, at
+        most the share q of it lies at v, at a cost that `alpha` includes. With limits [l1, u1]
+        between and [l2, u2] at v, the bin's are [min(l1, (1 - q) l1 + q l2), max(u1, (1 - q) u1 + q
+        u2)]. The rate at v may be anything.
         """
         errors = bounds.errors(curve)
         rates = bounds.rates(curve, errors)
@@ -83,18 +87,22 @@ class ProvedCurve:
             raise InvalidValueError("rule of the curve", f"be {RULE}", got=repr(state["rule"]))
         errors = _limits(state, "errors", n_regions, -1.0)
         rates = _limits(state, "rates", n_regions, 0.0)
-        return cls(errors, rates, read_numbers(state["margin"], "margin", size=n_regions, low=0.0, high=1.0))
+        return cls(
+            errors,
+            rates,
+            read_numbers(state["margin"], "margin", size=n_regions, low=0.0, high=1.0),
+        )
 
     def check(self, counts: IntArray, alpha: float) -> None:
         """Raise an error for limits that are narrower than any rows could make them.
 
         Notes
         -----
-        With outcomes z_i in [a, b] of mean z, a bet against m < z that cannot lose more than it has multiplies the
-        capital by 1 + lam (z_i - m), lam <= 1 / (m - a). Its mean factor is at most (z - a) / (m - a), and so the
-        capital reaches 1 / d in n rows only if z - m >= (z - a) (1 - d^(1 / n)). Both sides together leave at least
-        (b - a) (1 - d^(1 / n)), and labels less a curve have b - a >= 1. Exact limits of a rate leave as much. Half of
-        that is asked for.
+        With outcomes z_i in [a, b] of mean z, a bet against m < z that cannot lose more than it has
+        multiplies the capital by 1 + lam (z_i - m), lam <= 1 / (m - a). Its mean factor is at most
+        (z - a) / (m - a), and so the capital reaches 1 / d in n rows only if z - m >= (z - a) (1 -
+        d^(1 / n)). Both sides together leave at least (b - a) (1 - d^(1 / n)), and labels less a
+        curve have b - a >= 1. Exact limits of a rate leave as much. Half of that is asked for.
         """
         least = _LEAST * -np.expm1(np.log(alpha / 2.0) / np.maximum(counts, 1))
         for name, limits in (("errors", self.errors), ("rates", self.rates)):
@@ -102,7 +110,10 @@ class ProvedCurve:
             short = np.flatnonzero(width < least * (1.0 - _ROUNDING) - _ROUNDING)
             if short.size:
                 region = int(short[0])
-                rule = f"leave at least {least[region]:.3g} in region {region}: its counts prove no more"
+                rule = (
+                    f"leave at least {least[region]:.3g} in region {region}: its counts prove no"
+                    " more"
+                )
                 raise InvalidValueError(f"{name} of the curve", rule, got=f"{width[region]:.3g}")
 
 
@@ -120,5 +131,7 @@ def _limits(state: Mapping[str, Any], name: str, n_regions: int, low: float) -> 
         raise InvalidValueError(f"{name} of the curve", "be lower and upper limits", got=repr(pair))
     lower, upper = (read_numbers(side, name, size=n_regions, low=low, high=1.0) for side in pair)
     if (lower > upper).any():
-        raise InvalidValueError(f"{name} of the curve", "have lower limits below upper ones", got="others")
+        raise InvalidValueError(
+            f"{name} of the curve", "have lower limits below upper ones", got="others"
+        )
     return Interval(lower, upper)

@@ -31,10 +31,11 @@ from calibrant.text.sentences import Text
 class CurveCalibrator(ScoreCalibrator):
     """A calibrator whose state is a few numbers.
 
-    A subclass names what it learns (`_learned`, without the underscores of the attributes) and, unless it is strictly
-    increasing, what is said in place of a guarantee (`_claim`). It says how the state is learned (`_learn`), how a
-    state is checked and set (`_set_curve`), and what the curve is (`_curve`). `fit` goes through `_set_curve` too, so
-    that fitted and saved calibrators obey the same rules. One that can be exported gives its table, too (`_own_table`).
+    A subclass names what it learns (`_learned`, without the underscores of the attributes) and,
+    unless it is strictly increasing, what is said in place of a guarantee (`_claim`). It says how
+    the state is learned (`_learn`), how a state is checked and set (`_set_curve`), and what the
+    curve is (`_curve`). `fit` goes through `_set_curve` too, so that fitted and saved calibrators
+    obey the same rules. One that can be exported gives its table, too (`_own_table`).
     """
 
     _learned: ClassVar[tuple[str, ...]]
@@ -75,14 +76,15 @@ class CurveCalibrator(ScoreCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
-            whose rows are brought into memory.
+            Scores of rows that the model was not trained on; or data with scores and labels, see
+            `calibrant.scored`, whose rows are brought into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
         importance_weight : array-like of shape (n,), optional
-            Numbers >= 0: how much each row counts. A whole number counts as that many identical rows.
+            Numbers >= 0: how much each row counts. A whole number counts as that many identical
+            rows.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.
 
@@ -95,18 +97,24 @@ class CurveCalibrator(ScoreCalibrator):
         return self._fit_rows(self._read(scores, y, classes=classes, **weights))
 
     def _fit_rows(self, data: Sample) -> Self:
-        weighted, rows = has_weights(data), data.collect()
+        weighted = has_weights(data)
+        rows = data.collect()
         self._check_scores(rows.scores)
         repeats: IntArray | FloatArray | None = rows.repeats
         if weighted:
             repeats = weights_of(rows)
             checked_bound(repeats, None)
-            rows, repeats = rows.take(repeats > 0.0), repeats[repeats > 0.0]
-        self.fit_distinct(DistinctScores.of(rows.scores, rows.codes, repeats), rows.known, rows.one_of_each)
+            rows = rows.take(repeats > 0.0)
+            repeats = repeats[repeats > 0.0]
+        self.fit_distinct(
+            DistinctScores.of(rows.scores, rows.codes, repeats), rows.known, rows.one_of_each
+        )
         self.score_range_seen_ = Reach.of(rows.scores).seen
         return self
 
-    def fit_distinct(self, rows: DistinctScores, classes: Classes, one_of_each: tuple[int, int] = (0, 0)) -> Self:
+    def fit_distinct(
+        self, rows: DistinctScores, classes: Classes, one_of_each: tuple[int, int] = (0, 0)
+    ) -> Self:
         """Learn the curve from counts of rows at distinct scores, which may be one of each group."""
         self._check_scores(rows.scores)
         with np.errstate(all="ignore"):
@@ -160,7 +168,9 @@ class CurveCalibrator(ScoreCalibrator):
 def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
     """Raise for scores outside [0, 1]."""
     if scores.size and (float(scores.min()) < 0.0 or float(scores.max()) > 1.0):
-        check_rows((scores < 0) | (scores > 1), scores, "scores", "be probabilities in [0, 1]", advice)
+        check_rows(
+            (scores < 0) | (scores > 1), scores, "scores", "be probabilities in [0, 1]", advice
+        )
 
 
 def inner(probabilities: FloatArray) -> FloatArray:
@@ -168,7 +178,9 @@ def inner(probabilities: FloatArray) -> FloatArray:
     return np.clip(probabilities, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
 
 
-def read_number(state: Mapping[str, Any], name: str, *, low: float = -np.inf, open_low: bool = False) -> float:
+def read_number(
+    state: Mapping[str, Any], name: str, *, low: float = -np.inf, open_low: bool = False
+) -> float:
     """A finite number of a saved state."""
     words = "a finite number" if low == -np.inf else f"a number {'>' if open_low else '>='} {low:g}"
     return Number(words, low, open_low=open_low).check(name, state[name])

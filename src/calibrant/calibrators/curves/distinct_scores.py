@@ -13,8 +13,8 @@ from calibrant._typing import CodeArray, FloatArray, IntArray
 class DistinctScores:
     """Distinct scores, increasing, with the rows and the positive rows at each.
 
-    This makes every fit independent of the order of rows, makes a weight the same as repeated rows, and merges ties
-    before any pooling. Of rows with importance weights, counts are sums of weights.
+    This makes every fit independent of the order of rows, makes a weight the same as repeated rows,
+    and merges ties before any pooling. Of rows with importance weights, counts are sums of weights.
     """
 
     scores: FloatArray
@@ -37,15 +37,17 @@ class DistinctScores:
         return self.counts.astype(np.int64), self.positives.astype(np.int64)
 
     @classmethod
-    def of(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray | None = None) -> Self:
+    def of(
+        cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray | None = None
+    ) -> Self:
         """Group checked scores and labels coded as 0 and 1."""
         if repeats is not None:
             return cls._of_repeated(scores, codes, repeats)
         values = scores.astype(np.float64) + 0.0  # -0.0 becomes 0.0
         if values.min() < 0.0:
             return cls._of_any_sign(values, codes)
-        # the bits of doubles >= 0 sort like the doubles, and the first bit is 0: shifted out, it makes room for the
-        # label, so that sorting numbers replaces sorting positions
+        # the bits of doubles >= 0 sort like the doubles, and the first bit is 0: shifted out, it
+        # makes room for the label, so that sorting numbers replaces sorting positions
         keys = (values.view(np.uint64) << np.uint64(1)) | codes.astype(np.uint64)
         keys.sort()
         ordered = (keys >> np.uint64(1)).view(np.float64)
@@ -63,8 +65,12 @@ class DistinctScores:
         return cls(distinct, np.diff(starts, append=ordered.size), np.diff(below, prepend=0))
 
     @classmethod
-    def _of_repeated(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray) -> Self:
-        scores = scores.astype(np.float64) + 0.0  # rows with sample_weight 0 were removed when they were read
+    def _of_repeated(
+        cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray
+    ) -> Self:
+        scores = (
+            scores.astype(np.float64) + 0.0
+        )  # rows with sample_weight 0 were removed when they were read
         order = np.argsort(scores, kind="stable")
         starts = _starts(scores[order])
         counts = np.add.reduceat(repeats[order], starts)

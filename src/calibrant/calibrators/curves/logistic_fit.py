@@ -1,4 +1,6 @@
-"""Maximum likelihood for a logistic curve of one or two features: Newton's method on a loss that has a minimum."""
+"""Maximum likelihood for a logistic curve of one or two features: Newton's method on a loss that
+has a minimum.
+"""
 
 from dataclasses import dataclass
 
@@ -10,8 +12,9 @@ from calibrant._typing import FloatArray
 RIDGE = 1e-12
 """Penalty on squared coefficients of standardised features, beside a mean loss of order 1.
 
-It moves a well-determined optimum by about 1e-10, and gives one where the likelihood has none: labels that a threshold
-separates, or of one class only. There probabilities come to lie within about 1e-10 of 0 and 1.
+It moves a well-determined optimum by about 1e-10, and gives one where the likelihood has none:
+labels that a threshold separates, or of one class only. There probabilities come to lie within
+about 1e-10 of 0 and 1.
 """
 
 _STEPS = 500
@@ -30,7 +33,8 @@ class LogisticFit:
 def fit_logistic(
     features: FloatArray, targets: FloatArray, weights: FloatArray, *, intercept: bool = True
 ) -> LogisticFit:
-    """Minimise the weighted mean of log(1 + exp(z)) - t z over z = intercept + features @ coefficients.
+    """Minimise the weighted mean of log(1 + exp(z)) - t z over z = intercept + features @
+    coefficients.
 
     Parameters
     ----------
@@ -44,7 +48,8 @@ def fit_logistic(
 
     Notes
     -----
-    The loss is convex; each Newton step is halved until the loss falls enough (Armijo), so it converges from anywhere.
+    The loss is convex; each Newton step is halved until the loss falls enough (Armijo), so it
+    converges from anywhere.
     """
     share = weights / weights.sum()
     size = np.maximum(np.abs(features).max(axis=0), np.finfo(np.float64).tiny)
@@ -62,12 +67,19 @@ def fit_logistic(
     return LogisticFit(np.clip(slopes / size, -largest, largest), offset, loss)
 
 
-def _loss(theta: FloatArray, columns: FloatArray, targets: FloatArray, share: FloatArray) -> tuple[float, FloatArray]:
+def _loss(
+    theta: FloatArray, columns: FloatArray, targets: FloatArray, share: FloatArray
+) -> tuple[float, FloatArray]:
     z = (columns * theta).sum(axis=1)
-    return float((share * (np.logaddexp(0.0, z) - targets * z)).sum() + RIDGE / 2 * (theta**2).sum()), z
+    return (
+        float((share * (np.logaddexp(0.0, z) - targets * z)).sum() + RIDGE / 2 * (theta**2).sum()),
+        z,
+    )
 
 
-def _newton(columns: FloatArray, targets: FloatArray, share: FloatArray) -> tuple[FloatArray, float]:
+def _newton(
+    columns: FloatArray, targets: FloatArray, share: FloatArray
+) -> tuple[FloatArray, float]:
     k = columns.shape[1]
     theta = np.zeros(k)
     loss, z = _loss(theta, columns, targets, share)
@@ -76,7 +88,9 @@ def _newton(columns: FloatArray, targets: FloatArray, share: FloatArray) -> tupl
         gradient = (columns * (share * (p - targets))[:, None]).sum(axis=0) + RIDGE * theta
         # sums rather than a matrix product: a BLAS may add in another order on another machine
         curved = columns * (share * p * (1.0 - p))[:, None]
-        hessian = np.array([[(curved[:, i] * columns[:, j]).sum() for j in range(k)] for i in range(k)])
+        hessian = np.array(
+            [[(curved[:, i] * columns[:, j]).sum() for j in range(k)] for i in range(k)]
+        )
         step = np.linalg.solve(hessian + RIDGE * np.eye(k), gradient)
         decrease = float((step * gradient).sum())
         length = 1.0
@@ -87,11 +101,14 @@ def _newton(columns: FloatArray, targets: FloatArray, share: FloatArray) -> tupl
                 break
             length /= 2
         if not new_loss < loss:
-            # rounding hides any further fall of the loss; a last full step still brings the gradient nearer to 0
+            # rounding hides any further fall of the loss; a last full step still brings the
+            # gradient nearer to 0
             last = theta - step
             return (last, loss) if float(np.abs(step).max()) < 1e-5 else (theta, loss)
         moved = float(np.abs(candidate - theta).max())
-        theta, loss, z = candidate, new_loss, new_z
+        theta = candidate
+        loss = new_loss
+        z = new_z
         if moved <= _TOLERANCE * (1.0 + float(np.abs(theta).max())):
             break
     return theta, loss

@@ -34,11 +34,12 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binned:
-    """Bins, what was counted in them, the classes of the rows, the range of their scores, and the counted rows.
+    """Bins, what was counted in them, the classes of the rows, the range of their scores, and the
+    counted rows.
 
-    `facts` are what a guarantee has to say of how the rows were read and drawn; `whole` are all rows, those that are
-    not counted too, and `drawn` the scores of the latter, by segment. `design` says how groups count, if rows have any;
-    `stated` is what `fit` was told of the data.
+    `facts` are what a guarantee has to say of how the rows were read and drawn; `whole` are all
+    rows, those that are not counted too, and `drawn` the scores of the latter, by segment. `design`
+    says how groups count, if rows have any; `stated` is what `fit` was told of the data.
     """
 
     partition: Partition
@@ -54,7 +55,11 @@ class Binned:
 
 
 def cut_and_count(
-    data: Sample, settings: CutParameters, stated: Stated = NOTHING_STATED, *, weighted: bool = False
+    data: Sample,
+    settings: CutParameters,
+    stated: Stated = NOTHING_STATED,
+    *,
+    weighted: bool = False,
 ) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     data = one_row_each(data, settings.random_state)
@@ -72,18 +77,30 @@ def cut_and_count(
         return _cut(data, settings, stated, weighted, seed, can_draw=False)
 
 
-def _cut(data: Sample, settings: CutParameters, stated: Stated, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
+def _cut(
+    data: Sample,
+    settings: CutParameters,
+    stated: Stated,
+    weighted: bool,
+    seed: int,
+    *,
+    can_draw: bool,
+) -> Binned:
     segments = chosen_segments(data, settings, seed, can_draw)
     whole = data.pooled(segments.kept)
     cutting = _Cutting(whole, settings, stated, weighted, seed, segments)
     if settings._is_uniform:
-        chosen = data.split_by(segment_draw(data, settings, seed)).others if segments.drawn else data
+        chosen = (
+            data.split_by(segment_draw(data, settings, seed)).others if segments.drawn else data
+        )
         binned = cutting.fixed_width(chosen.pooled(segments.kept))
     elif settings.pilot is None or isinstance(settings.pilot, str):
         binned = cutting.own_quantiles(can_look=can_draw and settings.pilot == "auto")
     else:
         binned = cutting.pilot_quantiles(settings.pilot)
-    drawn_by = binned.facts.drawn_by or (data.facts(drawn=True).drawn_by if segments.drawn else None)
+    drawn_by = binned.facts.drawn_by or (
+        data.facts(drawn=True).drawn_by if segments.drawn else None
+    )
     facts = replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled)
     return replace(binned, facts=facts, whole=whole, stated=stated)
 
@@ -110,24 +127,30 @@ class _Cutting:
         return equal_width(n_bins, self.stated)
 
     def fixed_width(self, rows: Sample) -> Binned:
-        """Bins of equal width, for which no row is needed; a segment may have no rows but those that chose it."""
+        """Bins of equal width, for which no row is needed.
+
+        A segment may have no rows but those that chose it.
+        """
         partition = joined_bins(each_part(self._bins(self.data.sizes()), cache(self._equal_width)))
         tallied = rows.tally_and_reach(partition, weighted=self.weighted)
         return Binned(partition, *tallied, rows, rows.facts(drawn=False), rows)
 
     def own_quantiles(self, *, can_look: bool) -> Binned:
-        """Bins between order statistics of the rows that are counted, unless a look at a few others finds ties.
+        """Bins between order statistics of the rows that are counted, unless a look at a few others
+        finds ties.
 
-        Rows are counted in the finest cells, between and at the order statistics; the counts show which of them are
-        tied.
+        Rows are counted in the finest cells, between and at the order statistics; the counts show
+        which of them are tied.
 
-        The rows of a look are not counted. If they are untied, bins lie between order statistics of the other rows, and
-        a bin absorbs its left edge if that is tied after all. If they are tied, bins lie between quantiles of these
-        rows and of some more. Given the rows that were looked at, the others are independent draws and the choice is
-        fixed, so that it costs no confidence. There is no look at rows with a `sample_weight`, because no draw treats
-        one row of weight 2 as two rows, nor at rows that change places from one pass to the next, because a draw could
-        not be left out. With importance weights a tied edge is a region of its own, because nothing bounds its weighted
-        share. Rows that chose segments, those with the smallest hashes of all, are among those of the look.
+        The rows of a look are not counted. If they are untied, bins lie between order statistics of
+        the other rows, and a bin absorbs its left edge if that is tied after all. If they are tied,
+        bins lie between quantiles of these rows and of some more. Given the rows that were looked
+        at, the others are independent draws and the choice is fixed, so that it costs no
+        confidence. There is no look at rows with a `sample_weight`, because no draw treats one row
+        of weight 2 as two rows, nor at rows that change places from one pass to the next, because a
+        draw could not be left out. With importance weights a tied edge is a region of its own,
+        because nothing bounds its weighted share. Rows that chose segments, those with the smallest
+        hashes of all, are among those of the look.
         """
         sizes = self.data.sizes()
         bins = self._bins(sizes)
@@ -148,14 +171,19 @@ class _Cutting:
         regrouped = tally.regrouped(partition.count_regions, partition)
         return Binned(partition, regrouped, classes, reach, others, facts, self.data, drawn)
 
-    def _set_aside(self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool) -> "_SetAside":
+    def _set_aside(
+        self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
+    ) -> "_SetAside":
         """Look at a few rows of each segment; of one that is tied, draw more, which cut its bins."""
         looks = self._look_sizes(sizes, bins, can_look)
         if not any(looks.values()):
             return _SetAside(looks, dict.fromkeys(sizes, 0), Split({}, sizes, self.data))
         parts = self.data.first_rows(self.seed, looks, sizes)
         tied = {name for name, scores in parts.drawn.items() if repeated(scores).size}
-        cuts = {name: split_size(rows, bins[name]) if name in tied else 0 for name, rows in sizes.items()}
+        cuts = {
+            name: split_size(rows, bins[name]) if name in tied else 0
+            for name, rows in sizes.items()
+        }
         aside = _SetAside(looks, cuts, parts)
         if any(cuts.values()):
             return replace(aside, parts=self.data.first_rows(self.seed, aside.taken, sizes))
@@ -164,25 +192,37 @@ class _Cutting:
     def _look_sizes(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
     ) -> dict[Hashable, int]:
-        """How many rows of each segment are looked at; those that chose the segments are among them."""
+        """How many rows of each segment are looked at.
+
+        Those that chose the segments are among them.
+        """
         chosen_by = self.segments.drawn
         repeats = in_memory(self.data) and self.data.repeats is not None
         if repeats or not can_look:
             return {name: chosen_by.get(name, 0) for name in sizes}
-        return {name: max(look_size(rows, bins[name]), chosen_by.get(name, 0)) for name, rows in sizes.items()}
+        return {
+            name: max(look_size(rows, bins[name]), chosen_by.get(name, 0))
+            for name, rows in sizes.items()
+        }
 
     def _finest_cells(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], aside: "_SetAside"
     ) -> ScorePartition | SegmentedPartition:
-        """Cells at order statistics of the counted rows, or in segments that are tied at quantiles of drawn rows."""
+        """Cells at order statistics of the counted rows, or in segments that are tied at quantiles
+        of drawn rows.
+        """
         taken = aside.taken
-        # hardly any row may be left of a segment that was chosen by few rows; one without any is one bin
-        left = {name: max(rows - taken[name], 1) for name, rows in sizes.items() if not aside.cuts[name]}
+        # hardly any row may be left of a segment that was chosen by few rows; one without any is
+        # one bin
+        left = {
+            name: max(rows - taken[name], 1) for name, rows in sizes.items() if not aside.cuts[name]
+        }
         ranks = {name: edge_ranks(rows, min(bins[name], rows)) for name, rows in left.items()}
         edges = aside.parts.others.order_statistics(ranks) if ranks else {}
         cells = {}
         for name in sizes:
-            # the number of rows of a segment estimates its mass, except among the rows that chose the segments
+            # the number of rows of a segment estimates its mass, except among the rows that chose
+            # the segments
             random_rows = taken[name] - self.segments.drawn.get(name, 0)
             if name in ranks:
                 cells[name] = ScorePartition.at(edges[name], random_rows)
@@ -192,23 +232,32 @@ class _Cutting:
         return joined_bins(cells)
 
     def pilot_quantiles(self, pilot: float) -> Binned:
-        """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
+        """Bins between quantiles of a random part of the rows, which only cuts.
+
+        The others count (the paper's way).
+        """
         parts = self.data.split(pilot, self.seed)
-        n_rows, n_drawn = sum(parts.sizes.values()), sum(map(len, parts.drawn.values()))
+        n_rows = sum(parts.sizes.values())
+        n_drawn = sum(map(len, parts.drawn.values()))
         if not 0 < n_drawn < n_rows:
             got = f"{pilot!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}"
             raise InvalidValueError("pilot", "leave rows both to cut and to count", got=got)
         few = self.settings.n_bins == "auto" or self.segments.kept is not None
 
         def cut(name: Hashable) -> ScorePartition:
-            scores, n_bins = parts.drawn[name], self.settings._bins_for(parts.sizes[name])
+            scores = parts.drawn[name]
+            n_bins = self.settings._bins_for(parts.sizes[name])
             if not len(scores):  # a segment without a drawn row is one bin
                 return ScorePartition(np.empty(0))
-            return ScorePartition.from_other_scores(scores, min(n_bins, len(scores)) if few else n_bins)
+            return ScorePartition.from_other_scores(
+                scores, min(n_bins, len(scores)) if few else n_bins
+            )
 
         partition = joined_bins(each_part({name: name for name in parts.sizes}, cut))
         tallied = parts.others.tally_and_reach(partition, weighted=self.weighted)
-        return Binned(partition, *tallied, parts.others, self.data.facts(drawn=True), self.data, parts.drawn)
+        return Binned(
+            partition, *tallied, parts.others, self.data.facts(drawn=True), self.data, parts.drawn
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +267,8 @@ class _SetAside:
     Attributes
     ----------
     looks, cuts : dict of int
-        How many rows of each segment are looked at, and how many cut its bins: the same rows, and some more.
+        How many rows of each segment are looked at, and how many cut its bins: the same rows, and
+        some more.
     parts : Split
         These rows, and the others.
     """
@@ -239,10 +289,12 @@ def equal_width(n_bins: int, stated: Stated) -> ScorePartition:
 
 
 def look_size(n_rows: int, n_bins: int) -> int:
-    """How many rows are looked at for ties: ceil(sqrt(2 (n_bins - 1) n_rows)), but at most 2/17 of them.
+    """How many rows are looked at for ties: ceil(sqrt(2 (n_bins - 1) n_rows)), but at most 2/17 of
+    them.
 
-    A look of m rows expects m^2 / (2 n) pairs of equal scores for every one that the n_bins - 1 edges expect, times
-    1 / (n_bins - 1). So an untied look followed by a tied edge is the case in at most 1/4 of all fits.
+    A look of m rows expects m^2 / (2 n) pairs of equal scores for every one that the n_bins - 1
+    edges expect, times 1 / (n_bins - 1). So an untied look followed by a tied edge is the case in
+    at most 1/4 of all fits.
 
     >>> [look_size(n, 10) for n in (10, 100, 1000, 10_000, 1_000_000)]
     [0, 11, 117, 425, 4243]
@@ -253,17 +305,20 @@ def look_size(n_rows: int, n_bins: int) -> int:
 
 
 def split_size(n_rows: int, n_bins: int) -> int:
-    """How many rows cut bins where scores are tied: about (g n sqrt(B) / 2)^(2/3), g = Phi^-1(1 - 0.56 / B).
+    """How many rows cut bins where scores are tied: about (g n sqrt(B) / 2)^(2/3), g = Phi^-1(1 -
+    0.56 / B).
 
-    More rows cut bins of more equal size, and leave fewer to be counted. At most half of the rows, and 0 where these
-    are fewer than the bins.
+    More rows cut bins of more equal size, and leave fewer to be counted. At most half of the rows,
+    and 0 where these are fewer than the bins.
 
     >>> [split_size(n, 10) for n in (100, 1000, 10_000, 1_000_000)]
     [40, 185, 858, 18484]
     """
     if not 2 <= n_bins <= n_rows // 2:
         return 0
-    wanted = math.ceil((float(ndtri(1.0 - 0.56 / n_bins)) * n_rows * math.sqrt(n_bins) / 2.0) ** (2.0 / 3.0))
+    wanted = math.ceil(
+        (float(ndtri(1.0 - 0.56 / n_bins)) * n_rows * math.sqrt(n_bins) / 2.0) ** (2.0 / 3.0)
+    )
     return int(min(max(wanted, n_bins), n_rows // 2))
 
 
@@ -274,7 +329,9 @@ def each_part(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hasha
         try:
             made[name] = make(part)
         except InvalidValueError as error:
-            raise (error if name is None else InvalidValueError(None, f"in segment {name!r}: {error}")) from None
+            raise (
+                error if name is None else InvalidValueError(None, f"in segment {name!r}: {error}")
+            ) from None
     return made
 
 

@@ -18,7 +18,12 @@ from calibrant.calibrators.regions.binned_rows import (
 from calibrant.calibrators.regions.own_segments import chosen_segments
 from calibrant.calibrators.regions.parameters import CutParameters, check_interval
 from calibrant.calibrators.regions.stated import Stated
-from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weighted_sums, weights_of
+from calibrant.calibrators.regions.weighted_rows import (
+    checked_bound,
+    has_weights,
+    weighted_sums,
+    weights_of,
+)
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
@@ -43,15 +48,20 @@ def cut_rows(data: Sample, settings: CutParameters, stated: Stated) -> Binned:
     data = data.without_groups()
     if not has_weights(data):
         return cut_and_count(data, settings, stated)
-    check_interval(settings.interval, "importance weights", "use ShiftCalibrator for other intervals")
+    check_interval(
+        settings.interval, "importance weights", "use ShiftCalibrator for other intervals"
+    )
     return cut_and_count(data.collect(), settings, stated, weighted=True)
 
 
 def has_groups(data: Sample, stated: Stated) -> bool:
-    """Return whether rows have groups that matter; not if `max_group_size` is 1 and each row is its own group.
+    """Return whether rows have groups that matter.
 
-    A statement without groups then assumes that no group anywhere is larger. If that is true, no other statement is
-    ever made; if not, only statements about groups are claimed. So this look at the sizes costs no part of alpha.
+    Not if `max_group_size` is 1 and each row is its own group.
+
+    A statement without groups then assumes that no group anywhere is larger. If that is true, no
+    other statement is ever made; if not, only statements about groups are claimed. So this look at
+    the sizes costs no part of alpha.
     """
     if in_memory(data) and data.groups is not None and stated.max_group_size == 1:
         return int(data.groups.sizes.max(initial=0)) > 1
@@ -61,10 +71,11 @@ def has_groups(data: Sample, stated: Stated) -> bool:
 def cut_and_count_groups(data: Sample, settings: CutParameters, stated: Stated) -> Binned:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 
-    Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need independent rows, and
-    the largest size among the counted groups is no limit on the size of a new group. A cap that is not given is the
-    largest size of a tenth of the groups or more: a new group is larger with probability 1 / (1 + groups set aside), so
-    that few groups count as fewer rows than they have.
+    Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need
+    independent rows, and the largest size among the counted groups is no limit on the size of a new
+    group. A cap that is not given is the largest size of a tenth of the groups or more: a new group
+    is larger with probability 1 / (1 + groups set aside), so that few groups count as fewer rows
+    than they have.
     """
     check_interval(settings.interval, "groups")
     weighted = has_weights(data)
@@ -74,10 +85,13 @@ def cut_and_count_groups(data: Sample, settings: CutParameters, stated: Stated) 
     seed = seed_of(settings.random_state)
     if settings._fewest_rows is not None:
         advice = "name the segments, or leave it as it is"
-        raise InvalidValueError("segment_rule", "be no number with groups", repr(settings.segment_rule), advice)
+        raise InvalidValueError(
+            "segment_rule", "be no number with groups", repr(settings.segment_rule), advice
+        )
     segments = chosen_segments(data, settings, seed, can_draw=False)
     data = data.pooled(segments.kept)
-    n_groups, sizes = data.n_groups(), data.sizes()
+    n_groups = data.n_groups()
+    sizes = data.sizes()
     is_given = settings._given_partition is not None
     fixed = is_given or settings._is_uniform
     known = is_given or settings._own_segments is not None or list(sizes) == [None]
@@ -106,13 +120,17 @@ def cut_and_count_groups(data: Sample, settings: CutParameters, stated: Stated) 
     if in_memory(data) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, stated))
     facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
-    return Binned(partition, tally, classes, reach, parts.others, facts, data, design=design, stated=stated)
+    return Binned(
+        partition, tally, classes, reach, parts.others, facts, data, design=design, stated=stated
+    )
 
 
 def _most_weight(
     data: MemoryRows, draw: Draw | None, partition: Partition, design: GroupDesign, stated: Stated
 ) -> float:
-    """By how much a group counts in a region at most: as stated, or the most of a group that was set aside."""
+    """By how much a group counts in a region at most: as stated, or the most of a group that was
+    set aside.
+    """
     if draw is not None and stated.max_group_size is None:
         aside, _ = weighted_sums(
             data.take(data.chosen(draw)), partition, replace(design, target="rows"), RandomSource(0)
@@ -120,7 +138,9 @@ def _most_weight(
         if aside.weight.size:
             return float(aside.weight.max())
     if stated.weight_bound is None:
-        raise InvalidValueError("weight_bound", "be given with importance weights and max_group_size", got="None")
+        raise InvalidValueError(
+            "weight_bound", "be given with importance weights and max_group_size", got="None"
+        )
     return float(design.max_size * stated.weight_bound)
 
 
@@ -129,16 +149,24 @@ def _learns_cap(stated: Stated) -> bool:
     return stated.max_group_size is None and stated.group_target == "rows"
 
 
-def _aside(settings: CutParameters, stated: Stated, n_groups: int, fixed: bool, known: bool = True) -> float:
-    """How many groups are set aside, as an int; or a fraction of them. It must not depend on the rows of groups.
+def _aside(
+    settings: CutParameters, stated: Stated, n_groups: int, fixed: bool, known: bool = True
+) -> float:
+    """How many groups are set aside, as an int; or a fraction of them.
 
-    `fixed` says that the bins were fixed beforehand, `known` that the segments were. A tenth of the groups are set
-    aside at least where these fix the cap on sizes, whatever is asked for.
+    It must not depend on the rows of groups.
+
+    `fixed` says that the bins were fixed beforehand, `known` that the segments were. A tenth of the
+    groups are set aside at least where these fix the cap on sizes, whatever is asked for.
     """
     pilot = settings.pilot
     learned = _learns_cap(stated)
     if not fixed and pilot is None:
-        rule = ("be ", Setting("pilot", "auto"), ", or a fraction or number of groups, where rows have groups")
+        rule = (
+            "be ",
+            Setting("pilot", "auto"),
+            ", or a fraction or number of groups, where rows have groups",
+        )
         raise InvalidValueError("pilot", rule, got="None")
     if not fixed and isinstance(pilot, float):
         return max(pilot, _SHARE) if learned else pilot
@@ -148,13 +176,18 @@ def _aside(settings: CutParameters, stated: Stated, n_groups: int, fixed: bool, 
         raise _too_few(n_groups)
     if fixed:
         return groups_set_aside(n_groups, 1)
-    asked = groups_that_cut(n_groups, settings._bins_for(n_groups)) if isinstance(pilot, str) else int(pilot or 1)
+    asked = (
+        groups_that_cut(n_groups, settings._bins_for(n_groups))
+        if isinstance(pilot, str)
+        else int(pilot or 1)
+    )
     least = groups_set_aside(n_groups, 1) if learned else 1
     return min(max(asked, least), n_groups - 1)
 
 
 def groups_set_aside(n_groups: int, n_bins: int) -> int:
-    """How many groups are set aside to cut bins and to fix the cap on sizes: a tenth of them at least.
+    """How many groups are set aside to cut bins and to fix the cap on sizes: a tenth of them at
+    least.
 
     >>> [groups_set_aside(n, 10) for n in (20, 1000, 100_000)]
     [10, 128, 10000]
@@ -163,7 +196,8 @@ def groups_set_aside(n_groups: int, n_bins: int) -> int:
 
 
 def groups_that_cut(n_groups: int, n_bins: int) -> int:
-    """How many groups cut bins: the share of rows that would, if there were three rows in each group.
+    """How many groups cut bins: the share of rows that would, if there were three rows in each
+    group.
 
     It does not depend on the number of rows: given that number, groups are not independent.
 
@@ -181,7 +215,11 @@ def _too_few(n_groups: int) -> InvalidValueError:
 
 
 def _partition(
-    settings: CutParameters, stated: Stated, sizes: Mapping[Hashable, int], n_groups: int, drawn: Mapping[Hashable, Any]
+    settings: CutParameters,
+    stated: Stated,
+    sizes: Mapping[Hashable, int],
+    n_groups: int,
+    drawn: Mapping[Hashable, Any],
 ) -> Partition:
     """The regions: as given, of equal width, or between quantiles of the drawn rows."""
     if settings._given_partition is not None:
@@ -189,7 +227,8 @@ def _partition(
     n_drawn = sum(map(len, drawn.values()))
 
     def cut(name: Hashable) -> ScorePartition:
-        # by the rows set aside: given how many rows of a segment are counted, groups are not independent
+        # by the rows set aside: given how many rows of a segment are counted, groups are not
+        # independent
         share = len(drawn[name]) / n_drawn if n_drawn else 1.0 / len(sizes)
         n_bins = settings._bins_for(n_groups * share)
         if settings._is_uniform:
@@ -210,5 +249,8 @@ def _regions_without(partition: Partition, segments: set[Any]) -> tuple[int, ...
     if not segments:
         return ()
     bins = partition.as_bins()
-    inside = np.isin(bins.layout.cells.segment, [n for n, name in enumerate(bins.bins_by_segment) if name in segments])
+    inside = np.isin(
+        bins.layout.cells.segment,
+        [n for n, name in enumerate(bins.bins_by_segment) if name in segments],
+    )
     return tuple(np.flatnonzero(inside).tolist())

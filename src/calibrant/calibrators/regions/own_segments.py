@@ -18,18 +18,24 @@ _MOST_DRAWN = 1 << 20  # rows, to choose segments
 
 
 class ChosenSegments(NamedTuple):
-    """The segments that are kept, None for all; how many rows of each were drawn to choose them; and the others."""
+    """The segments that are kept, None for all; how many rows of each were drawn to choose them.
+
+    And the others.
+    """
 
     kept: frozenset[Hashable] | None = None
     drawn: Mapping[Hashable, int] = MappingProxyType({})
     pooled: tuple[Any, ...] = ()
 
 
-def chosen_segments(data: Sample, settings: CutParameters, seed: int, can_draw: bool) -> ChosenSegments:
-    """Choose the segments that have regions of their own: those given, or those with enough rows in a random draw.
+def chosen_segments(
+    data: Sample, settings: CutParameters, seed: int, can_draw: bool
+) -> ChosenSegments:
+    """Choose the segments that have regions of their own: those given, or those with enough rows in
+    a random draw.
 
-    The draw is from all rows, of any segment. Given the drawn rows, the others are independent draws and the choice is
-    fixed. That would not be true of a choice by the counts of all rows.
+    The draw is from all rows, of any segment. Given the drawn rows, the others are independent
+    draws and the choice is fixed. That would not be true of a choice by the counts of all rows.
     """
     if data.columns.segment is None:
         return ChosenSegments()
@@ -92,11 +98,16 @@ def _fewest(settings: CutParameters, n_rows: int) -> int:
 def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Hashable]:
     """Return the segments with at least `fewest` drawn rows; "other" is never among them.
 
-    If the remaining segments have a twentieth of the rows or more, but fewer than `fewest` rows, the smallest of these
-    segments are added to the remaining ones.
+    If the remaining segments have a twentieth of the rows or more, but fewer than `fewest` rows,
+    the smallest of these segments are added to the remaining ones.
     """
-    kept = sorted((rows, name) for name, rows in drawn.items() if rows >= max(fewest, 1) and name != OTHER.value)
-    total, place = sum(drawn.values()), 0
+    kept = sorted(
+        (rows, name)
+        for name, rows in drawn.items()
+        if rows >= max(fewest, 1) and name != OTHER.value
+    )
+    total = sum(drawn.values())
+    place = 0
     rest = total - sum(rows for rows, _ in kept)
     while place < len(kept) and total < 20 * rest and rest < fewest:
         rest += kept[place][0]
@@ -105,10 +116,13 @@ def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Has
 
 
 def segment_draw(data: Sample, settings: CutParameters, seed: int) -> Draw:
-    """The rows that choose segments: those that cut bins, or about 16 of a segment that is just large enough."""
+    """The rows that choose segments: those that cut bins, or about 16 of a segment that is just
+    large enough.
+    """
     if settings.pilot is not None and not isinstance(settings.pilot, str):
         return data.draw(settings.pilot, seed)
     n_rows = sum(data.sizes().values())
     return Draw.of_share(
-        data.draw_key(seed), min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1))
+        data.draw_key(seed),
+        min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1)),
     )

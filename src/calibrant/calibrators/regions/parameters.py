@@ -14,7 +14,8 @@ from calibrant.params import rules
 from calibrant.text.sentences import Setting
 
 EXACT = "clopper-pearson"
-"""What "auto" stands for, unless rows have weights or groups: those have the interval of "betting"."""
+"""What "auto" stands for, unless rows have weights or groups: those have the interval of "betting".
+"""
 
 N_BINS = rules.Integer(1) | rules.Only("auto")
 INTERVAL = rules.Only("auto") | rules.Choice(METHODS)
@@ -105,24 +106,36 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
 
     def _bins_for(self, n_rows: float) -> int:
         """Return the number of bins for a number of rows, or of groups."""
-        return self._automatic_bins(max(1, int(n_rows))) if self.n_bins == "auto" else int(self.n_bins)
+        return (
+            self._automatic_bins(max(1, int(n_rows))) if self.n_bins == "auto" else int(self.n_bins)
+        )
 
     def _asked(self) -> dict[str, Any]:
-        """What a statement says of how the bins were cut: whether from other rows, and how many were asked for."""
-        n_bins = None if self.n_bins == "auto" or self._given_partition is not None else int(self.n_bins)
+        """What a statement says of how the bins were cut: whether from other rows, and how many
+        were asked for.
+        """
+        n_bins = (
+            None if self.n_bins == "auto" or self._given_partition is not None else int(self.n_bins)
+        )
         return {"split": self.pilot not in (None, "auto"), "n_bins": n_bins}
 
     def _check_stated(self, stated: Stated) -> None:
         """Raise an error for a range of scores beside bins that take any score."""
         if not self._is_uniform and stated.score_range is not None:
-            any_score = ("be None for ", Setting("partition", "quantile"), ", which takes any score")
+            any_score = (
+                "be None for ",
+                Setting("partition", "quantile"),
+                ", which takes any score",
+            )
             raise InvalidValueError("score_range", any_score, got=repr(stated.score_range))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         given = self._given_partition is not None
         if self.pilot not in (None, "auto") and (given or self._is_uniform):
-            raise InvalidValueError("pilot", "be None for bins that are fixed beforehand", got=repr(self.pilot))
+            raise InvalidValueError(
+                "pilot", "be None for bins that are fixed beforehand", got=repr(self.pilot)
+            )
         counts_all = self.pilot is None and not self._is_uniform
         if self._fewest_rows is not None and (counts_all or given):
             rule = ('be None or "auto" where ', Setting("pilot", None), " or the bins are given")

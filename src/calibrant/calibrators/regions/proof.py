@@ -1,4 +1,6 @@
-"""What counted rows prove of the rate of each region: plain rows, rows of groups, and rows with weights."""
+"""What counted rows prove of the rate of each region: plain rows, rows of groups, and rows with
+weights.
+"""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
@@ -10,14 +12,26 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
-from calibrant.calibrators.regions.weighted_rows import checked_bound, shuffled, weighted_sums, weights_of
+from calibrant.calibrators.regions.weighted_rows import (
+    checked_bound,
+    shuffled,
+    weighted_sums,
+    weights_of,
+)
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.statement import Caveat, Edges, GroupFacts, ImportanceWeights, Population, Statement
+from calibrant.guarantee.statement import (
+    Caveat,
+    Edges,
+    GroupFacts,
+    ImportanceWeights,
+    Population,
+    Statement,
+)
 from calibrant.limits.group_limits import group_limits, shared_limits
 from calibrant.limits.group_sums import TARGETS, GroupDesign, GroupSums
 from calibrant.limits.interval import Interval
@@ -32,19 +46,24 @@ from calibrant.text.sentences import Setting, shown
 _SHARE = Number("a number from 0 to 1", 0.0, 1.0)
 OF_GROUPS = "Ville's inequality for bets on the sums of whole groups, by Bonferroni over regions"
 UNBOUNDED = Caveat(
-    (Setting("weight_bound"), " was not given, and there may be larger weights than the largest seen"),
+    (
+        Setting("weight_bound"),
+        " was not given, and there may be larger weights than the largest seen",
+    ),
     "no weight is larger than those seen",
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedLimits:
-    """Limits of the weighted rate of each region, which do not follow from a tally, and the bound of the weights.
+    """Limits of the weighted rate of each region, which do not follow from a tally, and the bound
+    of the weights.
 
-    `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken over them. If rows
-    have groups, `groups` describes them, `rows` is the number of independent rows, and of positives among them,
-    that would give the rate of each region with the same precision, and `distance` bounds how far the rows, as the
-    average of a curve counts them, are from the population.
+    `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken
+    over them. If rows have groups, `groups` describes them, `rows` is the number of independent
+    rows, and of positives among them, that would give the rate of each region with the same
+    precision, and `distance` bounds how far the rows, as the average of a curve counts them, are
+    from the population.
     """
 
     limits: Interval
@@ -58,7 +77,8 @@ class WeightedLimits:
     @classmethod
     def of(cls, binned: Binned, settings: CutParameters, alpha: float) -> Self:
         """Bet on the counted rows, or on sums of the weights of whole groups."""
-        bound, design = binned.stated.weight_bound, binned.design
+        bound = binned.stated.weight_bound
+        design = binned.design
         if design is None:  # the bound is that of rows that were drawn to cut the bins, too
             largest = checked_bound(weights_of(binned.whole.collect()), bound)
             evidence = Evidence(binned.tally, largest, rows=shuffled(binned, settings.random_state))
@@ -84,48 +104,88 @@ class WeightedLimits:
 
     def to_dict(self) -> dict[str, Any]:
         """The limits as plain JSON values."""
-        limits = {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
+        limits = {
+            "lower": self.limits.lower.tolist(),
+            "upper": self.limits.upper.tolist(),
+            "bound": self.bound,
+        }
         groups = {} if self.groups is None else {"groups": asdict(self.groups)}
         rows = {} if self.rows is None else {"rows": [column.tolist() for column in self.rows]}
         of_curve = {"kept": self.kept, "distance": self.distance}
-        return {**limits, **groups, **rows} | {name: of.tolist() for name, of in of_curve.items() if of is not None}
+        return {**limits, **groups, **rows} | {
+            name: of.tolist() for name, of in of_curve.items() if of is not None
+        }
 
     @classmethod
     def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
         """Read back what `to_dict` wrote; `bound` is what `fit` was told."""
         check_state(state, ("lower", "upper", "bound"))
-        kept = None if state.get("kept") is None else read_counts(state["kept"], "kept", size=tally.n_regions)
+        kept = (
+            None
+            if state.get("kept") is None
+            else read_counts(state["kept"], "kept", size=tally.n_regions)
+        )
         if kept is not None and (kept > tally.counts).any():
-            raise InvalidValueError("kept", "be at most the rows of each region", got=shown(state["kept"]))
+            raise InvalidValueError(
+                "kept", "be at most the rows of each region", got=shown(state["kept"])
+            )
         largest = Evidence(tally, state["bound"]).weight_bound  # which checks it
         if bound is not None and bound != largest:
-            raise InvalidValueError("weight_bound", f"be that of the state, {largest:g}", got=f"{bound:g}")
+            raise InvalidValueError(
+                "weight_bound", f"be that of the state, {largest:g}", got=f"{bound:g}"
+            )
         limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
         if state.get("groups") is None:
             return cls(limits, largest, bound is not None, kept)
         check_state(state, ("rows",))
         if not isinstance(state["rows"], list | tuple) or len(state["rows"]) != 2:
-            raise InvalidValueError("rows", "be the rows and the positives of each region", got=shown(state["rows"]))
-        rows, positives = (read_numbers(column, "rows", size=tally.n_regions, low=0.0) for column in state["rows"])
-        found, size = state.get("distance"), tally.n_regions
-        distance = None if found is None else read_numbers(found, "distance", size=size, low=0.0, high=1.0)
-        return cls(limits, largest, True, kept, read_group_facts(state["groups"]), (rows, positives), distance)
+            raise InvalidValueError(
+                "rows", "be the rows and the positives of each region", got=shown(state["rows"])
+            )
+        rows, positives = (
+            read_numbers(column, "rows", size=tally.n_regions, low=0.0) for column in state["rows"]
+        )
+        found = state.get("distance")
+        size = tally.n_regions
+        distance = (
+            None if found is None else read_numbers(found, "distance", size=size, low=0.0, high=1.0)
+        )
+        return cls(
+            limits,
+            largest,
+            True,
+            kept,
+            read_group_facts(state["groups"]),
+            (rows, positives),
+            distance,
+        )
 
 
 def read_group_facts(state: Any) -> GroupFacts:
     """What a state says of weighted groups."""
-    check_state(state, [entry.name for entry in fields(GroupFacts) if entry.default is MISSING] + ["max_weight"])
-    n_groups, aside, size = (Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size"))
-    effect, most = (Number(low=0.0).check(name, state[name]) for name in ("design_effect", "max_weight"))
+    check_state(
+        state,
+        [entry.name for entry in fields(GroupFacts) if entry.default is MISSING] + ["max_weight"],
+    )
+    n_groups, aside, size = (
+        Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size")
+    )
+    effect, most = (
+        Number(low=0.0).check(name, state[name]) for name in ("design_effect", "max_weight")
+    )
     fixed = Flag().check("fixed", state.get("fixed", False))
     target = Choice(TARGETS).check("target", state["target"])
-    above, farthest = (_SHARE.check(name, state.get(name, 0.0)) for name in ("above_cap", "farthest"))
+    above, farthest = (
+        _SHARE.check(name, state.get(name, 0.0)) for name in ("above_cap", "farthest")
+    )
     n_apart = Integer(0).check("n_apart", state.get("n_apart", 0))
     return GroupFacts(n_groups, aside, size, target, effect, most, fixed, above, n_apart, farthest)
 
 
 def _facts(design: GroupDesign, n_groups: int, sums: GroupSums, limits: Interval) -> GroupFacts:
-    """What is to be said of groups, and how far the rate that counts all rows in full is from the limits."""
+    """What is to be said of groups, and how far the rate that counts all rows in full is from the
+    limits.
+    """
     in_full = sums.uncapped_rates
     apart = (in_full < limits.lower) | (in_full > limits.upper)
     distance = np.abs(in_full - sums.rates)[apart]
@@ -172,29 +232,48 @@ class Proof:
     stated: Stated = NOTHING_STATED
 
     @classmethod
-    def of(cls, binned: Binned, settings: CutParameters, confidence_level: float | None = None) -> Self:
-        """What rows prove whose regions are cut and counted; at the level of the settings, or at another."""
+    def of(
+        cls, binned: Binned, settings: CutParameters, confidence_level: float | None = None
+    ) -> Self:
+        """What rows prove whose regions are cut and counted.
+
+        At the level of the settings, or at another.
+        """
         level = settings.confidence_level if confidence_level is None else confidence_level
         proof = cls(
-            binned.partition, binned.tally, settings._exact_interval, level, binned.design, stated=binned.stated
+            binned.partition,
+            binned.tally,
+            settings._exact_interval,
+            level,
+            binned.design,
+            stated=binned.stated,
         )
         if binned.tally.weights is None:
             return proof
-        return replace(proof, design=None, weighted=WeightedLimits.of(binned, settings, proof.for_rates))
+        return replace(
+            proof, design=None, weighted=WeightedLimits.of(binned, settings, proof.for_rates)
+        )
 
     def state(self) -> dict[str, Any]:
         """What a saved model keeps, as plain JSON values."""
         weighted = {} if self.weighted is None else {"weighted": self.weighted.to_dict()}
         groups = {} if self.design is None else {"groups": self.design.to_dict()}
-        return {"partition": self.partition.to_dict(), "tally": self.tally.to_dict(), **weighted, **groups}
+        return {
+            "partition": self.partition.to_dict(),
+            "tally": self.tally.to_dict(),
+            **weighted,
+            **groups,
+        }
 
     @classmethod
     def read(cls, state: Mapping[str, Any], settings: CutParameters, stated: Stated) -> Self:
         """Read back what `state` gave."""
         check_state(state, ("partition", "tally"))
-        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        partition = Partition.from_dict(state["partition"])
+        tally = Tally.from_dict(state["tally"])
         check_tally(partition, tally)
-        weighted, design = None, None
+        weighted = None
+        design = None
         if tally.weights is not None:
             check_state(state, ("weighted",))
             weighted = WeightedLimits.from_dict(state["weighted"], tally, stated.weight_bound)
@@ -204,7 +283,15 @@ class Proof:
             if max(design.unproved, default=0) >= tally.n_regions:
                 got = repr(list(design.unproved))
                 raise InvalidValueError("unproved", f"be regions below {tally.n_regions}", got=got)
-        return cls(partition, tally, settings._exact_interval, settings.confidence_level, design, weighted, stated)
+        return cls(
+            partition,
+            tally,
+            settings._exact_interval,
+            settings.confidence_level,
+            design,
+            weighted,
+            stated,
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -218,12 +305,17 @@ class Proof:
         return budgets(alpha)[0] if self.is_plain else alpha
 
     def rates(self, shares: FloatArray | None = None) -> Interval:
-        """Limits of the rate of each region; `shares` of the budget are those of plain rows, or even."""
+        """Limits of the rate of each region.
+
+        `shares` of the budget are those of plain rows, or even.
+        """
         if self.weighted is not None:
             return self.weighted.limits
         if self.design is not None:
             return group_limits(self.tally, self.design, self.for_rates)
-        return region_limits(self.partition, self.tally, get_method(self.interval), self.for_rates, shares)
+        return region_limits(
+            self.partition, self.tally, get_method(self.interval), self.for_rates, shares
+        )
 
     @property
     def observed(self) -> FloatArray:
@@ -239,7 +331,10 @@ class Proof:
 
     @property
     def telling(self) -> tuple[FloatArray, FloatArray] | None:
-        """How many independent rows, and positives among them, rows of groups are worth; None without groups."""
+        """How many independent rows, and positives among them, rows of groups are worth.
+
+        None without groups.
+        """
         if self.design is not None:
             return GroupSums.of(self.tally, self.design).telling
         return None if self.weighted is None else self.weighted.rows
@@ -251,21 +346,33 @@ class Proof:
         method = get_method(self.interval)
         asked = Statement.about(self.partition, theorem=method.theorem, **settings._asked())
         said = self._said(asked, settings, limits)
-        name, level = method.name if self.is_plain else "betting", self.confidence_level
-        found = Guarantee.from_limits(self.partition, self.tally, limits, level, name, said, value, positive_label)
+        name = method.name if self.is_plain else "betting"
+        level = self.confidence_level
+        found = Guarantee.from_limits(
+            self.partition, self.tally, limits, level, name, said, value, positive_label
+        )
         if not self.is_plain:
             return found
-        return replace(found, mass_limits=mass_limits(self.partition, self.tally, budgets(error_budget(level))[1]))
+        return replace(
+            found,
+            mass_limits=mass_limits(self.partition, self.tally, budgets(error_budget(level))[1]),
+        )
 
     def _said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
         """The statement about the weighted population, and about rows of new groups."""
         groups = None
         if self.weighted is not None:
-            statement, groups = self.weighted.said(statement), self.weighted.groups
+            statement = self.weighted.said(statement)
+            groups = self.weighted.groups
         elif self.design is not None:
             n_groups = 0 if self.tally.groups is None else self.tally.groups.n_groups
             groups = _facts(self.design, n_groups, GroupSums.of(self.tally, self.design), limits)
         if groups is None:
             return statement
         cut = not settings._is_uniform and not groups.fixed and groups.aside > 0
-        return replace(statement, theorem=OF_GROUPS, edges=Edges.OTHER_ROWS if cut else statement.edges, groups=groups)
+        return replace(
+            statement,
+            theorem=OF_GROUPS,
+            edges=Edges.OTHER_ROWS if cut else statement.edges,
+            groups=groups,
+        )

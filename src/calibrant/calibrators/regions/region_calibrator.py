@@ -40,25 +40,49 @@ _ALONE = "no group has more than one row, among these rows and in the future"
 
 
 def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
-    """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
+    """Warn where little is proved.
+
+    Not where calibrant itself called `fit`, and says so or does not need it.
+    """
     if guarantee.weakness is not None and _asked_by_user(fitted):
-        said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {upper(guarantee.stated.epsilon)}"
+        said = (
+            f"the guarantee{of} says {guarantee.weakness}; epsilon is"
+            f" {upper(guarantee.stated.epsilon)}"
+        )
         warn_caller(said, WeakGuaranteeWarning)
 
 
-def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "", *, always: bool = False) -> None:
-    """Warn where a cap on groups that was not given excludes the rate among all rows; likewise, or `always`."""
+def warn_of_cap(
+    fitted: object, guarantee: Guarantee, of: str = "", *, always: bool = False
+) -> None:
+    """Warn where a cap on groups that was not given excludes the rate among all rows.
+
+    Likewise, or `always`.
+    """
     groups = guarantee.statement.groups
-    if groups is None or not groups.n_apart or getattr(fitted, "stated_", NOTHING_STATED).max_group_size is not None:
+    if (
+        groups is None
+        or not groups.n_apart
+        or getattr(fitted, "stated_", NOTHING_STATED).max_group_size is not None
+    ):
         return
     if always or _asked_by_user(fitted):
-        said = f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
-        either = (Setting("max_group_size"), " or ", Setting("group_target", "groups"), " if that is what you mean")
+        said = (
+            f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
+        )
+        either = (
+            Setting("max_group_size"),
+            " or ",
+            Setting("group_target", "groups"),
+            " if that is what you mean",
+        )
         warn_caller(words((said, *either)), GroupCapWarning)
 
 
 def _asked_by_user(fitted: object) -> bool:
-    """Whether the code that called `fit` is not calibrant's own, or is a classifier that fits on a user's behalf."""
+    """Whether the code that called `fit` is not calibrant's own, or is a classifier that fits on a
+    user's behalf.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_locals.get("self", frame.f_locals.get("fitted")) is fitted:
         frame = frame.f_back
@@ -86,20 +110,33 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return self
 
     def _set_fitted(
-        self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes, facts: RowFacts | None = None
+        self,
+        partition: Partition,
+        tally: Tally,
+        guarantee: Guarantee,
+        classes: Classes,
+        facts: RowFacts | None = None,
     ) -> None:
-        """Store everything that was learned, at once, so that a refused fit leaves the estimator as it was.
+        """Store everything that was learned, at once, so that a refused fit leaves the estimator as
+        it was.
 
         `facts` are what the guarantee has to say of how the rows were read.
         """
         self._facts = RowFacts() if facts is None else facts
-        self.partition_, self.tally_, self.guarantee_ = partition, tally, guarantee.of_rows(self._facts)
+        self.partition_ = partition
+        self.tally_ = tally
+        self.guarantee_ = guarantee.of_rows(self._facts)
         if self.stated_.max_group_size == 1 and guarantee.statement.groups is None:
-            self.guarantee_ = self.guarantee_.with_facts(assumed=(*self.guarantee_.statement.assumed, _ALONE))
+            self.guarantee_ = self.guarantee_.with_facts(
+                assumed=(*self.guarantee_.statement.assumed, _ALONE)
+            )
         self._set_classes(classes)
 
     def _warn_if_weak(self) -> None:
-        """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
+        """Warn where little is proved.
+
+        Not where calibrant itself called `fit`, and says so or does not need it.
+        """
         warn_if_weak(self, self.guarantee_)
         warn_of_cap(self, self.guarantee_)
 
@@ -107,7 +144,9 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     def _threads(self) -> int:
         return thread_count(self.n_jobs)
 
-    def _look_up(self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None) -> NDArray[Any]:
+    def _look_up(
+        self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None
+    ) -> NDArray[Any]:
         """Each score's entry, or row, of a table of regions."""
         return self._entries(self.partition_, scores, table, segments)
 
@@ -120,7 +159,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         *,
         on_curve: bool = False,
     ) -> NDArray[Any]:
-        """Each score's entry, or row, of a table of a partition; `on_curve`, its value from a table of lines."""
+        """Each score's entry, or row, of a table of a partition.
+
+        `on_curve`, its value from a table of lines.
+        """
         found: NDArray[Any] = entries_of(
             partition,
             table,
@@ -140,37 +182,56 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return self._look_up(scores, self.guarantee_.value, segments)
 
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
+        """Return the calibrated probabilities of both labels, shape (n, 2).
+
+        The columns follow `classes_`.
+        """
         check_is_fitted(self)
         return self._look_up(scores, self._both_columns(self.guarantee_.value), segments)
 
-    def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+    def predict_interval(
+        self, scores: ArrayLike, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each
+        score's region.
 
-        They hold for all regions at once with probability `confidence_level` over the calibration data.
+        They hold for all regions at once with probability `confidence_level` over the calibration
+        data.
         """
         return RegionCalibrator.predict_rate_interval(self, scores, segments=segments)
 
-    def predict_rate_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+    def predict_rate_interval(
+        self, scores: ArrayLike, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each
+        score's region.
 
-        They hold for all regions at once with probability `confidence_level` over the calibration data.
+        They hold for all regions at once with probability `confidence_level` over the calibration
+        data.
         """
         check_is_fitted(self)
-        return self._look_up(scores, np.column_stack([self.guarantee_.lower, self.guarantee_.upper]), segments)
+        return self._look_up(
+            scores, np.column_stack([self.guarantee_.lower, self.guarantee_.upper]), segments
+        )
 
-    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
-        """Return the labels that may not be ruled out, shape (n, 2), boolean; the columns follow `classes_`.
+    def predict_set(
+        self, scores: ArrayLike, *, coverage: float = 0.95, segments: ArrayLike | None = None
+    ) -> BoolArray:
+        """Return the labels that may not be ruled out, shape (n, 2), boolean.
 
-        With probability `confidence_level` over the calibration data, in every region at once, the label falls
-        outside the set with probability at most 1 - coverage.
+        The columns follow `classes_`.
+
+        With probability `confidence_level` over the calibration data, in every region at once, the
+        label falls outside the set with probability at most 1 - coverage.
         """
         return self._look_up(scores, self._sets(coverage), segments)
 
     def _sets(self, coverage: float) -> BoolArray:
         """The labels of each region that may not be ruled out; the columns follow `classes_`."""
         check_is_fitted(self)
-        return region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self.positive_index_ else -1]
+        return region_sets(self.guarantee_.interval, coverage)[
+            :, :: 1 if self.positive_index_ else -1
+        ]
 
     @property
     def _takes_one_score(self) -> bool:
@@ -178,7 +239,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return bool(self.partition_.bins_by_segment)
 
     def value_ranges(self) -> tuple[FloatArray, FloatArray] | None:
-        """The smallest and the largest prediction of each region; None where there is one value for each."""
+        """The smallest and the largest prediction of each region.
+
+        None where there is one value for each.
+        """
         return None
 
     def _own_table(self, coverage: float) -> Table:
@@ -198,12 +262,18 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         )
 
     def _state(self) -> dict[str, Any]:
-        return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict(), **self._facts.to_dict()}
+        return {
+            "partition": self.partition_.to_dict(),
+            "tally": self.tally_.to_dict(),
+            **self._facts.to_dict(),
+        }
 
 
 @dataclass(eq=False, repr=False)
 class BinnedCalibrator(CutParameters, RegionCalibrator, takes_device_arrays=True):
-    """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights and groups."""
+    """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights
+    and groups.
+    """
 
     def fit(
         self,
@@ -225,34 +295,38 @@ class BinnedCalibrator(CutParameters, RegionCalibrator, takes_device_arrays=True
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
-            segments, see `calibrant.scored`.
+            Scores of rows the model was not trained on; or files, a frame or a cluster that hold
+            scores, labels and segments, see `calibrant.scored`.
         y : array-like of shape (n,)
             Their labels, of two classes.
         segments : array-like of shape (n,), optional
-            The segment of each row. Each segment gets regions of its own, within one error budget, unless it has few
-            rows, see `segment_rule`. If a curve is fitted, a segment of 500 rows or more has a curve of its own.
+            The segment of each row. Each segment gets regions of its own, within one error budget,
+            unless it has few rows, see `segment_rule`. If a curve is fitted, a segment of 500 rows
+            or more has a curve of its own.
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
         importance_weight : array-like of shape (n,), optional
-            Numbers >= 0, such as one over the probability with which a row was sampled: what is guaranteed is then
-            about the weighted population. Give `weight_bound` too. Rows of scored data are brought into memory.
+            Numbers >= 0, such as one over the probability with which a row was sampled: what is
+            guaranteed is then about the weighted population. Give `weight_bound` too. Rows of
+            scored data are brought into memory.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
-            about rows of new groups. Rows of a group may depend on each other in any way.
+            Which rows belong together, such as those of one customer: whole numbers, dates or text.
+            The promise is then about rows of new groups. Rows of a group may depend on each other
+            in any way.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.
         weight_bound : float, optional
-            With `importance_weight`: an upper bound on the weights. Without it the largest weight seen takes its place,
-            and then nothing is proved.
+            With `importance_weight`: an upper bound on the weights. Without it the largest weight
+            seen takes its place, and then nothing is proved.
         max_group_size : int, optional
-            With `groups`: a group counts as at most this many rows in a bin. By default it is the largest number of
-            rows that a group among the pilot rows has in a bin, and at least a tenth of the groups are pilot rows. The
-            largest among the counted groups would not do: it misses rare giants. `GroupCapWarning` says so if the rate
-            among all rows, where large groups count in full, lies outside the limits of some bin.
+            With `groups`: a group counts as at most this many rows in a bin. By default it is the
+            largest number of rows that a group among the pilot rows has in a bin, and at least a
+            tenth of the groups are pilot rows. The largest among the counted groups would not do:
+            it misses rare giants. `GroupCapWarning` says so if the rate among all rows, where large
+            groups count in full, lies outside the limits of some bin.
         group_target : {"rows", "groups"}, default="rows"
-            With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random group, where every
-            group counts the same, whatever its number of rows.
+            With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random
+            group, where every group counts the same, whatever its number of rows.
         score_range : (float, float), optional
             The range of the scores, for bins of equal width; (0, 1) by default.
 
@@ -267,10 +341,20 @@ class BinnedCalibrator(CutParameters, RegionCalibrator, takes_device_arrays=True
             group_target=group_target,
             score_range=score_range,
         )
-        beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
+        beside = {
+            "segments": segments,
+            "sample_weight": sample_weight,
+            "importance_weight": importance_weight,
+        }
         return self._fit(scores, y, stated, classes=classes, groups=groups, **beside)
 
-    def _fit(self, scores: ArrayLike | Sample, y: ArrayLike | None, stated: Stated, **beside: ArrayLike | None) -> Self:
+    def _fit(
+        self,
+        scores: ArrayLike | Sample,
+        y: ArrayLike | None,
+        stated: Stated,
+        **beside: ArrayLike | None,
+    ) -> Self:
         return self._fit_rows(self._read(scores, y, **beside), stated)
 
     def _fit_rows(self, data: Sample, stated: Stated) -> Self:
@@ -296,12 +380,17 @@ def columns_to_predict(fitted: RegionCalibrator, data: Sample) -> Columns:
     if not fitted.partition_.has_segments:
         return data.columns.only()
     if data.columns.segment is None:
-        raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
+        raise InvalidTypeError(
+            "segment", "name the column of segments", "None", "use scored(..., segment=...)"
+        )
     return data.columns.only("segment")
 
 
 def score_bins(fitted: object) -> ScorePartition | None:
-    """The bins of the score itself; None for a calibrator that has none, or has them within segments."""
+    """The bins of the score itself.
+
+    None for a calibrator that has none, or has them within segments.
+    """
     regions: RegionCalibrator | None = getattr(fitted, "as_regions", None)
     if regions is None or not regions.bins_of_score:
         return None

@@ -51,16 +51,21 @@ class Stated:
     def to_dict(self) -> dict[str, Any]:
         """The same as plain JSON values."""
         told = self.arguments()
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in told.items()
+        }
 
     @classmethod
     def from_dict(cls, saved: Any) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(saved)
         if unknown := [name for name in saved if name not in _RULES]:
-            raise InvalidValueError("stated", f"have entries among {list(_RULES)}", got=shown(unknown[0]))
+            raise InvalidValueError(
+                "stated", f"have entries among {list(_RULES)}", got=shown(unknown[0])
+            )
         told: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in saved.items()
         }
         return cls(**told)
 

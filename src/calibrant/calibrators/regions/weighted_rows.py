@@ -27,14 +27,22 @@ def has_weights(data: Sample) -> bool:
     weighted = data.columns.weight is not None
     if weighted and in_memory(data) and data.repeats is not None:
         advice = "repeat the rows, or multiply the weights"
-        raise InvalidValueError("sample_weight", "be None with importance_weight", got="both", advice=advice)
+        raise InvalidValueError(
+            "sample_weight", "be None with importance_weight", got="both", advice=advice
+        )
     return weighted
 
 
-def checked_bound(weights: FloatArray, bound: float | None, name: str = "importance_weight") -> float:
-    """The bound of the weights, or the largest weight without a bound; raise for weights that break it."""
+def checked_bound(
+    weights: FloatArray, bound: float | None, name: str = "importance_weight"
+) -> float:
+    """The bound of the weights, or the largest weight without a bound.
+
+    Raise for weights that break it.
+    """
     if not weights.size or weights.max() < NOTHING:
-        got, advice = f"none above {NOTHING:g}", "use rows like those of the target"
+        got = f"none above {NOTHING:g}"
+        advice = "use rows like those of the target"
         raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
     if bound is None:
         return float(weights.max())
@@ -58,14 +66,18 @@ def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
     regions = binned.partition.membership(rows.prepared)
     order: IndexArray = rows.random_source(random_state, "order of bets").order(len(rows))
     order = order[regions[order] >= 0]
-    return WeightedRows(regions[order], weights_of(rows)[order], rows.codes[order], binned.partition.n_regions)
+    return WeightedRows(
+        regions[order], weights_of(rows)[order], rows.codes[order], binned.partition.n_regions
+    )
 
 
 def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
-    """Each row with probability w / bound: independent draws from the weighted population, if rows are.
+    """Each row with probability w / bound: independent draws from the weighted population, if rows
+    are.
 
-    Rows of groups are drawn by the name of the group and their place in it, others by position. The numbers are those
-    of these rows (see `calibrant.params.random`): under one fixed stream of numbers, rows would not be kept at random.
+    Rows of groups are drawn by the name of the group and their place in it, others by position. The
+    numbers are those of these rows (see `calibrant.params.random`): under one fixed stream of
+    numbers, rows would not be kept at random.
     """
     keys = position_keys(0, len(rows)) if rows.groups is None else rows.groups.member_keys
     uniform = rows.random_source(random_state, "kept by weight").uniforms(keys)
@@ -75,12 +87,14 @@ def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
 def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
     """Each row as often as its weight says, up to one row more or less at random.
 
-    There are as many as independent rows with the same precision: the sum of the weights is scaled to
-    (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
+    There are as many as independent rows with the same precision: the sum of the weights is scaled
+    to (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
     """
     weights = weights_of(rows)
     scaled = weights * (weights.sum() / np.square(weights).sum())
-    uniform = rows.random_source(random_state, "rounded weights").uniforms(position_keys(0, len(rows)))
+    uniform = rows.random_source(random_state, "rounded weights").uniforms(
+        position_keys(0, len(rows))
+    )
     times = np.floor(scaled * (1.0 + 1e-12) + uniform).astype(np.int64)
     return replace(rows, weights=None, repeats=times).without_empty()
 
@@ -91,21 +105,36 @@ def weighted_sums(
     """Sums of the weights of groups in regions, and the weight by which each row counts."""
     if rows.groups is None:
         raise InvalidValueError("groups", "be given", got="None")
-    groups, regions = (rows.groups.codes, rows.groups.keys), partition.membership(rows.prepared)
-    return GroupSums.of_rows(regions, weights_of(rows), rows.codes, groups, partition.n_regions, design, blocks)
+    groups = (rows.groups.codes, rows.groups.keys)
+    regions = partition.membership(rows.prepared)
+    return GroupSums.of_rows(
+        regions, weights_of(rows), rows.codes, groups, partition.n_regions, design, blocks
+    )
 
 
-def rows_by_weight(binned: Binned, design: GroupDesign, alpha: float) -> tuple[MemoryRows, FloatArray]:
-    """Rows repeated as their groups count them, and limits on their Kolmogorov distance from the population.
+def rows_by_weight(
+    binned: Binned, design: GroupDesign, alpha: float
+) -> tuple[MemoryRows, FloatArray]:
+    """Rows repeated as their groups count them, and limits on their Kolmogorov distance from the
+    population.
 
     The largest weight is 2^20 rows. What rounding moves is part of the distance.
     """
-    rows, regions = binned.rows.collect(), binned.partition.n_regions
+    rows = binned.rows.collect()
+    regions = binned.partition.n_regions
     sums, own = weighted_sums(rows, binned.partition, design, binned.whole.block_source())
     times = np.rint(own * (2.0**20 / own.max(initial=1e-300)))
     place = binned.partition.membership(rows.prepared)
     used = (place >= 0) & (own > 0.0)
-    totals = [np.maximum(np.bincount(place[used], values[used], regions), 1e-300)[place] for values in (times, own)]
-    moved = np.bincount(place[used], np.abs(times / totals[0] - own / totals[1])[used] / 2.0, regions)
+    totals = [
+        np.maximum(np.bincount(place[used], values[used], regions), 1e-300)[place]
+        for values in (times, own)
+    ]
+    moved = np.bincount(
+        place[used], np.abs(times / totals[0] - own / totals[1])[used] / 2.0, regions
+    )
     distance = np.minimum(picked_distance(sums, design, alpha) + moved, 1.0)
-    return replace(rows, weights=None, groups=None, repeats=times.astype(np.int64)).without_empty(), distance
+    return (
+        replace(rows, weights=None, groups=None, repeats=times.astype(np.int64)).without_empty(),
+        distance,
+    )

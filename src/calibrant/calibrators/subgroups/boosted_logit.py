@@ -1,7 +1,8 @@
 """A small gradient-boosted correction of the logit: trees of five leaves, as plain numbers.
 
-Written here rather than taken from a library: a model file must hold the trees as numbers that anyone can read, the
-same rows must give the same trees on every machine, and the answer must not depend on what is installed.
+Written here rather than taken from a library: a model file must hold the trees as numbers that
+anyone can read, the same rows must give the same trees on every machine, and the answer must not
+depend on what is installed.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,14 @@ _MOST_LOGIT = 700.0
 
 @dataclass(frozen=True, slots=True)
 class LeafSplit:
-    """Rows of one leaf, divided by the bins of one feature: those of other bins get a leaf of their own.
+    """Rows of one leaf, divided by the bins of one feature: those of other bins get a leaf of their
+    own.
 
     Attributes
     ----------
     leaf : int
-        The leaf that is divided; rows of the bins `stay` keep its number, and the others get the next free one.
+        The leaf that is divided; rows of the bins `stay` keep its number, and the others get the
+        next free one.
     feature : int
         Which feature decides.
     stay : tuple of int
@@ -90,13 +93,18 @@ class BoostedLogit:
         labels: FloatArray,
         held_out: BoolArray,
     ) -> Self:
-        """Fit a correction. How many trees is chosen by the rows `held_out`; then all rows are used.
+        """Fit a correction. How many trees is chosen by the rows `held_out`.
 
-        Newton's steps for the log loss, a tenth of each. A tree divides its leaves greedily, up to five of them, where
-        the quadratic approximation of the loss falls most. Bins of an attribute without an order are put in the order
-        of their mean gradients, in which the best division of two parts is known to lie (Fisher 1958).
+        Then all rows are used.
+
+        Newton's steps for the log loss, a tenth of each. A tree divides its leaves greedily, up to
+        five of them, where the quadratic approximation of the loss falls most. Bins of an attribute
+        without an order are put in the order of their mean gradients, in which the best division of
+        two parts is known to lie (Fisher 1958).
         """
-        chosen = _Boosting(features, [one[~held_out] for one in bins], logits[~held_out], labels[~held_out])
+        chosen = _Boosting(
+            features, [one[~held_out] for one in bins], logits[~held_out], labels[~held_out]
+        )
         test_bins = [one[held_out] for one in bins]
         test_logits = logits[held_out].copy()
         losses = [_log_loss(test_logits, labels[held_out])]
@@ -138,9 +146,18 @@ def _read_tree(state: Any, features: Sequence[Feature]) -> Tree:
     splits = []
     for number, one in enumerate(state["splits"], start=1):
         leaf, feature, stay = one
-        known = type(leaf) is int and type(feature) is int and 0 <= leaf < number and 0 <= feature < len(features)
-        if not known or not all(type(entry) is int and 0 <= entry < features[feature].n_bins for entry in stay):
-            raise InvalidValueError("splits", "name known leaves, features and bins", got=repr(one)[:40])
+        known = (
+            type(leaf) is int
+            and type(feature) is int
+            and 0 <= leaf < number
+            and 0 <= feature < len(features)
+        )
+        if not known or not all(
+            type(entry) is int and 0 <= entry < features[feature].n_bins for entry in stay
+        ):
+            raise InvalidValueError(
+                "splits", "name known leaves, features and bins", got=repr(one)[:40]
+            )
         splits.append(LeafSplit(leaf, feature, tuple(stay)))
     values = read_numbers(state["values"], "values", size=len(splits) + 1)
     return Tree(tuple(splits), tuple(values.tolist()))
@@ -239,7 +256,9 @@ class _Sums:
         gradient = np.cumsum(self.gradient[order])
         curvature = np.cumsum(self.curvature[order])
         left = gradient**2 / (curvature + _RIDGE)
-        right = (gradient[-1] - gradient) ** 2 / (np.maximum(curvature[-1] - curvature, 0.0) + _RIDGE)
+        right = (gradient[-1] - gradient) ** 2 / (
+            np.maximum(curvature[-1] - curvature, 0.0) + _RIDGE
+        )
         gain = left + right - gradient[-1] ** 2 / (curvature[-1] + _RIDGE)
         allowed = (rows >= _LEAST_ROWS) & (rows[-1] - rows >= _LEAST_ROWS)
         gain = np.where(allowed, gain, 0.0)

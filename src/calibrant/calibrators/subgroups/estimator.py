@@ -58,19 +58,23 @@ class _ProvesSubgroups(ScoreCalibrator):
 
 @dataclass(eq=False, repr=False)
 class SubgroupCalibrator(_ProvesSubgroups):
-    """Corrects probabilities by attributes, and proves how far they can be off in every subgroup at once.
+    """Corrects probabilities by attributes, and proves how far they can be off in every subgroup at
+    once.
 
-    A small gradient-boosted correction of the logit is fitted to one part of the rows. The other part proves. Subgroups
-    overlap: all values of single attributes, of pairs, of triples, that enough of its rows have.
+    A small gradient-boosted correction of the logit is fitted to one part of the rows. The other
+    part proves. Subgroups overlap: all values of single attributes, of pairs, of triples, that
+    enough of its rows have.
 
-    Claimed, for every distribution of scores, attributes and labels: with probability at least `confidence_level` over
-    the rows, in every subgroup at once, the rate of new rows differs from their average prediction by at most the
-    epsilon of the subgroup. Assumed: the rows and new rows are i.i.d.
+    Claimed, for every distribution of scores, attributes and labels: with probability at least
+    `confidence_level` over the rows, in every subgroup at once, the rate of new rows differs from
+    their average prediction by at most the epsilon of the subgroup. Assumed: the rows and new rows
+    are i.i.d.
 
     Parameters
     ----------
     attributes : list of str, default=None
-        The columns of `fit(..., attributes=frame)` that make subgroups and that the correction uses; None takes all.
+        The columns of `fit(..., attributes=frame)` that make subgroups and that the correction
+        uses; None takes all.
     order : int, default=2
         Subgroups are made of up to so many attributes, 1 to 3.
     min_share : float, default=0.05
@@ -99,10 +103,11 @@ class SubgroupCalibrator(_ProvesSubgroups):
 
     Notes
     -----
-    Numeric attributes are cut at quartiles of the rows to fit, so that the rows that prove are independent draws within
-    each subgroup. See `calibrant.calibrators.subgroups.proof`. Trees are fitted until they no longer help a quarter of
-    the rows to fit, then again to all of these. The prediction is no function of one score, so that there is no table
-    of it: it can be exported to Python, not to SQL or ONNX.
+    Numeric attributes are cut at quartiles of the rows to fit, so that the rows that prove are
+    independent draws within each subgroup. See `calibrant.calibrators.subgroups.proof`. Trees are
+    fitted until they no longer help a quarter of the rows to fit, then again to all of these. The
+    prediction is no function of one score, so that there is no table of it: it can be exported to
+    Python, not to SQL or ONNX.
 
     Examples
     --------
@@ -124,7 +129,9 @@ class SubgroupCalibrator(_ProvesSubgroups):
         "attributes": Optional(Names('a list of names of columns, such as ["sex", "age"]')),
         "order": Integer(1),
         "min_share": Number("a share above 0 and below 1", 0.0, 1.0, open_low=True, open_high=True),
-        "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
+        "base": Optional(
+            Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")
+        ),
         "pilot": FRACTION_OR_COUNT,
     }
 
@@ -151,8 +158,9 @@ class SubgroupCalibrator(_ProvesSubgroups):
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
-            whose columns `attributes` are then taken, and whose rows are brought into memory.
+            Scores of rows that the model was not trained on; or data with scores and labels, see
+            `calibrant.scored`, whose columns `attributes` are then taken, and whose rows are
+            brought into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         attributes : frame, or mapping from names to columns
@@ -167,7 +175,9 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self._check_parameters()
         rows = self._read(scores, y, classes=classes).collect()
         columns = self._columns(scores, attributes, len(rows))
-        order = rows.random_source(self.random_state, "rows to fit and rows that prove").order(len(rows))
+        order = rows.random_source(self.random_state, "rows to fit and rows that prove").order(
+            len(rows)
+        )
         n_fit = self._n_pilot(len(rows))
         fitting = rows.take(order[:n_fit])
         base = self._fitted_base(fitting)
@@ -175,7 +185,9 @@ class SubgroupCalibrator(_ProvesSubgroups):
         first = self._correction(base, fitting, [column.take(order[:n_fit]) for column in columns])
         proving = rows.take(order[n_fit:])
         last = [column.take(order[n_fit:]) for column in columns]
-        guarantee = self._proved(base, first, levels, (fitting, proving), (columns, order[:n_fit]), last)
+        guarantee = self._proved(
+            base, first, levels, (fitting, proving), (columns, order[:n_fit]), last
+        )
         self._set_classes(rows.known)
         self._set_learned(base, first, guarantee, tuple(column.name for column in columns))
         self.score_range_seen_ = Reach.of(rows.scores).seen
@@ -193,7 +205,9 @@ class SubgroupCalibrator(_ProvesSubgroups):
         if given is None and not self.attributes:
             return []
         if given is None:
-            raise InvalidTypeError("attributes", f"be given: a frame with the columns {list(self.attributes or ())}")
+            raise InvalidTypeError(
+                "attributes", f"be given: a frame with the columns {list(self.attributes or ())}"
+            )
         return attribute_columns(data, given, n_rows, self.attributes)
 
     def _n_pilot(self, n_rows: int) -> int:
@@ -247,11 +261,20 @@ class SubgroupCalibrator(_ProvesSubgroups):
             positives=family.sums(proving.codes.astype(np.float64)).astype(np.int64),
             value=family.sums(predictions) / np.maximum(family.counts, 1),
             errors=errors,
-            facts=(len(fitting), len(proving), rows_positive(proving), tuple(column.name for column in columns)),
+            facts=(
+                len(fitting),
+                len(proving),
+                rows_positive(proving),
+                tuple(column.name for column in columns),
+            ),
         )
 
-    def _family(self, levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int) -> SubgroupFamily:
-        return SubgroupFamily.of(levels, _codes(levels, columns, n_rows), self.order, self.min_share)
+    def _family(
+        self, levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int
+    ) -> SubgroupFamily:
+        return SubgroupFamily.of(
+            levels, _codes(levels, columns, n_rows), self.order, self.min_share
+        )
 
     def _guarantee(
         self,
@@ -295,17 +318,27 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self._names = names
 
     def predict(self, scores: ArrayLike, *, attributes: AttributeRows | None = None) -> FloatArray:
-        """Return the calibrated probability of the positive class, shape (n,); attributes as in `fit`."""
+        """Return the calibrated probability of the positive class, shape (n,).
+
+        Attributes as in `fit`.
+        """
         check_is_fitted(self)
         checked = as_scores(scores, positive_column=self.positive_index_)
         self._warn_of_other_scale(checked)
         if self._names and attributes is None:
-            raise InvalidTypeError("attributes", f"be given: a frame with the columns {list(self._names)}")
+            raise InvalidTypeError(
+                "attributes", f"be given: a frame with the columns {list(self._names)}"
+            )
         columns = read_attributes(attributes, len(checked), self._names) if self._names else []
         return _corrected(self.base_, self.correction_, checked, columns)
 
-    def predict_proba(self, scores: ArrayLike, *, attributes: AttributeRows | None = None) -> FloatArray:
-        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
+    def predict_proba(
+        self, scores: ArrayLike, *, attributes: AttributeRows | None = None
+    ) -> FloatArray:
+        """Return the calibrated probabilities of both classes, shape (n, 2).
+
+        The columns follow `classes_`.
+        """
         return self._both_columns(self.predict(scores, attributes=attributes))
 
     @property
@@ -340,7 +373,16 @@ class SubgroupCalibrator(_ProvesSubgroups):
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
-        keys = ("base", "correction", "names", "subgroups", "counts", "positives", "value", "errors")
+        keys = (
+            "base",
+            "correction",
+            "names",
+            "subgroups",
+            "counts",
+            "positives",
+            "value",
+            "errors",
+        )
         check_state(state, (*keys, "n_fitted", "n_proving"))
         words = [str(word) for word in state["subgroups"]]
         size = len(words)
@@ -348,15 +390,24 @@ class SubgroupCalibrator(_ProvesSubgroups):
         positives = read_counts(state["positives"], "positives", size=size)
         if (positives > counts).any():
             raise InvalidValueError("positives", "be at most the counts", got="more")
-        lower, upper = (read_numbers(side, "errors", size=size, low=-1.0, high=1.0) for side in state["errors"])
+        lower, upper = (
+            read_numbers(side, "errors", size=size, low=-1.0, high=1.0) for side in state["errors"]
+        )
         if (lower > upper).any():
             raise InvalidValueError("errors", "have lower limits that are at most the upper ones")
         value = read_numbers(state["value"], "value", size=size, low=0.0, high=1.0)
         correction = BoostedLogit.from_dict(state["correction"])
         names = tuple(str(name) for name in state["names"])
         if tuple(feature.name for feature in correction.features) != ("", *names):
-            raise InvalidValueError("names", "be those of the features", got=repr(state["names"])[:40])
-        facts = (read_count(state, "n_fitted"), read_count(state, "n_proving"), classes.positive, names)
+            raise InvalidValueError(
+                "names", "be those of the features", got=repr(state["names"])[:40]
+            )
+        facts = (
+            read_count(state, "n_fitted"),
+            read_count(state, "n_proving"),
+            classes.positive,
+            names,
+        )
         guarantee = self._guarantee(words, counts, positives, value, Interval(lower, upper), facts)
         base = None if state["base"] is None else ScoreCalibrator.from_dict(state["base"])
         self._set_classes(classes)
@@ -394,7 +445,9 @@ def rows_positive(rows: MemoryRows) -> Hashable:
     return positive
 
 
-def _codes(levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int) -> list[IndexArray]:
+def _codes(
+    levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int
+) -> list[IndexArray]:
     """The level of each attribute; without attributes, one that no row has."""
     if not columns:
         return [np.full(n_rows, -1, dtype=np.intp)]
@@ -413,9 +466,14 @@ def _logits(base: ScoreCalibrator | None, scores: Any) -> FloatArray:
 
 
 def _corrected(
-    base: ScoreCalibrator | None, correction: BoostedLogit, scores: Any, columns: list[AttributeColumn]
+    base: ScoreCalibrator | None,
+    correction: BoostedLogit,
+    scores: Any,
+    columns: list[AttributeColumn],
 ) -> FloatArray:
     logits = _logits(base, scores)
     every = [score_column(logits), *columns]
-    bins = [feature.bins(column) for feature, column in zip(correction.features, every, strict=True)]
+    bins = [
+        feature.bins(column) for feature, column in zip(correction.features, every, strict=True)
+    ]
     return correction.corrected(bins, logits)

@@ -19,7 +19,9 @@ _MOST_VALUES = 256  # of an attribute that is not numeric; the others count as u
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """The bins of one number, or of one attribute by value. The last bin is for missing and unknown values.
+    """The bins of one number, or of one attribute by value.
+
+    The last bin is for missing and unknown values.
 
     Attributes
     ----------
@@ -69,11 +71,15 @@ class Feature:
         if self.is_numeric != column.is_numeric and not column.missing.all():
             kind = "numbers" if self.is_numeric else "text or truth values"
             got = "numbers" if column.is_numeric else "other values"
-            raise InvalidTypeError("attributes", f"hold {kind} in {self.name!r}, as in fit", got=got)
+            raise InvalidTypeError(
+                "attributes", f"hold {kind} in {self.name!r}, as in fit", got=got
+            )
         if column.place is None:
             return np.full(len(column), last, dtype=np.intp)
         numbers = {value: number for number, value in enumerate(self.values)}
-        of_value = np.array([*(numbers.get(value, last) for value in column.values), last], dtype=np.intp)
+        of_value = np.array(
+            [*(numbers.get(value, last) for value in column.values), last], dtype=np.intp
+        )
         return of_value[column.place]
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,8 +100,12 @@ class Feature:
             return cls(name, tuple(edges.tolist()))
         check_state(state, ("values",))
         values = state["values"]
-        if not isinstance(values, list) or not all(isinstance(value, str | bool | int | float) for value in values):
-            raise InvalidValueError("values", "be a list of text, numbers or truth values", got=repr(values)[:40])
+        if not isinstance(values, list) or not all(
+            isinstance(value, str | bool | int | float) for value in values
+        ):
+            raise InvalidValueError(
+                "values", "be a list of text, numbers or truth values", got=repr(values)[:40]
+            )
         return cls(name, (), tuple(values), is_numeric=False)
 
 

@@ -15,8 +15,8 @@ from calibrant.text.result_table import ResultTable
 class SubgroupGuarantee(Guarantee):
     """A guarantee whose regions are subgroups, which overlap.
 
-    With probability at least `confidence_level` over the rows, in every subgroup at once, the true rate differs from
-    the average prediction by at most the subgroup's epsilon, among new rows.
+    With probability at least `confidence_level` over the rows, in every subgroup at once, the true
+    rate differs from the average prediction by at most the subgroup's epsilon, among new rows.
 
     Attributes
     ----------
@@ -86,8 +86,9 @@ class SubgroupGuarantee(Guarantee):
         if len(self.regions) > 1:
             each = f"in each of {counted(len(self.regions), 'subgroup')}"
         return (
-            f"With {confidence} confidence, if new rows are i.i.d. with these: {each} the rate of class "
-            f"{self.positive_label!r} is within {upper(self.epsilon)} of the average prediction."
+            f"With {confidence} confidence, if new rows are i.i.d. with these: {each} the rate of"
+            f" class {self.positive_label!r} is within {upper(self.epsilon)} of the average"
+            " prediction."
         )
 
     @property
@@ -97,12 +98,13 @@ class SubgroupGuarantee(Guarantee):
         if len(self.regions) > 1:
             named = ", ".join(self.attributes)
             said.append(
-                f"The subgroups overlap: values of {named}, up to {self.order} of them together, with at least "
-                f"{percent(self.min_share)} of the rows."
+                f"The subgroups overlap: values of {named}, up to {self.order} of them together,"
+                f" with at least {percent(self.min_share)} of the rows."
             )
         said.append(
-            f"Predictions were fitted to {counted(self.n_fitted, 'row')}, and {counted(self.n_proving, 'other row')} "
-            "prove. Nothing is promised for one row, or for part of a subgroup."
+            f"Predictions were fitted to {counted(self.n_fitted, 'row')}, and"
+            f" {counted(self.n_proving, 'other row')} prove. Nothing is promised for one row, or"
+            " for part of a subgroup."
         )
         if self.read:
             said.append(f"Read from a file, not recomputed from the rows: {', '.join(self.read)}.")

@@ -1,4 +1,6 @@
-"""Limits on the error of predictions in every subgroup at once, for new rows: bets on label minus prediction."""
+"""Limits on the error of predictions in every subgroup at once, for new rows: bets on label minus
+prediction.
+"""
 
 from dataclasses import dataclass
 
@@ -38,16 +40,17 @@ class ProvingRows:
 def error_limits(rows: ProvingRows, variances: FloatArray, alpha: float) -> Interval:
     """Limits on the mean of label minus prediction in the population of each subgroup, all at once.
 
-    Claimed: with probability at least 1 - alpha over these rows, in every subgroup of the family the rate of new rows
-    differs from their average prediction by no more than the limits say. Assumed: rows are i.i.d.; predictions and cuts
-    do not depend on them.
+    Claimed: with probability at least 1 - alpha over these rows, in every subgroup of the family
+    the rate of new rows differs from their average prediction by no more than the limits say.
+    Assumed: rows are i.i.d.; predictions and cuts do not depend on them.
 
     Notes
     -----
-    Which subgroup a row belongs to is fixed by cuts that other rows made. Given that, for all rows, the rows of a
-    subgroup are independent draws from its population, so that bets on label minus prediction hold
-    (`calibrant.limits.goal_bets`), for their number as it is. Subgroups overlap: alpha is shared by Bonferroni's rule,
-    most for those with the widest limits, by guesses of their `variances` from other rows.
+    Which subgroup a row belongs to is fixed by cuts that other rows made. Given that, for all rows,
+    the rows of a subgroup are independent draws from its population, so that bets on label minus
+    prediction hold (`calibrant.limits.goal_bets`), for their number as it is. Subgroups overlap:
+    alpha is shared by Bonferroni's rule, most for those with the widest limits, by guesses of their
+    `variances` from other rows.
     """
     family = rows.family
     guessed = np.maximum(variances, _LEAST_VARIANCE)
@@ -68,12 +71,15 @@ def error_limits(rows: ProvingRows, variances: FloatArray, alpha: float) -> Inte
     return Interval(np.array(lower), np.array(upper))
 
 
-def _limits(errors: FloatArray, rows: IndexArray, variance: float, tail: float) -> tuple[float, float]:
+def _limits(
+    errors: FloatArray, rows: IndexArray, variance: float, tail: float
+) -> tuple[float, float]:
     """Limits of one subgroup. Which kind of bets is made depends on its number of rows alone."""
     own = errors[rows]
     if own.size <= _MOST_GOAL_ROWS:
         low, high = goal_limits(BetUnits(own, -1.0, 1.0, variance), tail)
     else:
         low, high = betting_mean((own + 1.0) / 2.0, 2.0 * tail)
-        low, high = 2.0 * low - 1.0, 2.0 * high - 1.0
+        low = 2.0 * low - 1.0
+        high = 2.0 * high - 1.0
     return max(low - _ROUNDING, -1.0), min(high + _ROUNDING, 1.0)

@@ -19,7 +19,9 @@ from calibrant.sample.sql.search import LARGEST
 def added_from(table: Table, columns: Columns, prefix: str) -> LookUp:
     """The outputs that a table has by default, as columns, each step of the table being a bin."""
     if table.is_segmented and columns.segment is None:
-        raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
+        raise InvalidTypeError(
+            "segment", "name the column of segments", "None", "use scored(..., segment=...)"
+        )
     regions = np.concatenate([steps.regions for steps in table.steps])
     taken = regions >= 0
     place = np.where(taken, regions, 0)

@@ -6,7 +6,9 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.text.sentences import shown
 
 OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
-"""What can be asked for: the value, the limits of its interval, the number of the region, the prediction set."""
+"""What can be asked for: the value, the limits of its interval, the number of the region, the
+prediction set.
+"""
 
 
 def names_by_output(

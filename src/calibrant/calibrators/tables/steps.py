@@ -14,7 +14,10 @@ _MOST_INTEGER = 2**63
 
 
 def steps_everywhere(cuts: FloatArray, regions: IntArray | None = None) -> Steps:
-    """Steps between cuts, for every finite score; each is a region of its own unless regions are given."""
+    """Steps between cuts, for every finite score.
+
+    Each is a region of its own unless regions are given.
+    """
     if regions is None:
         regions = np.arange(cuts.size + 1)
     return Steps(None, -LARGEST, LARGEST, cuts, regions)
@@ -48,9 +51,13 @@ def check_segments(segments: tuple[object, ...]) -> None:
     kinds = {type(segment) for segment in segments}
     if len(kinds) > 1 or not kinds <= {str, int, float, bool}:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise InvalidTypeError("segments", "be all text, all whole numbers, all floats or all bools", got=names)
+        raise InvalidTypeError(
+            "segments", "be all text, all whole numbers, all floats or all bools", got=names
+        )
     for segment in segments:
         if type(segment) is int and not -_MOST_INTEGER <= segment < _MOST_INTEGER:
-            raise InvalidValueError("segments", "be whole numbers of at most 64 bits", got=shown(segment))
+            raise InvalidValueError(
+                "segments", "be whole numbers of at most 64 bits", got=shown(segment)
+            )
         if type(segment) is float and not np.isfinite(segment):
             raise InvalidValueError("segments", "be finite numbers", got=shown(segment))

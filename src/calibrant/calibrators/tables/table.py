@@ -27,7 +27,8 @@ class Steps:
     Attributes
     ----------
     segment : str, int, float, bool, OTHER or None
-        The segment, or `OTHER` for all that are not named, in the last steps; None without segments.
+        The segment, or `OTHER` for all that are not named, in the last steps; None without
+        segments.
     low, high : float
         The smallest and the largest score that `predict` accepts, both finite.
     cuts : float array of shape (m,)
@@ -43,10 +44,14 @@ class Steps:
     regions: IntArray
 
     def runs(self, key: Sequence[Key]) -> tuple[list[float], list[int]]:
-        """Return the fewest cuts that separate regions of different `key`, and a region for each run between them."""
+        """Return the fewest cuts that separate regions of different `key`, and a region for each
+        run between them.
+        """
         keys = [key[region] if region >= 0 else None for region in self.regions.tolist()]
         changes = [place for place in range(1, len(keys)) if keys[place] != keys[place - 1]]
-        return [float(self.cuts[place - 1]) for place in changes], [int(self.regions[place]) for place in (0, *changes)]
+        return [float(self.cuts[place - 1]) for place in changes], [
+            int(self.regions[place]) for place in (0, *changes)
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,10 +91,11 @@ class Table:
     sets : bool array of shape (n_regions, 2), or None
         What `predict_set` gives; the columns follow `classes`.
     lines : Lines or None
-        Where predictions vary within a region: how. `calibrated` is then the value where the region begins, and
-        `lower` and `upper` are added to the prediction and cut off at 0 and 1.
+        Where predictions vary within a region: how. `calibrated` is then the value where the region
+        begins, and `lower` and `upper` are added to the prediction and cut off at 0 and 1.
     numbers : int array of shape (n_regions,), or None
-        The number of the calibrator's region that each region of this table is part of; None if they are the same.
+        The number of the calibrator's region that each region of this table is part of; None if
+        they are the same.
     named : mapping of str to str, or None
         The outputs by default, with their names, where those of a calibrator would mislead.
     """
@@ -109,7 +115,11 @@ class Table:
     @property
     def region_numbers(self) -> list[int]:
         """The number of the calibrator's region, for each region of the table."""
-        return list(range(self.calibrated.size)) if self.numbers is None else [int(one) for one in self.numbers]
+        return (
+            list(range(self.calibrated.size))
+            if self.numbers is None
+            else [int(one) for one in self.numbers]
+        )
 
     @property
     def is_segmented(self) -> bool:
@@ -119,7 +129,9 @@ class Table:
     @property
     def segments(self) -> list[Segment]:
         """The segments that are named."""
-        return [steps.segment for steps in self.steps if isinstance(steps.segment, str | int | float)]
+        return [
+            steps.segment for steps in self.steps if isinstance(steps.segment, str | int | float)
+        ]
 
     @property
     def takes_others(self) -> bool:
@@ -130,7 +142,10 @@ class Table:
     def set_members(self) -> list[tuple[Label, ...]]:
         """The labels in the set of each region."""
         sets = [] if self.sets is None else self.sets.tolist()
-        return [tuple(label for label, inside in zip(self.classes, row, strict=True) if inside) for row in sets]
+        return [
+            tuple(label for label, inside in zip(self.classes, row, strict=True) if inside)
+            for row in sets
+        ]
 
     @property
     def set_names(self) -> list[str]:
@@ -139,7 +154,9 @@ class Table:
 
     @property
     def needs_exp(self) -> bool:
-        """Whether predictions are computed with exp, which engines round differently in the last bits."""
+        """Whether predictions are computed with exp, which engines round differently in the last
+        bits.
+        """
         return self.lines is not None and self.lines.logit
 
     def lines_at(self, regions: IntArray) -> Lines:

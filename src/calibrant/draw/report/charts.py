@@ -9,7 +9,15 @@ from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.draw.report.figures import Figure, Series, path_of
-from calibrant.draw.report.scales import Axis, Frame, Limits, MarkLine, axes_in, limits_of, threshold_marks
+from calibrant.draw.report.scales import (
+    Axis,
+    Frame,
+    Limits,
+    MarkLine,
+    axes_in,
+    limits_of,
+    threshold_marks,
+)
 from calibrant.draw.style import logit_ends
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import limits as limits_text
@@ -26,37 +34,60 @@ def _whiskers(x: FloatArray, low: FloatArray, high: FloatArray, axes: tuple[Axis
 
 
 def _score_limits(scores: FloatArray) -> Limits:
-    low, high = float(scores.min()), float(scores.max())
+    low = float(scores.min())
+    high = float(scores.max())
     if low >= 0.0 and high <= 1.0:
         return limits_of([low, high])
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def threshold_chart(identifier: str, name: str, found: Threshold, segment: object, scores: FloatArray,
-                    codes: CodeArray) -> Figure:  # fmt: skip
+def threshold_chart(
+    identifier: str,
+    name: str,
+    found: Threshold,
+    segment: object,
+    scores: FloatArray,
+    codes: CodeArray,
+) -> Figure:
     """Precision, recall and the share selected at every threshold, with those that are proved."""
     order = np.argsort(-scores, kind="stable")
-    ranked, hits = scores[order], np.cumsum(codes[order], dtype=np.int64)
+    ranked = scores[order]
+    hits = np.cumsum(codes[order], dtype=np.int64)
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
     if last.size > _POINTS:
         last = last[np.linspace(0, last.size - 1, _POINTS).astype(np.intp)]
-    at, n, k = ranked[last], last + 1, hits[last]
+    at = ranked[last]
+    n = last + 1
+    k = hits[last]
     axes = axes_in(WIDE, _score_limits(scores), (0.0, 1.0))
-    curves = {"precision": k / n, "recall": k / max(int(hits[-1]), 1), "share selected": n / scores.size}
+    curves = {
+        "precision": k / n,
+        "recall": k / max(int(hits[-1]), 1),
+        "share selected": n / scores.size,
+    }
     series = tuple(
         Series(curve, number, path_of(at.tolist(), values.tolist(), axes))
         for number, (curve, values) in enumerate(curves.items())
     )
     rules, spans = threshold_marks(found, axes, segment)
-    text = "Precision, recall and the share of rows selected, for each threshold; they are shares of the rows seen."
+    text = (
+        "Precision, recall and the share of rows selected, for each threshold; they are shares of"
+        " the rows seen."
+    )
     labels = "threshold", "share of rows"
-    return Figure(identifier, name, text, WIDE, axes, *labels, False, series, rules=rules, spans=spans)
+    return Figure(
+        identifier, name, text, WIDE, axes, *labels, False, series, rules=rules, spans=spans
+    )
 
 
-def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArray, even: float) -> Figure:
+def decision_chart(
+    guarantee: Guarantee, action: NDArray[np.str_], rows: IntArray, even: float
+) -> Figure:
     """The proved interval of each region, in the style of its action, and the break-even rate."""
     seen = np.flatnonzero((guarantee.counts > 0) | (rows > 0))
-    value, low, high = guarantee.value[seen], guarantee.lower[seen], guarantee.upper[seen]
+    value = guarantee.value[seen]
+    low = guarantee.lower[seen]
+    high = guarantee.upper[seen]
     both = limits_of([*low.tolist(), *high.tolist(), even])
     axes = axes_in(WIDE, limits_of([*value.tolist(), even]), both)
     series = []
@@ -68,41 +99,76 @@ def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArra
             title = f"{guarantee.regions[seen[one]]}: rate {rate}, {int(rows[seen[one]]):,} rows"
             points.append((axes[0](float(value[one])), axes[1](float(value[one])), title))
         if points:
-            series.append(Series(name, number, "", _whiskers(value[here], low[here], high[here], axes), tuple(points)))
-    level = MarkLine(f"break-even rate {nearest(even)}", f"M{axes[0].start} {axes[1](even)}H{axes[0].end}", 0)
-    text = "Each region with its calibrated probability across and its proved interval upwards, by its action."
+            series.append(
+                Series(
+                    name,
+                    number,
+                    "",
+                    _whiskers(value[here], low[here], high[here], axes),
+                    tuple(points),
+                )
+            )
+    level = MarkLine(
+        f"break-even rate {nearest(even)}", f"M{axes[0].start} {axes[1](even)}H{axes[0].end}", 0
+    )
+    text = (
+        "Each region with its calibrated probability across and its proved interval upwards, by its"
+        " action."
+    )
     labels = "calibrated probability", "true rate, proved interval"
     name = "Regions and the break-even rate"
-    return Figure("decisions", name, text, WIDE, axes, *labels, False, tuple(series), rules=(level,))
+    return Figure(
+        "decisions", name, text, WIDE, axes, *labels, False, tuple(series), rules=(level,)
+    )
 
 
 def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") -> Figure:
     """Observed rates of several models in one reliability diagram."""
     kept = {name: (table, table.counts > 0) for name, table in tables.items()}
     across = np.concatenate([table.mean_score[seen] for table, seen in kept.values()])
-    upwards = np.concatenate([part[seen] for table, seen in kept.values() for part in (table.lower, table.upper)])
+    upwards = np.concatenate(
+        [part[seen] for table, seen in kept.values() for part in (table.lower, table.upper)]
+    )
     both = limits_of([*across.tolist(), *upwards.tolist()])
     if scale == "logit":
-        both = logit_ends(np.concatenate([across, *(table.rate[seen] for table, seen in kept.values())]))
+        both = logit_ends(
+            np.concatenate([across, *(table.rate[seen] for table, seen in kept.values())])
+        )
     axes = axes_in(WIDE, both, both, logit=scale == "logit")
     series = []
     for number, (name, (table, seen)) in enumerate(kept.items()):
         order = np.argsort(table.mean_score[seen])
-        x, y, low, high = (part[seen][order] for part in (table.mean_score, table.rate, table.lower, table.upper))
+        x, y, low, high = (
+            part[seen][order] for part in (table.mean_score, table.rate, table.lower, table.upper)
+        )
         points = tuple(
-            (axes[0](one), axes[1](other), f"{name}: mean score {nearest(one)}, rate {nearest(other)}")
+            (
+                axes[0](one),
+                axes[1](other),
+                f"{name}: mean score {nearest(one)}, rate {nearest(other)}",
+            )
             for one, other in zip(x.tolist(), y.tolist(), strict=True)
         )
         path = path_of(x.tolist(), y.tolist(), axes)
         series.append(Series(name, number, path, _whiskers(x, low, high, axes), points))
-    text = "Mean score across and observed rate upwards, with limits that hold for all bins of all models at once."
-    name, labels = "Reliability of all models", ("mean score", "observed rate")
+    text = (
+        "Mean score across and observed rate upwards, with limits that hold for all bins of all"
+        " models at once."
+    )
+    name = "Reliability of all models"
+    labels = ("mean score", "observed rate")
     return Figure("models", name, text, WIDE, axes, *labels, series=tuple(series))
 
 
-def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str, identifier: str) -> Figure:
-    """Differences between pairs of models with their limits, one below the other, and the line of no difference."""
-    ends = [end for _, value, low, high in rows for end in (value, low, high) if np.isfinite(end)] + [0.0]
+def differences_chart(
+    rows: Sequence[tuple[str, float, float, float]], name: str, identifier: str
+) -> Figure:
+    """Differences between pairs of models with their limits, one below the other, and the line of
+    no difference.
+    """
+    ends = [
+        end for _, value, low, high in rows for end in (value, low, high) if np.isfinite(end)
+    ] + [0.0]
     span = max(ends) - min(ends) or 0.1
     height = 26 * (len(rows) + 1)
     frame = Frame(440, height + 48, 14, 428, 6, height + 6, margin=6.0, n_ticks=4)
@@ -112,10 +178,14 @@ def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str
     for number, (pair, value, low, high) in enumerate(rows):
         y = axes[1](len(rows) - number)
         path = f"M{axes[0](low)} {y}H{axes[0](high)}" if np.isfinite(low) else ""
-        series.append(Series(pair, number, path, "", ((axes[0](value), y, f"{pair}: {nearest(value)}"),)))
+        series.append(
+            Series(pair, number, path, "", ((axes[0](value), y, f"{pair}: {nearest(value)}"),))
+        )
     zero = MarkLine("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
     text = "Each pair of models with its difference and the limits of it."
-    return Figure(identifier, name, text, frame, axes, "difference", "", False, tuple(series), rules=(zero,))
+    return Figure(
+        identifier, name, text, frame, axes, "difference", "", False, tuple(series), rules=(zero,)
+    )
 
 
 def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
@@ -123,6 +193,8 @@ def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
     days = [float(number) for number in range(len(epsilon))]
     axes = axes_in(WIDE, (0.0, max(days[-1], 1.0)), (0.0, max(*epsilon, 0.01)))
     line = Series("epsilon", 0, path_of(days, list(epsilon), axes))
-    text = "How far, at most, a calibrated value is from the rate of its bin, after each counted day."
+    text = (
+        "How far, at most, a calibrated value is from the rate of its bin, after each counted day."
+    )
     labels = f"days since {first_day}", "epsilon"
     return Figure("epsilon", "Epsilon over time", text, WIDE, axes, *labels, False, (line,))

@@ -1,4 +1,6 @@
-"""What the report shows, collected from the results: plain texts, and figures whose places are known."""
+"""What the report shows, collected from the results: plain texts, and figures whose places are
+known.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -12,7 +14,14 @@ from calibrant.assess.validation.result import Validation
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.cells.tally import Tally
 from calibrant.draw.report import names
-from calibrant.draw.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, rows_at
+from calibrant.draw.report.figures import (
+    Figure,
+    audit_figure,
+    audit_texts,
+    promise_figure,
+    promise_texts,
+    rows_at,
+)
 from calibrant.draw.report.histogram import MOST_BARS
 from calibrant.draw.report.scales import Thresholds
 from calibrant.draw.report.segment_rows import finest, segments_section
@@ -69,14 +78,20 @@ class Inputs:
 
 
 def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
-    """Return everything the template names: results, figures, and which regions and segments are shown."""
-    audit, guarantee, after = inputs.audit, inputs.guarantee, inputs.audit_after
+    """Return everything the template names: results, figures, and which regions and segments are
+    shown.
+    """
+    audit = inputs.audit
+    guarantee = inputs.guarantee
+    after = inputs.audit_after
     regions = finest(audit.table, audit.table.blocks[0])
     shown = _largest(audit.table.error, regions, sizes.table_rows)
     parts: dict[str, Any] = {}
     if is_guarantee(guarantee):
         every = np.arange(guarantee.counts.size)
-        parts["after_rows"] = promise_texts(guarantee, _largest(guarantee.radius, every, sizes.table_rows))
+        parts["after_rows"] = promise_texts(
+            guarantee, _largest(guarantee.radius, every, sizes.table_rows)
+        )
         parts["after_total"] = every.size
     return {
         "title": names.name_of(inputs.title or _DEFAULT_TITLE, 160),
@@ -110,11 +125,13 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
 
 
 def _promised(inputs: Inputs) -> FloatArray | None:
-    """Where each region of the model begins and ends, and its limits, to be compared with what each period showed.
+    """Where each region of the model begins and ends, and its limits, to be compared with what each
+    period showed.
 
     None without periods, and for a model whose regions are not those of one score.
     """
-    guarantee, bins = inputs.guarantee, score_bins(inputs.calibrator)
+    guarantee = inputs.guarantee
+    bins = score_bins(inputs.calibrator)
     if inputs.period is None or bins is None or not is_guarantee(guarantee):
         return None
     return np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
@@ -122,7 +139,9 @@ def _promised(inputs: Inputs) -> FloatArray | None:
 
 def _before_figure(inputs: Inputs, most: int) -> Figure:
     audit = inputs.audit
-    every, drawn, bars = (finest(audit.table, audit.table.blocks[0], limit) for limit in (None, most, MOST_BARS))
+    every, drawn, bars = (
+        finest(audit.table, audit.table.blocks[0], limit) for limit in (None, most, MOST_BARS)
+    )
     figure = audit_figure(
         "before",
         "Scores as they are",
@@ -135,13 +154,17 @@ def _before_figure(inputs: Inputs, most: int) -> Figure:
     )
     if drawn.size == every.size:
         return figure
-    return figure.with_notes(f"{drawn.size:,} coarser regions are drawn in place of the {every.size:,} finest.")
+    return figure.with_notes(
+        f"{drawn.size:,} coarser regions are drawn in place of the {every.size:,} finest."
+    )
 
 
 def _after_figure(
     guarantee: Guarantee | NoGuarantee | None, after: Audit | None, most: int, scale: str
 ) -> Figure | None:
-    checked = None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
+    checked = (
+        None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
+    )
     if is_guarantee(guarantee):
         seen = np.flatnonzero(guarantee.counts > 0)
         chosen = _largest(guarantee.radius, seen, most)
@@ -150,7 +173,8 @@ def _after_figure(
         figure = promise_figure("after", "After calibration", guarantee, chosen, checked, scale)
         if seen.size > chosen.size:
             figure = figure.with_notes(
-                f"{chosen.size:,} of {seen.size:,} regions are drawn, those with the widest intervals."
+                f"{chosen.size:,} of {seen.size:,} regions are drawn, those with the widest"
+                " intervals."
             )
         if n_empty := guarantee.counts.size - seen.size:
             are = "is" if n_empty == 1 else "are"

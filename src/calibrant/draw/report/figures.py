@@ -31,9 +31,13 @@ from calibrant.draw.style import logit_ends
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import counted, factor_limits, lower, nearest, rows, upper
 
-_MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn
+_MOST_KNOTS = (
+    150  # of the limits at every score; between those that are kept, the wider limits are drawn
+)
 _LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are drawn at its end."
-_TITLES = 250  # marks that get a title; more would make the file heavy, and the table has the numbers
+_TITLES = (
+    250  # marks that get a title; more would make the file heavy, and the table has the numbers
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +137,9 @@ def audit_figure(
 ) -> Figure:
     """Draw the chosen regions of an audit: mean score across, observed rate and its band upwards.
 
-    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn. `promised` has the first and the
-    last score of each region of a model, and its limits: they are a strip behind the marks.
+    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn. `promised`
+    has the first and the last score of each region of a model, and its limits: they are a strip
+    behind the marks.
     """
     table = audit.table
     if limits is None:
@@ -147,10 +152,14 @@ def audit_figure(
         notes = [] if limits[0] == limits[1] else ["The two axes have different scales."]
         notes += [_LOGIT_NOTE] if x_axis.logit else []
         histogram = None if x_axis.logit else histogram
-        bars, beyond = score_bars(table, chosen if bar_rows is None else bar_rows, histogram, x_axis)
+        bars, beyond = score_bars(
+            table, chosen if bar_rows is None else bar_rows, histogram, x_axis
+        )
         if beyond:
             notes.append(f"The histogram leaves out {rows(beyond)} with scores beyond the axis.")
-    rules, spans = threshold_marks(thresholds, axes, *(() if frame is LARGE else (table.segment[chosen[0]], None)))
+    rules, spans = threshold_marks(
+        thresholds, axes, *(() if frame is LARGE else (table.segment[chosen[0]], None))
+    )
     return Figure(
         identifier,
         name,
@@ -177,31 +186,50 @@ def promise_figure(
     checked: tuple[AuditTable, IndexArray] | None,
     scale: str = "linear",
 ) -> Figure:
-    """Draw the chosen regions of a guarantee: calibrated probability across, interval upwards; and an audit over it."""
-    seen: list[FloatArray] = [guarantee.value[chosen], guarantee.lower[chosen], guarantee.upper[chosen]]
+    """Draw the chosen regions of a guarantee: calibrated probability across, interval upwards.
+
+    And an audit over it.
+    """
+    seen: list[FloatArray] = [
+        guarantee.value[chosen],
+        guarantee.lower[chosen],
+        guarantee.upper[chosen],
+    ]
     if checked is not None:
         table, at = checked
         seen += [table.mean_score[at], table.lower[at], table.upper[at]]
     logit = scale == "logit"
-    both = logit_ends(guarantee.value[chosen]) if logit else limits_of(np.concatenate(seen).tolist())
+    both = (
+        logit_ends(guarantee.value[chosen]) if logit else limits_of(np.concatenate(seen).tolist())
+    )
     axes = x_axis, y_axis = axes_in(LARGE, both, both, logit=logit)
     marks = _promise_marks(guarantee, chosen, x_axis, y_axis)
     checks = () if checked is None else _audit_marks(*checked, x_axis, y_axis)
     epsilon = guarantee.stated.epsilon
     names = [mark.data["region"] for mark in marks]
     description = (
-        f"{counted(len(marks), 'region')}, each with its calibrated probability across and its guaranteed interval "
-        f"upwards, around the diagonal. The strip reaches {upper(epsilon)} to both sides."
+        f"{counted(len(marks), 'region')}, each with its calibrated probability across and its"
+        f" guaranteed interval upwards, around the diagonal. The strip reaches {upper(epsilon)} to"
+        " both sides."
     )
     labels = ("calibrated probability", "true rate, guaranteed interval")
-    bars = region_bars([mark.x for mark in marks], names, guarantee.counts[chosen], guarantee.positives[chosen])
-    parts: dict[str, Any] = {"marks": marks, "checks": checks, "band": _band(x_axis, y_axis, epsilon), "bars": bars}
+    bars = region_bars(
+        [mark.x for mark in marks], names, guarantee.counts[chosen], guarantee.positives[chosen]
+    )
+    parts: dict[str, Any] = {
+        "marks": marks,
+        "checks": checks,
+        "band": _band(x_axis, y_axis, epsilon),
+        "bars": bars,
+    }
     return Figure(identifier, name, description, LARGE, axes, *labels, **parts)
 
 
 def path_of(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> str:
     """A line through points."""
-    return "M" + "L".join(f"{axes[0](one)} {axes[1](other)}" for one, other in zip(x, y, strict=True))
+    return "M" + "L".join(
+        f"{axes[0](one)} {axes[1](other)}" for one, other in zip(x, y, strict=True)
+    )
 
 
 def audit_limits(table: AuditTable, chosen: IndexArray, scale: str) -> tuple[Limits, Limits]:
@@ -215,7 +243,9 @@ def audit_limits(table: AuditTable, chosen: IndexArray, scale: str) -> tuple[Lim
 
 def rows_at(table: AuditTable, at: IndexArray) -> AuditTable:
     """Some rows of a table."""
-    return replace(table, **{column.name: getattr(table, column.name)[at] for column in fields(table)})
+    return replace(
+        table, **{column.name: getattr(table, column.name)[at] for column in fields(table)}
+    )
 
 
 def audit_texts(part: AuditTable) -> list[dict[str, str]]:
@@ -231,7 +261,9 @@ def audit_texts(part: AuditTable) -> list[dict[str, str]]:
             "lower": lower(part.lower[row]),
             "upper": upper(part.upper[row]),
             "error": lower(part.error[row]),
-            "factors": factor_limits(float(part.relative_lower[row]), float(part.relative_upper[row])),
+            "factors": factor_limits(
+                float(part.relative_lower[row]), float(part.relative_upper[row])
+            ),
         }
         for row, verdict in enumerate(part.verdict)
     ]
@@ -257,27 +289,39 @@ def promise_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
 
 
 def _audit_marks(table: AuditTable, at: IndexArray, x_axis: Axis, y_axis: Axis) -> tuple[Mark, ...]:
-    part, marks = rows_at(table, at), []
+    part = rows_at(table, at)
+    marks = []
     for row, data in enumerate(audit_texts(part)):
         kind, _ = FINDINGS[data["verdict"]]
         title = (
-            f"{data['verdict']}: mean score {data['mean']}, observed rate {data['rate']}, band {data['lower']} to "
-            f"{data['upper']}, {rows(int(part.counts[row]))}"
+            f"{data['verdict']}: mean score {data['mean']}, observed rate {data['rate']}, band"
+            f" {data['lower']} to {data['upper']}, {rows(int(part.counts[row]))}"
         )
-        y, top, bottom = (y_axis(float(column[row])) for column in (part.rate, part.upper, part.lower))
+        y, top, bottom = (
+            y_axis(float(column[row])) for column in (part.rate, part.upper, part.lower)
+        )
         marks.append(Mark(x_axis(float(part.mean_score[row])), y, top, bottom, kind, data, title))
-    return tuple(sorted(marks, key=lambda mark: mark.kind != "none"))  # findings are drawn over the others
+    return tuple(
+        sorted(marks, key=lambda mark: mark.kind != "none")
+    )  # findings are drawn over the others
 
 
-def _promise_marks(guarantee: Guarantee, at: IndexArray, x_axis: Axis, y_axis: Axis) -> tuple[Mark, ...]:
+def _promise_marks(
+    guarantee: Guarantee, at: IndexArray, x_axis: Axis, y_axis: Axis
+) -> tuple[Mark, ...]:
     marks = []
     for row, data in zip(at.tolist(), promise_texts(guarantee, at), strict=True):
         title = (
-            f"region {data['region']}: calibrated probability {data['value']}, guaranteed interval {data['lower']} to "
-            f"{data['upper']}, {rows(int(guarantee.counts[row]))}"
+            f"region {data['region']}: calibrated probability {data['value']}, guaranteed interval"
+            f" {data['lower']} to {data['upper']}, {rows(int(guarantee.counts[row]))}"
         )
-        y, top, bottom = (y_axis(float(column[row])) for column in (guarantee.value, guarantee.upper, guarantee.lower))
-        marks.append(Mark(x_axis(float(guarantee.value[row])), y, top, bottom, "promise", data, title))
+        y, top, bottom = (
+            y_axis(float(column[row]))
+            for column in (guarantee.value, guarantee.upper, guarantee.lower)
+        )
+        marks.append(
+            Mark(x_axis(float(guarantee.value[row])), y, top, bottom, "promise", data, title)
+        )
     return tuple(marks)
 
 
@@ -286,7 +330,10 @@ def _described(marks: Sequence[Mark]) -> str:
     words = {"high": "proved too high", "low": "proved too low", "none": "without evidence"}
     parts = [f"{kinds.count(kind)} {said}" for kind, said in words.items() if kind in kinds]
     regions = counted(len(kinds), "region")
-    return f"{regions} of scores: {', '.join(parts)}. Mean score across, observed rate upwards, each with its band."
+    return (
+        f"{regions} of scores: {', '.join(parts)}. Mean score across, observed rate upwards, each"
+        " with its band."
+    )
 
 
 def _steps(promised: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
@@ -295,32 +342,48 @@ def _steps(promised: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
     seen = begin < end
     low, high = np.clip(promised[:, 2:], y_axis.low, y_axis.high)[seen].T
     across = np.column_stack([begin[seen], end[seen]]).ravel()
-    corners = [*zip(across, np.repeat(low, 2), strict=True), *zip(across[::-1], np.repeat(high, 2)[::-1], strict=True)]
+    corners = [
+        *zip(across, np.repeat(low, 2), strict=True),
+        *zip(across[::-1], np.repeat(high, 2)[::-1], strict=True),
+    ]
     return " ".join(f"{x_axis(float(x)):g},{y_axis(float(y)):g}" for x, y in corners)
 
 
 def _rates(band: MonotoneBand | None, x_axis: Axis, y_axis: Axis) -> str:
-    """The corners of the limits at every score, if the rate does not fall; none where that is refuted."""
+    """The corners of the limits at every score, if the rate does not fall.
+
+    None where that is refuted.
+    """
     if band is None or band.is_refuted_:
         return ""
     knots = band.knots_[(band.knots_ > x_axis.low) & (band.knots_ < x_axis.high)]
     if knots.size > _MOST_KNOTS:
         knots = knots[np.linspace(0, knots.size - 1, _MOST_KNOTS).astype(np.intp)]
     at = np.unique([x_axis.low, *knots, x_axis.high])
-    low = band.predict_interval(np.nextafter(at[:-1], np.inf))[:, 0]  # neither limit falls as the score rises
+    low = band.predict_interval(np.nextafter(at[:-1], np.inf))[
+        :, 0
+    ]  # neither limit falls as the score rises
     high = band.predict_interval(np.nextafter(at[1:], -np.inf))[:, 1]
     return _steps(np.column_stack([at[:-1], at[1:], low, high]), x_axis, y_axis)
 
 
 def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:
     """The corners of all places within epsilon of the diagonal, cut off at the ends of the axes."""
-    left, right, low, high = x_axis.low, x_axis.high, y_axis.low, y_axis.high
+    left = x_axis.low
+    right = x_axis.high
+    low = y_axis.low
+    high = y_axis.high
 
     def edge(shift: float) -> list[tuple[float, float]]:
         turns = {left, right} | {end - shift for end in (low, high) if left < end - shift < right}
         if x_axis.logit:  # curved there
-            turns |= {*np.linspace(left, right, 200).tolist(), *np.geomspace(left, right, 100).tolist()}
-        return [(x_axis(value), y_axis(min(max(value + shift, low), high))) for value in sorted(turns)]
+            turns |= {
+                *np.linspace(left, right, 200).tolist(),
+                *np.geomspace(left, right, 100).tolist(),
+            }
+        return [
+            (x_axis(value), y_axis(min(max(value + shift, low), high))) for value in sorted(turns)
+        ]
 
     corners = [*edge(-epsilon), *reversed(edge(epsilon))]
     return " ".join(f"{x:g},{y:g}" for x, y in corners)

@@ -31,22 +31,32 @@ class Bar:
 def score_bars(
     table: AuditTable, chosen: IndexArray, histogram: Tally | None, x_axis: Axis
 ) -> tuple[tuple[Bar, ...], int]:
-    """The bars of the histogram, or else of the chosen regions, and how many rows lie beyond the axis."""
+    """The bars of the histogram, or else of the chosen regions, and how many rows lie beyond the
+    axis.
+    """
     if histogram is not None:
         # neighbours are merged into one bar if there are too many bars to see
         first = np.arange(0, histogram.n_regions, -(-histogram.n_regions // MOST_BARS))
-        counts, positives = (np.add.reduceat(sums, first) for sums in (histogram.counts, histogram.positives))
-        starts, ends = first / histogram.n_regions, np.append(first[1:], histogram.n_regions) / histogram.n_regions
+        counts, positives = (
+            np.add.reduceat(sums, first) for sums in (histogram.counts, histogram.positives)
+        )
+        starts = first / histogram.n_regions
+        ends = np.append(first[1:], histogram.n_regions) / histogram.n_regions
         seen = (counts > 0) & (ends > x_axis.low) & (starts < x_axis.high)
         if np.count_nonzero(seen) >= min(_FEWEST_BARS, chosen.size):
-            bars = _drawn(starts[seen], ends[seen], counts[seen], positives[seen], x_axis, density=False)
+            bars = _drawn(
+                starts[seen], ends[seen], counts[seen], positives[seen], x_axis, density=False
+            )
             return bars, int(counts[~seen].sum())
-    left, right, counts = table.low[chosen], table.high[chosen], table.counts[chosen]
+    left = table.low[chosen]
+    right = table.high[chosen]
+    counts = table.counts[chosen]
     positives = np.rint(table.rate[chosen] * counts).astype(np.int64)
     if (left == right).all():
         return _drawn(left, right, counts, positives, x_axis, density=False), 0
     middles = (right[:-1] + left[1:]) / 2
-    starts, ends = np.append(left[:1], middles), np.append(middles, right[-1:])
+    starts = np.append(left[:1], middles)
+    ends = np.append(middles, right[-1:])
     return _drawn(starts, ends, counts, positives, x_axis, density=True), 0
 
 
@@ -54,37 +64,85 @@ def region_bars(
     places: Sequence[float], names: Sequence[str], counts: IntArray, positives: IntArray
 ) -> tuple[Bar, ...]:
     """Bars at single places, one for each region."""
-    rows = zip(places, names, _heights(counts.astype(float)), counts.tolist(), positives.tolist(), strict=True)
+    rows = zip(
+        places,
+        names,
+        _heights(counts.astype(float)),
+        counts.tolist(),
+        positives.tolist(),
+        strict=True,
+    )
     return tuple(
-        _bar(place - _ATOM_WIDTH / 2, _ATOM_WIDTH, height, count, positive, {"region": name}, len(names) <= MOST_BARS)
+        _bar(
+            place - _ATOM_WIDTH / 2,
+            _ATOM_WIDTH,
+            height,
+            count,
+            positive,
+            {"region": name},
+            len(names) <= MOST_BARS,
+        )
         for place, name, height, count, positive in rows
     )
 
 
 def _bar(
-    x: float, width: float, height: float, count: int, positive: int, where: dict[str, str], named: bool = True
+    x: float,
+    width: float,
+    height: float,
+    count: int,
+    positive: int,
+    where: dict[str, str],
+    named: bool = True,
 ) -> Bar:
     data = {**where, "count": f"{count:,}", "positives": f"{positive:,}"} if named else {}
-    return Bar(round(x, 2), round(width, 2), round(height, 2), round(height * positive / max(count, 1), 2), data)
+    return Bar(
+        round(x, 2),
+        round(width, 2),
+        round(height, 2),
+        round(height * positive / max(count, 1), 2),
+        data,
+    )
 
 
 def _heights(values: FloatArray) -> list[float]:
     room = LARGE.histogram_bottom - LARGE.histogram_top
     largest = float(values.max(initial=0.0))
-    return [max(_SMALLEST_BAR, room * value / largest) if value else 0.0 for value in values.tolist()]
+    return [
+        max(_SMALLEST_BAR, room * value / largest) if value else 0.0 for value in values.tolist()
+    ]
 
 
 def _drawn(
-    starts: FloatArray, ends: FloatArray, counts: IntArray, positives: IntArray, x_axis: Axis, *, density: bool
+    starts: FloatArray,
+    ends: FloatArray,
+    counts: IntArray,
+    positives: IntArray,
+    x_axis: Axis,
+    *,
+    density: bool,
 ) -> tuple[Bar, ...]:
-    places = [[x_axis(min(max(side, x_axis.low), x_axis.high)) for side in ends_] for ends_ in (starts, ends)]
+    places = [
+        [x_axis(min(max(side, x_axis.low), x_axis.high)) for side in ends_]
+        for ends_ in (starts, ends)
+    ]
     widths = np.maximum(np.diff(places, axis=0)[0], _ATOM_WIDTH)
     heights = _heights(counts / widths if density else counts.astype(float))
     bars = []
-    columns = (starts.tolist(), ends.tolist(), *places, heights, counts.tolist(), positives.tolist())
+    columns = (
+        starts.tolist(),
+        ends.tolist(),
+        *places,
+        heights,
+        counts.tolist(),
+        positives.tolist(),
+    )
     for start, end, x, stop, height, count, positive in zip(*columns, strict=True):
         width = max(stop - x, 0.3)
         if start == end:
-            x, width = x - _ATOM_WIDTH / 2, _ATOM_WIDTH
-        bars.append(_bar(x, width, height, count, positive, {"low": nearest(start), "high": nearest(end)}))
+            x = x - _ATOM_WIDTH / 2
+            width = _ATOM_WIDTH
+        bars.append(
+            _bar(x, width, height, count, positive, {"low": nearest(start), "high": nearest(end)})
+        )
     return tuple(bars)

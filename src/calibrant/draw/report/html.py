@@ -31,7 +31,9 @@ _FILTERS = {
 
 def rendered_page(name: str, **parts: Any) -> str:
     """The text of a page, with the style of all reports and what made them."""
-    template = _environment(needed("jinja2", "report", "reports are made")).get_template(f"{name}.html.jinja")
+    template = _environment(needed("jinja2", "report", "reports are made")).get_template(
+        f"{name}.html.jinja"
+    )
     return template.render(**parts)
 
 
@@ -56,7 +58,9 @@ def _environment(jinja2: Any) -> "Environment":
         "script": script,
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "version": __version__,
-        "versions": f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
+        "versions": (
+            f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
+        ),
     }
     return environment
 

@@ -4,7 +4,11 @@ from calibrant.assess.audit.findings import NO_EVIDENCE, TOO_HIGH, TOO_LOW
 
 _LONGEST_NAME = 60
 
-FINDINGS = {TOO_HIGH: ("high", "too high"), TOO_LOW: ("low", "too low"), NO_EVIDENCE: ("none", "no evidence")}
+FINDINGS = {
+    TOO_HIGH: ("high", "too high"),
+    TOO_LOW: ("low", "too low"),
+    NO_EVIDENCE: ("none", "no evidence"),
+}
 """Kind of mark, and words, for the verdicts on regions."""
 
 
@@ -15,5 +19,7 @@ def name_of(value: object, longest: int = _LONGEST_NAME) -> str:
 
 
 def region_name(text: str, longest: int = _LONGEST_NAME) -> str:
-    """A region's name, cut in the middle where it is very long: it begins with a segment and ends with scores."""
+    """A region's name, cut in the middle where it is very long: it begins with a segment and ends
+    with scores.
+    """
     return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest // 2) :]}"

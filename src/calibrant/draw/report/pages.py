@@ -1,4 +1,7 @@
-"""Short reports: any result as one HTML page. What differs is which charts and key numbers go with it."""
+"""Short reports: any result as one HTML page.
+
+What differs is which charts and key numbers go with it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +14,12 @@ from calibrant.assess.compare_models.model_comparison import ModelComparison
 from calibrant.assess.decide import Decisions
 from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.assess.threshold.proved_threshold import Threshold
-from calibrant.draw.report.charts import decision_chart, differences_chart, models_chart, threshold_chart
+from calibrant.draw.report.charts import (
+    decision_chart,
+    differences_chart,
+    models_chart,
+    threshold_chart,
+)
 from calibrant.draw.report.figures import Figure
 from calibrant.draw.report.html import rendered_page
 from calibrant.draw.report.names import name_of, region_name
@@ -55,7 +63,8 @@ def result_page(
     verdict : str, optional
         What stands in place of the sentence.
     not_proved : str
-        The word above the sentence where what was asked is not proved, such as "Refuted"; empty if it is proved.
+        The word above the sentence where what was asked is not proved, such as "Refuted"; empty if
+        it is proved.
     numbers : sequence of (name, value, note)
         Key numbers, as text.
     charts : sequence of Chart
@@ -97,16 +106,23 @@ def threshold_page(
     facts: Mapping[str, str],
     warnings: Sequence[str] = (),
 ) -> str:
-    """The page of `calibrant threshold`. `rows_of` gives scores and labels of a segment, for the curves."""
+    """The page of `calibrant threshold`.
+
+    `rows_of` gives scores and labels of a segment, for the curves.
+    """
     segments = list(dict.fromkeys(cut.segment for cut in found.cuts))
     figures = []
     for number, segment in enumerate(segments[:_MOST_FIGURES], start=1):
         scores, codes = rows_of(segment)
         name = "Every threshold" if segment is None else name_of(segment)
         if scores.size:
-            figures.append(threshold_chart(f"threshold-{number}", name, found, segment, scores, codes))
+            figures.append(
+                threshold_chart(f"threshold-{number}", name, found, segment, scores, codes)
+            )
     n_proved = sum(cut.threshold is not None for cut in found.cuts)
-    n_counted = f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
+    n_counted = (
+        f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
+    )
     numbers = [
         ("Confidence", percent(found.confidence_level), "in all targets at once"),
         ("Proved", f"{n_proved:,} of {len(found.cuts):,}", "targets"),
@@ -121,7 +137,13 @@ def threshold_page(
     remark = _left_out(len(segments) - _MOST_FIGURES, "segment")
     charts = [Chart("Thresholds and what they select", figures, remark)]
     return result_page(
-        found, "Thresholds", facts, not_proved=not_proved, numbers=numbers, charts=charts, warnings=warnings
+        found,
+        "Thresholds",
+        facts,
+        not_proved=not_proved,
+        numbers=numbers,
+        charts=charts,
+        warnings=warnings,
     )
 
 
@@ -149,7 +171,9 @@ def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, st
         numbers.append(("Expected cost", nearest(found.cost), between))
     not_proved = "" if guarantee.is_proved else "Not proved"
     charts = [Chart("Regions", [figure])]
-    return result_page(found, "Decisions", facts, not_proved=not_proved, numbers=numbers, charts=charts)
+    return result_page(
+        found, "Decisions", facts, not_proved=not_proved, numbers=numbers, charts=charts
+    )
 
 
 def models_page(
@@ -160,7 +184,10 @@ def models_page(
     scale: str = "linear",
     warnings: Sequence[str] = (),
 ) -> str:
-    """The page of `calibrant compare-models`. The intervals of all `tables` hold at once at `level`."""
+    """The page of `calibrant compare-models`.
+
+    The intervals of all `tables` hold at once at `level`.
+    """
     figures: list[Figure] = []
     for measure in dict.fromkeys(one.measure for one in found.differences):
         pairs = [
@@ -168,11 +195,15 @@ def models_page(
             for one in found.differences
             if one.measure == measure
         ]
-        chart = differences_chart(pairs[:_MOST_FIGURES], f"Differences in {measure}", f"pairs-{len(figures) + 1}")
+        chart = differences_chart(
+            pairs[:_MOST_FIGURES], f"Differences in {measure}", f"pairs-{len(figures) + 1}"
+        )
         figures.append(chart)
     charts = [
         Chart(
-            "Reliability", [models_chart(tables, scale)], f"Intervals: {percent(level)}, all bins and models at once."
+            "Reliability",
+            [models_chart(tables, scale)],
+            f"Intervals: {percent(level)}, all bins and models at once.",
         ),
         Chart("Paired differences", figures),
     ]
@@ -183,7 +214,15 @@ def models_page(
     ]
     not_proved = "Open" if found.best is None else ""
     title = "Which model is better?"
-    return result_page(found, title, facts, not_proved=not_proved, numbers=numbers, charts=charts, warnings=warnings)
+    return result_page(
+        found,
+        title,
+        facts,
+        not_proved=not_proved,
+        numbers=numbers,
+        charts=charts,
+        warnings=warnings,
+    )
 
 
 def _left_out(count: int, noun: str) -> str:

@@ -1,4 +1,6 @@
-"""The report: one HTML file with what is proved about a score and its calibration, and what cannot be known."""
+"""The report: one HTML file with what is proved about a score and its calibration, and what cannot
+be known.
+"""
 
 import os
 from collections.abc import Mapping
@@ -35,12 +37,13 @@ _SIZES = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Inputs):
-    """A report: one HTML page with what is proved about a score, which loads nothing from other places.
+    """A report: one HTML page with what is proved about a score, which loads nothing from other
+    places.
 
-    Every number comes from `audit` or from the calibrator's `guarantee_`; nothing is computed here. Lower limits are
-    rounded down and upper limits up, so that every statement stays true. The same results give the same text. It has
-    less than a megabyte: of very many regions or segments those with the largest errors are shown, and the page says
-    how many are left out.
+    Every number comes from `audit` or from the calibrator's `guarantee_`; nothing is computed here.
+    Lower limits are rounded down and upper limits up, so that every statement stays true. The same
+    results give the same text. It has less than a megabyte: of very many regions or segments those
+    with the largest errors are shown, and the page says how many are left out.
 
     Parameters
     ----------
@@ -53,17 +56,21 @@ class Report(Inputs):
     source : mapping, default=None
         Facts about the data, shown as they are: file names, columns, fingerprint, date.
     histogram : Tally, default=None
-        Counts of the scores over `Partition.fixed_width(k)`. None draws the regions of the audit as densities.
+        Counts of the scores over `Partition.fixed_width(k)`. None draws the regions of the audit as
+        densities.
     audit_after : Audit, default=None
         Audit of the calibrated scores, on rows that the calibrator was not fitted on.
     validation : Validation, default=None
         The table of validators, from `calibrant.validation_table`.
     period : str, default=None
-        What the segments of the audit are, such as "month", where they are periods of time: they are shown in order.
+        What the segments of the audit are, such as "month", where they are periods of time: they
+        are shown in order.
     scale : {"linear", "logit"}, default="linear"
-        Of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit" is for rare events.
+        Of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit" is for
+        rare events.
     thresholds : Threshold, or mapping of names to scores, default=None
-        Marked in the diagram of the scores; those of a `Threshold` with what happens to the rows between them.
+        Marked in the diagram of the scores; those of a `Threshold` with what happens to the rows
+        between them.
     warnings : sequence of str, default=()
         Shown first, above the verdict, such as the signs that `check` found.
 
@@ -140,7 +147,9 @@ def _check(inputs: Inputs) -> None:
     Choice(SCALES).check("scale", inputs.scale)
     for cut in inputs.thresholds.values() if isinstance(inputs.thresholds, Mapping) else ():
         Number().check("thresholds", cut)
-    audit, calibrator, histogram = inputs.audit, inputs.calibrator, inputs.histogram
+    audit = inputs.audit
+    calibrator = inputs.calibrator
+    histogram = inputs.histogram
     check_type("audit", audit, Audit, "an Audit, from calibrant.audit")
     if calibrator is not None:
         if hasattr(calibrator, "get_params"):

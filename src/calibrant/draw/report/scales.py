@@ -30,7 +30,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A map from [low, high] to the places [start, end]; on the page, rates grow upwards and places down.
+    """A map from [low, high] to the places [start, end]; on the page, rates grow upwards and places
+    down.
 
     It is linear, or linear in the logit; then numbers beyond its ends are drawn at its ends.
     """
@@ -43,7 +44,8 @@ class Axis:
 
     def __call__(self, value: float) -> float:
         """Return the place of `value`."""
-        low, high = self.low, self.high
+        low = self.low
+        high = self.high
         if self.logit:
             low, value, high = (logit(number) for number in (low, min(max(value, low), high), high))
         share = (value - low) / (high - low)
@@ -52,17 +54,26 @@ class Axis:
     def ticks(self, wanted: int = 5) -> tuple[Tick, ...]:
         """Return round numbers within the axis, about the wanted number of them."""
         if self.logit:
-            return tuple(Tick(self(value), f"{value:g}") for value in logit_ticks(self.low, self.high, 2 * wanted))
+            return tuple(
+                Tick(self(value), f"{value:g}")
+                for value in logit_ticks(self.low, self.high, 2 * wanted)
+            )
         step = _round_step((self.high - self.low) / wanted)
         decimals = max(0, *(_decimals(step * multiple) for multiple in (1, 2)))
-        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
         values = (number * step for number in range(first, last + 1))
-        return tuple(Tick(self(value), f"{value:.{decimals}f}" if value else "0") for value in values)
+        return tuple(
+            Tick(self(value), f"{value:.{decimals}f}" if value else "0") for value in values
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The places of a figure's parts. The axes end at a margin from its sides, so that no mark is cut."""
+    """The places of a figure's parts.
+
+    The axes end at a margin from its sides, so that no mark is cut.
+    """
 
     width: float
     height: float
@@ -110,28 +121,41 @@ def axes_in(frame: Frame, x: Limits, y: Limits, *, logit: bool = False) -> tuple
 def threshold_marks(
     thresholds: Thresholds, axes: tuple[Axis, Axis], *segments: object
 ) -> tuple[tuple[MarkLine, ...], tuple[Span, ...]]:
-    """Return lines at thresholds, and which scores a `Threshold` selects or refers; only of `segments`, if given."""
+    """Return lines at thresholds, and which scores a `Threshold` selects or refers.
+
+    Only of `segments`, if given.
+    """
     x_axis, y_axis = axes
     spans = []
     if thresholds is not None and not isinstance(thresholds, Mapping):
         found = replace(
-            thresholds, cuts=tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments)
+            thresholds,
+            cuts=tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments),
         )
         named = named_cuts(found.cuts)
         for name, ends in decided(found, x_axis.low, x_axis.high).items():
             left, right = map(x_axis, ends)
-            spans.append(Span(name, "chosen" if name == "selected" else "refer", left, round(right - left, 2)))
+            spans.append(
+                Span(
+                    name, "chosen" if name == "selected" else "refer", left, round(right - left, 2)
+                )
+            )
     else:
         named = dict(thresholds or {})
     rules = []
     for number, (name, cut) in enumerate(named.items()):
-        path = f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}" if x_axis.low <= cut <= x_axis.high else ""
+        path = (
+            f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}"
+            if x_axis.low <= cut <= x_axis.high
+            else ""
+        )
         rules.append(MarkLine(f"{name}: {edge(cut)}", path, number))
     return tuple(rules), tuple(spans)
 
 
 def limits_of(values: Iterable[float]) -> Limits:
-    """Return round limits within [0, 1] that hold all values: all of it, or a part where that would be mostly empty.
+    """Return round limits within [0, 1] that hold all values: all of it, or a part where that would
+    be mostly empty.
 
     >>> limits_of([0.05, 0.93])
     (0.0, 1.0)
@@ -141,28 +165,33 @@ def limits_of(values: Iterable[float]) -> Limits:
     seen = [min(max(value, 0.0), 1.0) for value in values]
     if not seen:
         return 0.0, 1.0
-    low, high = min(seen), max(seen)
+    low = min(seen)
+    high = max(seen)
     span = high - low
     if span > _WHOLE:
         return 0.0, 1.0
     if span < _SMALLEST:
         span = max(0.05, low / 2)
-        low, high = max(0.0, low - span), min(1.0, high + span)
+        low = max(0.0, low - span)
+        high = min(1.0, high + span)
     # a part that nearly touches an end of [0, 1] is shown up to it
     low = 0.0 if low < 1.5 * span else low
     high = 1.0 if 1.0 - high < 0.5 * span else high
     step = _round_step((high - low) / 5)
-    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    low = math.floor(low / step + 1e-9) * step
+    high = math.ceil(high / step - 1e-9) * step
     return max(0.0, round(low, 12)), min(1.0, round(high, 12))
 
 
 def common_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Limits]:
-    """Limits for both axes: the same, so that the diagonal rises at 45 degrees, where that leaves enough to see.
+    """Limits for both axes: the same, so that the diagonal rises at 45 degrees, where that leaves
+    enough to see.
 
-    Two scales are used only where one would leave the figure nearly empty, and they always overlap, so that some of
-    the diagonal is in sight.
+    Two scales are used only where one would leave the figure nearly empty, and they always overlap,
+    so that some of the diagonal is in sight.
     """
-    x, y = limits_of(across), limits_of(upwards)
+    x = limits_of(across)
+    y = limits_of(upwards)
     spans = x[1] - x[0], y[1] - y[0]
     if max(spans) < _ALIKE * min(spans) or max(x[0], y[0]) >= min(x[1], y[1]):
         both = limits_of([*across, *upwards])

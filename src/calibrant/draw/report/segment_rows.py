@@ -17,7 +17,9 @@ _SMALL_REGIONS = 48  # a small figure shows the finest resolution with at most t
 class SegmentsShown(NamedTuple):
     """What is shown of the segments."""
 
-    rows: list[tuple[int, Finding | None]]  # the place in the table of each whole segment, and its largest proved error
+    rows: list[
+        tuple[int, Finding | None]
+    ]  # the place in the table of each whole segment, and its largest proved error
     total: int
     n_found: int
     axis: Axis
@@ -27,7 +29,10 @@ class SegmentsShown(NamedTuple):
 
 
 def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArray:
-    """The regions of the block's finest resolution; with `most`, of the finest that has no more regions."""
+    """The regions of the block's finest resolution.
+
+    With `most`, of the finest that has no more regions.
+    """
     levels = table.resolution[block]
     sizes = np.bincount(levels)
     chosen = sizes.size - 1
@@ -57,11 +62,15 @@ def segments_section(
     order = {segment: place for place, segment in enumerate(found)}
     groups = [(table.segment[block.start], block) for block in table.blocks[1:]]
     if period is None:
-        groups.sort(key=lambda group: (order.get(group[0], len(order)), -int(table.counts[group[1].start])))
+        groups.sort(
+            key=lambda group: (order.get(group[0], len(order)), -int(table.counts[group[1].start]))
+        )
     shown = groups[:most_rows] if period is None else groups[-most_rows:]
     start = 0 if period is None else max(len(shown) - most_figures, 0)
     first = np.array([block.start for _, block in shown])
-    ends = limits_of(np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist())
+    ends = limits_of(
+        np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist()
+    )
     how: dict[str, Any] = {"promised": promised, "scale": scale, "thresholds": thresholds}
     return SegmentsShown(
         rows=[(block.start, found.get(segment)) for segment, block in shown],
@@ -77,7 +86,11 @@ def segments_section(
 def _figures(audit: Audit, worst: list[slice], *, scale: str, **how: Any) -> tuple[Figure, ...]:
     table = audit.table
     drawn = [finest(table, block, _SMALL_REGIONS) for block in worst]
-    how |= {"frame": SMALL, "scale": scale, "limits": audit_limits(table, np.concatenate(drawn), scale)}
+    how |= {
+        "frame": SMALL,
+        "scale": scale,
+        "limits": audit_limits(table, np.concatenate(drawn), scale),
+    }
     return tuple(
         audit_figure(f"segment-{number}", name_of(table.segment[chosen[0]]), audit, chosen, **how)
         for number, chosen in enumerate(drawn, start=1)

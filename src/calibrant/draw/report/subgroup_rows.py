@@ -1,4 +1,6 @@
-"""Subgroups as a forest plot: those that are proved off first, with the part of the error that is proved."""
+"""Subgroups as a forest plot: those that are proved off first, with the part of the error that is
+proved.
+"""
 
 from typing import NamedTuple
 
@@ -52,7 +54,9 @@ def forest(audit: Audit) -> Forest | None:
     named.sort(key=lambda number: list(by_words).index(table.subgroup[number]))
     apart = np.nan_to_num(np.abs(table.rate - table.mean_score))
     apart[0] = np.inf  # all rows, for comparison
-    others = [number for number in np.argsort(-apart, kind="stable").tolist() if number not in named]
+    others = [
+        number for number in np.argsort(-apart, kind="stable").tolist() if number not in named
+    ]
     rows = [_row(found, number, by_words) for number in [*named, *others[:_MOST_OTHERS]]]
     ends = [value for row in rows for value in (row.lower, row.upper, row.mean_score)]
     low, high = limits_of(ends)

@@ -1,4 +1,6 @@
-"""Hedged betting: two gamblers bet against every rate, one that it is too low and one that it is too high."""
+"""Hedged betting: two gamblers bet against every rate, one that it is too low and one that it is
+too high.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +32,9 @@ _GRID = rate_grid()
 
 @dataclass(slots=True)
 class Gamblers:
-    """Capital of both gamblers against each rate, or mean of outcomes in [0, 1], that is not ruled out yet."""
+    """Capital of both gamblers against each rate, or mean of outcomes in [0, 1], that is not ruled
+    out yet.
+    """
 
     n: int
     k: float
@@ -49,10 +53,15 @@ class Gamblers:
     @classmethod
     def fresh(cls, grid: FloatArray = _GRID, largest_bet: float = _LARGEST_BET) -> "Gamblers":
         """Both gamblers before the first label."""
-        return cls(0, 0.0, 0.0, 0, grid.size, np.ones(grid.size), np.ones(grid.size), grid, largest_bet)
+        return cls(
+            0, 0.0, 0.0, 0, grid.size, np.ones(grid.size), np.ones(grid.size), grid, largest_bet
+        )
 
     def take(
-        self, labels: CodeArray | FloatArray, log_threshold: float, implementation: Implementation = None
+        self,
+        labels: CodeArray | FloatArray,
+        log_threshold: float,
+        implementation: Implementation = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Bet on the labels one by one; return the limits after each."""
         bets = self._bets(labels, log_threshold)
@@ -71,8 +80,12 @@ class Gamblers:
             return np.empty(0)
         seen = self.n + np.arange(1, labels.size + 1)
         hits = self.k + np.cumsum(labels, dtype=np.float64)
-        squares = np.cumsum(np.concatenate([[self.squares], np.square(labels - (0.5 + hits) / (seen + 1.0))]))
-        self.n, self.k, self.squares = int(seen[-1]), float(hits[-1]), float(squares[-1])
+        squares = np.cumsum(
+            np.concatenate([[self.squares], np.square(labels - (0.5 + hits) / (seen + 1.0))])
+        )
+        self.n = int(seen[-1])
+        self.k = float(hits[-1])
+        self.squares = float(squares[-1])
         return np.asarray(np.sqrt(2.0 * log_threshold / ((0.25 + squares[:-1]) * np.log1p(seen))))
 
     def _alive(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -88,10 +101,13 @@ class Gamblers:
         gain = labels[:, None] - rates
         raised = 1.0 + np.minimum(bets[:, None], largest_raise) * gain
         lowered = 1.0 - np.minimum(bets[:, None], largest_lower) * gain
-        with np.errstate(over="ignore", under="ignore"):  # nothing depends on capital beyond or far below the threshold
+        with np.errstate(
+            over="ignore", under="ignore"
+        ):  # nothing depends on capital beyond or far below the threshold
             too_low = np.cumprod(np.concatenate([self.too_low[None], raised]), axis=0)
             too_high = np.cumprod(np.concatenate([self.too_high[None], lowered]), axis=0)
-        # the first falls and the second rises in the rate, so that each rules out a run from its own end
+        # the first falls and the second rises in the rate, so that each rules out a run from its
+        # own end
         lows = np.maximum.accumulate((too_low[1:] >= threshold).sum(axis=1))
         highs = gain.shape[1] - np.maximum.accumulate((too_high[1:] >= threshold).sum(axis=1))
         return self._settle(lows, highs, too_low[-1], too_high[-1])
@@ -101,7 +117,8 @@ class Gamblers:
     ) -> tuple[FloatArray, FloatArray]:
         from calibrant.limits.sequences import compiled
 
-        too_low, too_high = self.too_low.copy(), self.too_high.copy()
+        too_low = self.too_low.copy()
+        too_high = self.too_high.copy()
         lows, highs = np.empty((2, labels.size), dtype=np.int64)
         outcomes: Any = np.ascontiguousarray(labels)  # compiled for labels, and for other outcomes
         compiled.bet(outcomes, bets, *self._alive(), threshold, too_low, too_high, lows, highs)
@@ -110,12 +127,20 @@ class Gamblers:
     def _settle(
         self, lows: IntArray, highs: IntArray, too_low: FloatArray, too_high: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Forget the rates that were ruled out, numbered among those that were alive; return the limits on the way."""
-        highs = np.maximum(highs, lows)  # where they cross, no single rate can have made these labels
-        first, last = int(lows[-1]), int(highs[-1])
-        self.too_low, self.too_high = too_low[first:last].copy(), too_high[first:last].copy()
+        """Forget the rates that were ruled out, numbered among those that were alive.
+
+        Return the limits on the way.
+        """
+        highs = np.maximum(
+            highs, lows
+        )  # where they cross, no single rate can have made these labels
+        first = int(lows[-1])
+        last = int(highs[-1])
+        self.too_low = too_low[first:last].copy()
+        self.too_high = too_high[first:last].copy()
         before = self.low
-        self.low, self.high = before + first, before + last
+        self.low = before + first
+        self.high = before + last
         return self._rates_at(before + lows, before + highs)
 
     def limits(self) -> tuple[float, float]:
@@ -124,7 +149,10 @@ class Gamblers:
         return float(lower[0]), float(upper[0])
 
     def _rates_at(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The outermost rates ruled out next to those numbered low .. high - 1; a rate between them may be true."""
+        """The outermost rates ruled out next to those numbered low .. high - 1.
+
+        A rate between them may be true.
+        """
         return self.grid[np.maximum(low - 1, 0)], self.grid[np.minimum(high, self.grid.size - 1)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,16 +162,25 @@ class Gamblers:
 
     @classmethod
     def from_dict(
-        cls, state: Mapping[str, Any], n: int, k: float, grid: FloatArray = _GRID, largest_bet: float = _LARGEST_BET
+        cls,
+        state: Mapping[str, Any],
+        n: int,
+        k: float,
+        grid: FloatArray = _GRID,
+        largest_bet: float = _LARGEST_BET,
     ) -> "Gamblers":
         """The gamblers that `to_dict` described."""
         check_state(state, ("squares", "low", "high", "too_low", "too_high"))
         squares = Number("a number >= 0", 0.0).check("squares", state["squares"])
-        low, high = read_count(state, "low"), read_count(state, "high")
+        low = read_count(state, "low")
+        high = read_count(state, "high")
         if not low <= high <= grid.size:
-            raise InvalidValueError("low and high", f"increase to {grid.size:,} at most", got=f"{low:,} and {high:,}")
+            raise InvalidValueError(
+                "low and high", f"increase to {grid.size:,} at most", got=f"{low:,} and {high:,}"
+            )
         too_low, too_high = (
-            read_numbers(state[name], name, size=high - low, low=0.0) for name in ("too_low", "too_high")
+            read_numbers(state[name], name, size=high - low, low=0.0)
+            for name in ("too_low", "too_high")
         )
         return cls(n, k, squares, low, high, too_low, too_high, grid, largest_bet)
 
@@ -151,22 +188,24 @@ class Gamblers:
 class Betting(Sequence):
     """Hedged capital: the tightest limits when labels come one by one, at a fixed cost in memory.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label and in every region. Assumed:
-    within a region labels are independent draws with one rate. The limits never widen, and depend on the order of the
-    labels.
+    Claimed: with probability at least 1 - alpha the limits hold after every label and in every
+    region. Assumed: within a region labels are independent draws with one rate. The limits never
+    widen, and depend on the order of the labels.
 
     Notes
     -----
-    Against each rate q of a grid two gamblers multiply their capital by 1 + min(l_i, c/q) (Y_i - q) and 1 - min(l_i,
-    c/(1 - q)) (Y_i - q), where c = 1/2 and l_i = sqrt(2 ln(2B/alpha) / (s²_{i-1} i ln(1 + i))) depends on the labels
-    before i alone. If q is true each is a nonnegative martingale, so neither ever reaches 2B / alpha but with
-    probability alpha / 2B. The first falls in q and the second rises, so the rates ruled out are a run from either
-    end, and what lies between two neighbouring points of the grid is ruled out with the outer one. Only the points
-    still alive are carried.
+    Against each rate q of a grid two gamblers multiply their capital by 1 + min(l_i, c/q) (Y_i - q)
+    and 1 - min(l_i, c/(1 - q)) (Y_i - q), where c = 1/2 and l_i = sqrt(2 ln(2B/alpha) / (s²_{i-1} i
+    ln(1 + i))) depends on the labels before i alone. If q is true each is a nonnegative martingale,
+    so neither ever reaches 2B / alpha but with probability alpha / 2B. The first falls in q and the
+    second rises, so the rates ruled out are a run from either end, and what lies between two
+    neighbouring points of the grid is ruled out with the outer one. Only the points still alive are
+    carried.
 
     References
     ----------
-    Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86.
+    Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS
+    B 86.
 
     Examples
     --------
@@ -197,9 +236,13 @@ class Betting(Sequence):
         return Interval(lower, upper)
 
     @classmethod
-    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+    def path(
+        cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
+    ) -> Interval:
         """Return the limits after each label of a single stream."""
-        return Interval(*Gamblers.fresh().take(labels, cls(1, alpha)._log_threshold, implementation))
+        return Interval(
+            *Gamblers.fresh().take(labels, cls(1, alpha)._log_threshold, implementation)
+        )
 
     def state(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""

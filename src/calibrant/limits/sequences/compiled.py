@@ -1,4 +1,7 @@
-"""Paths of limits, compiled: loops over labels that numpy cannot vectorise. Imported only where numba is used."""
+"""Paths of limits, compiled: loops over labels that numpy cannot vectorise.
+
+Imported only where numba is used.
+"""
 
 import math
 
@@ -17,9 +20,11 @@ def _level(q: float, k: float, n: float) -> float:
 
 @njit(nogil=True, cache=True)
 def _root(q: float, k: float, n: float, target: float) -> float:
-    """The q below k/n at which k log q + (n - k) log(1 - q) = target, by Newton's iteration from a guess q.
+    """The q below k/n at which k log q + (n - k) log(1 - q) = target, by Newton's iteration from a
+    guess q.
 
-    The function is concave and rising there, so that every step after the first climbs towards the root from below.
+    The function is concave and rising there, so that every step after the first climbs towards the
+    root from below.
     """
     for _ in range(_MAX_ITERATIONS):
         slope = k / q - (n - k) / (1.0 - q)
@@ -38,10 +43,14 @@ def _root(q: float, k: float, n: float, target: float) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _beta_binomial_path(labels: CodeArray, log_share: float, lower: FloatArray, upper: FloatArray) -> None:
+def _beta_binomial_path(
+    labels: CodeArray, log_share: float, lower: FloatArray, upper: FloatArray
+) -> None:
     k = 0.0
     log_mixture = 0.0
-    low, gap = 0.25, 0.25  # the last limits, kept as the lower one and as 1 minus the upper one
+    # the last limits, kept as the lower one and as 1 minus the upper one
+    low = 0.25
+    gap = 0.25
     for i in range(labels.size):
         if labels[i]:
             log_mixture += math.log((k + 0.5) / (i + 1.0))
@@ -51,7 +60,8 @@ def _beta_binomial_path(labels: CodeArray, log_share: float, lower: FloatArray, 
         n = i + 1.0
         negatives = n - k
         target = log_mixture - log_share
-        lower[i], upper[i] = 0.0, 1.0
+        lower[i] = 0.0
+        upper[i] = 1.0
         if k == n:
             low = math.exp(target / n)
         elif k > 0.0:
@@ -88,11 +98,16 @@ def bet(
     lows: IntArray,
     highs: IntArray,
 ) -> None:
-    """Let both gamblers bet on each label against the rates still alive; note after each how many are ruled out."""
-    low, high = 0, rates.size
+    """Let both gamblers bet on each label against the rates still alive.
+
+    Note after each how many are ruled out.
+    """
+    low = 0
+    high = rates.size
     for i in range(labels.size):
         outcome = float(labels[i])
-        fallen, risen = low, high
+        fallen = low
+        risen = high
         for j in range(low, high):
             gain = outcome - rates[j]
             too_low[j] *= 1.0 + min(raise_by[i], largest_raise[j]) * gain
@@ -101,5 +116,7 @@ def bet(
                 fallen = j + 1
             elif too_high[j] >= threshold and risen == high:
                 risen = j
-        low, high = fallen, max(risen, fallen)
-        lows[i], highs[i] = low, high
+        low = fallen
+        high = max(risen, fallen)
+        lows[i] = low
+        highs[i] = high

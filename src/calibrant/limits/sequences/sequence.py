@@ -1,4 +1,6 @@
-"""What every confidence sequence does: take labels region by region, and give limits that hold at every moment."""
+"""What every confidence sequence does: take labels region by region, and give limits that hold at
+every moment.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -18,12 +20,14 @@ NUMBA_LABELS = 300_000  # from which on loading numba, once compiled, is repaid
 
 
 class Sequence(ABC):
-    """Limits for the rate of each of `n_regions` regions, valid for all regions and all moments at once.
+    """Limits for the rate of each of `n_regions` regions, valid for all regions and all moments at
+    once.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label, in every region, whatever rule
-    decides from past labels when to look, when to stop, and which region's label is asked for next. Assumed: within a
-    region the labels are independent draws with one rate. A rule that chooses rows within a region, or labels that
-    arrive later if they are of one class, break that assumption.
+    Claimed: with probability at least 1 - alpha the limits hold after every label, in every region,
+    whatever rule decides from past labels when to look, when to stop, and which region's label is
+    asked for next. Assumed: within a region the labels are independent draws with one rate. A rule
+    that chooses rows within a region, or labels that arrive later if they are of one class, break
+    that assumption.
 
     Parameters
     ----------
@@ -55,7 +59,10 @@ class Sequence(ABC):
         return float(np.log(self.n_regions) - np.log(self.alpha))
 
     def update(self, regions: IndexArray, codes: CodeArray) -> None:
-        """Take labels (0 or 1) in the order in which they came; `regions` says where each one belongs."""
+        """Take labels (0 or 1) in the order in which they came.
+
+        `regions` says where each one belongs.
+        """
         for region, labels in by_region(regions, codes):
             self._append(region, labels)
             self.counts[region] += labels.size
@@ -79,8 +86,12 @@ class Sequence(ABC):
 
     @classmethod
     @abstractmethod
-    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
-        """Return the limits after each label of a single stream: what a look after every label would have shown."""
+    def path(
+        cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
+    ) -> Interval:
+        """Return the limits after each label of a single stream: what a look after every label
+        would have shown.
+        """
 
     def state(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""
@@ -89,14 +100,21 @@ class Sequence(ABC):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` gave."""
         check_state(state, tuple(self.state()))
-        counts, positives = (read_counts(state[name], name, size=self.n_regions) for name in ("counts", "positives"))
+        counts, positives = (
+            read_counts(state[name], name, size=self.n_regions) for name in ("counts", "positives")
+        )
         if (positives > counts).any():
-            raise InvalidValueError("positives", "be at most counts in every region", got=shown(state["positives"]))
-        self.counts, self.positives = counts, positives
+            raise InvalidValueError(
+                "positives", "be at most counts in every region", got=shown(state["positives"])
+            )
+        self.counts = counts
+        self.positives = positives
 
 
 class CountSequence(Sequence):
-    """A sequence whose limits depend on the counts alone: order does not matter, and streams can be merged."""
+    """A sequence whose limits depend on the counts alone: order does not matter, and streams can be
+    merged.
+    """
 
     order_free = True
 
@@ -113,20 +131,26 @@ class CountSequence(Sequence):
         return self.limits_of(self.counts, self.positives, self.log_share)
 
     @classmethod
-    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+    def path(
+        cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
+    ) -> Interval:
         """Return the limits after each label of a single stream."""
         hits = np.cumsum(labels, dtype=np.int64)
         return cls.limits_of(np.arange(1, labels.size + 1), hits, cls(1, alpha).log_share)
 
 
 class HalfWidthSequence(Sequence):
-    """A sequence whose limits are the rate plus and minus a half-width that depends on the summed squared surprises.
+    """A sequence whose limits are the rate plus and minus a half-width that depends on the summed
+    squared surprises.
 
-    It remembers V = sum over i of (Y_i - mean of the labels before i)², the mean before the first being 1/2.
+    It remembers V = sum over i of (Y_i - mean of the labels before i)², the mean before the first
+    being 1/2.
     """
 
     order_free = False
-    why_not_mergeable = "its width depends on how well earlier labels predict each label, so on their order"
+    why_not_mergeable = (
+        "its width depends on how well earlier labels predict each label, so on their order"
+    )
 
     def __init__(self, n_regions: int, alpha: float) -> None:
         super().__init__(n_regions, alpha)
@@ -140,20 +164,29 @@ class HalfWidthSequence(Sequence):
     def _append(self, region: int, labels: CodeArray) -> None:
         terms = squared_surprises(labels, int(self.counts[region]), int(self.positives[region]))
         # one by one from what was there, so that no batch size changes a bit of the sum
-        self.surprise[region] = np.cumsum(np.concatenate([self.surprise[region : region + 1], terms]))[-1]
+        self.surprise[region] = np.cumsum(
+            np.concatenate([self.surprise[region : region + 1], terms])
+        )[-1]
 
     def limits(self) -> Interval:
         """Return the limits of every region now."""
         return self._around(self.counts, self.positives, self.surprise, self.log_share)
 
     @classmethod
-    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+    def path(
+        cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
+    ) -> Interval:
         """Return the limits after each label of a single stream."""
-        counts, hits = np.arange(1, labels.size + 1), np.cumsum(labels, dtype=np.int64)
-        return cls._around(counts, hits, np.cumsum(squared_surprises(labels, 0, 0)), cls(1, alpha).log_share)
+        counts = np.arange(1, labels.size + 1)
+        hits = np.cumsum(labels, dtype=np.int64)
+        return cls._around(
+            counts, hits, np.cumsum(squared_surprises(labels, 0, 0)), cls(1, alpha).log_share
+        )
 
     @classmethod
-    def _around(cls, counts: IntArray, positives: IntArray, surprise: FloatArray, log_share: float) -> Interval:
+    def _around(
+        cls, counts: IntArray, positives: IntArray, surprise: FloatArray, log_share: float
+    ) -> Interval:
         n = np.maximum(counts, 1).astype(np.float64)
         rate = np.where(counts > 0, positives / n, np.nan)
         return around(rate, cls.half_width(n, np.maximum(surprise, 1.0), log_share))
@@ -169,9 +202,15 @@ class HalfWidthSequence(Sequence):
 
 
 def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatArray:
-    """Return (Y_i - mean of the labels before i)² for labels that follow `n_before` with `k_before` positives."""
+    """Return (Y_i - mean of the labels before i)² for labels that follow `n_before` with `k_before`
+    positives.
+    """
     seen = n_before + np.arange(labels.size)
-    hits = k_before + np.concatenate([[0], np.cumsum(labels[:-1], dtype=np.int64)]) if labels.size else np.empty(0)
+    hits = (
+        k_before + np.concatenate([[0], np.cumsum(labels[:-1], dtype=np.int64)])
+        if labels.size
+        else np.empty(0)
+    )
     mean = np.where(seen > 0, hits / np.maximum(seen, 1), 0.5)
     return np.asarray(np.square(labels - mean))
 

@@ -9,19 +9,20 @@ from calibrant.limits.sequences.sequence import HalfWidthSequence
 class Stitched(HalfWidthSequence):
     """A stitched boundary for the summed squared surprises, with constants that are not rounded up.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label and in every region. Assumed:
-    within a region labels are independent draws with one rate. It is narrower than `thm:online_conc`, whose proof
-    rounds these constants, and wider than the beta-binomial mixture, which knows that labels are 0 or 1.
+    Claimed: with probability at least 1 - alpha the limits hold after every label and in every
+    region. Assumed: within a region labels are independent draws with one rate. It is narrower than
+    `thm:online_conc`, whose proof rounds these constants, and wider than the beta-binomial mixture,
+    which knows that labels are 0 or 1.
 
     Notes
     -----
-    With V = max(1, sum (Y_i - mean before i)²) and l = 1.4 ln(1 + ln V) + ln(6.211 B / alpha), the half-width is
-    (sqrt(1.4586² V l + 1.3244² l²) + 1.3244 l) / N.
+    With V = max(1, sum (Y_i - mean before i)²) and l = 1.4 ln(1 + ln V) + ln(6.211 B / alpha), the
+    half-width is (sqrt(1.4586² V l + 1.3244² l²) + 1.3244 l) / N.
 
     References
     ----------
-    Howard, Ramdas, McAuliffe and Sekhon (2021), "Time-uniform, nonparametric, nonasymptotic confidence sequences",
-    Annals of Statistics 49, Theorem 1 and Corollary 1.
+    Howard, Ramdas, McAuliffe and Sekhon (2021), "Time-uniform, nonparametric, nonasymptotic
+    confidence sequences", Annals of Statistics 49, Theorem 1 and Corollary 1.
 
     Examples
     --------

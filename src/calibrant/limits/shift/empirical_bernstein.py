@@ -11,13 +11,14 @@ _ROUNDING = 8.0 * np.finfo(np.float64).eps  # of the few operations that make a 
 
 
 def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
-    """Limits for the target rate of every region at once: every rate that empirical Bernstein does not rule out.
+    """Limits for the target rate of every region at once: every rate that empirical Bernstein does
+    not rule out.
 
     Parameters
     ----------
     evidence : Evidence
-        A tally with importance weights, and their bound U; the rows are i.i.d. and the regions were not chosen by
-        looking at the labels.
+        A tally with importance weights, and their bound U; the rows are i.i.d. and the regions were
+        not chosen by looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
 
@@ -28,14 +29,16 @@ def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
 
     Notes
     -----
-    theta_b is the root of E[w (Y - q)] = 0. With Z(q) = w (y - q), a range of U, the rate q is kept if
-    |mean Z(q)| <= s sqrt(Var Z(q)) + c, s = sqrt(2 L / N), c = 3 U L / N, L = ln(3 / delta) and delta the Sidak
-    level, which fails for q = theta_b with probability at most delta (Audibert et al. 2007).
+    theta_b is the root of E[w (Y - q)] = 0. With Z(q) = w (y - q), a range of U, the rate q is kept
+    if |mean Z(q)| <= s sqrt(Var Z(q)) + c, s = sqrt(2 L / N), c = 3 U L / N, L = ln(3 / delta)
+    and delta the Sidak level, which fails for q = theta_b with probability at most delta
+    (Audibert et al. 2007).
 
-    What is kept is one interval. To the right of pi-check, g(q) = r q - a - s sqrt(Var Z(q)) - c, with r and a the
-    means of w and wy, is concave, starts below zero, and its slope never falls below r - s sd(w). If that is not
-    negative, g changes sign once. Otherwise r < s sd(w) <= s sqrt(r U), so r < s^2 U < c, and then |mean Z(q)| <= r
-    rules out nothing. The left side mirrors it. The ends are roots of a quadratic.
+    What is kept is one interval. To the right of pi-check, g(q) = r q - a - s sqrt(Var Z(q)) - c,
+    with r and a the means of w and wy, is concave, starts below zero, and its slope never falls
+    below r - s sd(w). If that is not negative, g changes sign once. Otherwise r < s sd(w) <= s
+    sqrt(r U), so r < s^2 U < c, and then |mean Z(q)| <= r rules out nothing. The left side mirrors
+    it. The ends are roots of a quadratic.
 
     References
     ----------
@@ -47,19 +50,24 @@ def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
     >>> from calibrant import Partition, Tally
     >>> from calibrant.shift import Evidence
     >>> bins = Partition.fixed_width(1)
-    >>> tally = Tally.from_data(bins, np.full(1000, 0.5), np.arange(1000) % 2, importance_weight=np.ones(1000))
+    >>> tally = Tally.from_data(bins, np.full(1000, 0.5), np.arange(1000) % 2,
+    ...     importance_weight=np.ones(1000))
     >>> empirical_bernstein(Evidence(tally, weight_bound=1.0), 0.1).radius.round(4)
     array([0.0514])
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
-    tally, bound = evidence.tally, evidence.weight_bound
+    tally = evidence.tally
+    bound = evidence.weight_bound
     sums = weight_sums(tally)
     count = np.maximum(tally.counts, 1).astype(np.float64)
     # in units of U, so that squares neither overflow nor vanish
-    r, a = sums.w.rounded() / bound / count, sums.wy.rounded() / bound / count
-    w2, w2y = sums.w2.rounded() / bound / bound / count, sums.w2y.rounded() / bound / bound / count
+    r = sums.w.rounded() / bound / count
+    a = sums.wy.rounded() / bound / count
+    w2 = sums.w2.rounded() / bound / bound / count
+    w2y = sums.w2y.rounded() / bound / bound / count
     log_term = np.log(3.0) - np.log(sidak_level(alpha, tally.n_regions))
-    s2, c = 2.0 * log_term / count, 3.0 * log_term / count
+    s2 = 2.0 * log_term / count
+    c = 3.0 * log_term / count
     # moments of w and wy; rounding may only widen
     var_w = np.maximum(w2 - r * r, 0.0) + _ROUNDING * w2
     var_wy = np.maximum(w2y - a * a, 0.0) + _ROUNDING * w2y

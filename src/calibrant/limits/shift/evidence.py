@@ -1,8 +1,9 @@
 """What the intervals under covariate shift stand on: weighted sums or rows, and a bound on weights.
 
 Throughout, region b holds N rows with weights w_i in [0, U] and labels y_i, and what is covered is
-theta_b = E[w Y | b] / E[w | b], the rate of the positive label among the target population's rows in region b. It is
-the root q of E[w (Y - q) | b] = 0, and the mean of w (y - q) over the rows is (mean of w) times (pi-check - q).
+theta_b = E[w Y | b] / E[w | b], the rate of the positive label among the target population's rows
+in region b. It is the root q of E[w (Y - q) | b] = 0, and the mean of w (y - q) over the rows is
+(mean of w) times (pi-check - q).
 """
 
 from collections.abc import Callable
@@ -55,7 +56,8 @@ class Evidence:
     weight_floor : float
         L: no weight can be smaller.
     relative_mass : float array of shape (n_regions,) or None
-        m_b = P(b) / P~(b), each region's probability in the calibration population over that in the target population.
+        m_b = P(b) / P~(b), each region's probability in the calibration population over that in the
+        target population.
     rows : WeightedRows or None
         The rows themselves, if they are in memory.
     """
@@ -70,7 +72,8 @@ class Evidence:
         bound = WEIGHT_BOUND.check("weight_bound", self.weight_bound)
         floor = WEIGHT_FLOOR.check("weight_floor", self.weight_floor)
         sums = weight_sums(self.tally)
-        largest, smallest = float(sums.largest.max()), float(sums.smallest.min())
+        largest = float(sums.largest.max())
+        smallest = float(sums.smallest.min())
         if largest > bound:
             got = f"{bound:g}, and a weight of {largest:g}"
             row = "" if self.rows is None else f" in row {int(self.rows.weights.argmax())}"
@@ -100,10 +103,11 @@ class ShiftMethod:
     needs_rows : bool
         Whether it needs the rows themselves; otherwise it works from a tally, so it can be merged.
     any_multiple : bool
-        Whether weights that are a multiple of the density ratio do as well: true of methods that divide by the sum of
-        the weights.
+        Whether weights that are a multiple of the density ratio do as well: true of methods that
+        divide by the sum of the weights.
     remark : callable
-        ``remark(evidence, alpha)`` returns a text that explains why the interval is [0, 1] on this evidence, or None.
+        ``remark(evidence, alpha)`` returns a text that explains why the interval is [0, 1] on this
+        evidence, or None.
     """
 
     name: str
@@ -114,7 +118,9 @@ class ShiftMethod:
     remark: Callable[[Evidence, float], str | None] = lambda evidence, alpha: None
 
     def __call__(self, evidence: Evidence, alpha: float) -> Interval:
-        """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
+        """Return the interval of every region, valid for all at once with probability at least 1 -
+        alpha.
+        """
         return self.function(evidence, alpha)
 
 
@@ -122,38 +128,50 @@ def weight_sums(tally: Tally) -> WeightSums:
     """Return the weighted sums of `tally`; refuse a tally without them."""
     if tally.weights is None:
         raise InvalidTypeError(
-            "tally", "have importance weights", got="counts only", advice="pass importance_weight to Tally.from_data"
+            "tally",
+            "have importance weights",
+            got="counts only",
+            advice="pass importance_weight to Tally.from_data",
         )
     return tally.weights
 
 
 def weighted_rates(tally: Tally) -> FloatArray:
-    """Return pi-check, the weighted rate of positives of each region (`eq:cov_shift_estimator`); NaN without weight.
+    """Return pi-check, the weighted rate of positives of each region (`eq:cov_shift_estimator`).
+
+    NaN without weight.
 
     >>> from calibrant import Partition, Tally
     >>> bins = Partition.fixed_width(2)
-    >>> weighted_rates(Tally.from_data(bins, [0.1, 0.2, 0.9], [1, 0, 1], importance_weight=[1.0, 3.0, 0.0]))
+    >>> weighted_rates(Tally.from_data(bins, [0.1, 0.2, 0.9], [1, 0, 1], importance_weight=[1.0,
+    ...     3.0, 0.0]))
     array([0.25,  nan])
     """
     sums = weight_sums(tally)
-    total, hits = sums.w.rounded(), sums.wy.rounded()
+    total = sums.w.rounded()
+    hits = sums.wy.rounded()
     rates = np.full(tally.n_regions, np.nan)
     np.divide(hits, total, out=rates, where=total > 0.0)
     return rates
 
 
 def effective_rows(tally: Tally) -> tuple[FloatArray, FloatArray]:
-    """Rows and positives of each region; of weighted rows, the number with the same precision for the weighted rate.
+    """Rows and positives of each region.
 
-    These are (sum of w)^2 / (sum of w^2) rows (Kish 1965), and their share of positives is the weighted rate.
+    Of weighted rows, the number with the same precision for the weighted rate.
+
+    These are (sum of w)^2 / (sum of w^2) rows (Kish 1965), and their share of positives is the
+    weighted rate.
 
     >>> from calibrant import Partition, Tally
-    >>> tally = Tally.from_data(Partition.fixed_width(1), [0.1, 0.2, 0.9], [1, 0, 1], importance_weight=[2, 2, 2])
+    >>> tally = Tally.from_data(Partition.fixed_width(1), [0.1, 0.2, 0.9], [1, 0, 1],
+    ...     importance_weight=[2, 2, 2])
     >>> [numbers.tolist() for numbers in effective_rows(tally)]
     [[3.0], [2.0]]
     """
     if tally.weights is None:
         return tally.counts.astype(np.float64), tally.positives.astype(np.float64)
-    total, squares = tally.weights.w.rounded(), tally.weights.w2.rounded()
+    total = tally.weights.w.rounded()
+    squares = tally.weights.w2.rounded()
     rows = np.divide(total, squares, out=np.zeros(total.size), where=squares > 0.0)
     return rows * total, rows * tally.weights.wy.rounded()

@@ -15,15 +15,15 @@ from calibrant.text.sentences import Setting
 def oracle(evidence: Evidence, alpha: float) -> Interval:
     """The paper's limits for known relative masses, exactly as `thm:cov_shift` states them.
 
-    Offered for comparison: it needs m_b = P(b) / P~(b), which nobody knows, and is still wider than what needs no m_b.
-    The weights must be the density ratio itself. Nothing divides by their sum, so with a multiple of it the limits
-    are wrong by that factor.
+    Offered for comparison: it needs m_b = P(b) / P~(b), which nobody knows, and is still wider than
+    what needs no m_b. The weights must be the density ratio itself. Nothing divides by their sum,
+    so with a multiple of it the limits are wrong by that factor.
 
     Parameters
     ----------
     evidence : Evidence
-        A tally with importance weights, the density ratio itself; their bound U; and m_b of every region. The rows are
-        i.i.d. and the regions were not chosen by looking at the labels.
+        A tally with importance weights, the density ratio itself; their bound U; and m_b of every
+        region. The rows are i.i.d. and the regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
 
@@ -34,13 +34,13 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
 
     Notes
     -----
-    pi-hat = (1/N) sum of m w y, radius sqrt(2 V ln(3B/alpha) / N) + 3 m U ln(3B/alpha) / N, V the empirical variance of
-    m w y.
+    pi-hat = (1/N) sum of m w y, radius sqrt(2 V ln(3B/alpha) / N) + 3 m U ln(3B/alpha) / N, V the
+    empirical variance of m w y.
 
     References
     ----------
-    Gupta, Podkopaev & Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals
-    and calibration", NeurIPS, `thm:cov_shift`.
+    Gupta, Podkopaev & Ramdas (2020), "Distribution-free binary classification: prediction sets,
+    confidence intervals and calibration", NeurIPS, `thm:cov_shift`.
 
     Examples
     --------
@@ -48,15 +48,20 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
     >>> from calibrant import Partition, Tally
     >>> from calibrant.shift import Evidence
     >>> bins = Partition.fixed_width(1)
-    >>> tally = Tally.from_data(bins, np.full(1000, 0.5), np.arange(1000) % 2, importance_weight=np.ones(1000))
+    >>> tally = Tally.from_data(bins, np.full(1000, 0.5), np.arange(1000) % 2,
+    ...     importance_weight=np.ones(1000))
     >>> oracle(Evidence(tally, weight_bound=1.0, relative_mass=np.ones(1)), 0.1).radius.round(4)
     array([0.0514])
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
     if evidence.relative_mass is None:
-        rule, advice = ("be given for ", Setting("interval", "oracle")), ("use ", Setting("interval", "betting"))
-        raise InvalidTypeError("relative_mass", rule, got="None", advice=(*advice, ", which does not need it"))
-    tally, bound = evidence.tally, evidence.weight_bound
+        rule = ("be given for ", Setting("interval", "oracle"))
+        advice = ("use ", Setting("interval", "betting"))
+        raise InvalidTypeError(
+            "relative_mass", rule, got="None", advice=(*advice, ", which does not need it")
+        )
+    tally = evidence.tally
+    bound = evidence.weight_bound
     m = as_relative_mass(evidence.relative_mass, tally.n_regions)
     count = np.maximum(tally.counts, 1).astype(np.float64)
     rates = known_mass_rates(tally, m)
@@ -64,11 +69,16 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
     squares = m * m * weight_sums(tally).w2y.rounded() / count
     variance = np.maximum(squares - rates * rates, 0.0)
     log_term = np.log(3.0 * tally.n_regions) - np.log(alpha)
-    return around(center, np.sqrt(2.0 * variance * log_term / count) + 3.0 * m * bound * log_term / count)
+    return around(
+        center, np.sqrt(2.0 * variance * log_term / count) + 3.0 * m * bound * log_term / count
+    )
 
 
 def known_mass_rates(tally: Tally, relative_mass: FloatArray) -> FloatArray:
-    """Return pi-hat, (m_b / N_b) sum of w y, of each region (`eq:cov-shift-oracle-mb`); 0 where no row was seen."""
+    """Return pi-hat, (m_b / N_b) sum of w y, of each region (`eq:cov-shift-oracle-mb`).
+
+    0 where no row was seen.
+    """
     return np.asarray(relative_mass * weight_sums(tally).wy.rounded() / np.maximum(tally.counts, 1))
 
 
@@ -76,8 +86,12 @@ def as_relative_mass(values: ArrayLike, n_regions: int) -> FloatArray:
     """Return one relative mass per region, each a finite number > 0."""
     masses = as_numbers(values, "relative_mass")
     if masses.shape != (n_regions,):
-        raise InvalidValueError("relative_mass", f"have one entry per region, {n_regions}", got=str(masses.size))
+        raise InvalidValueError(
+            "relative_mass", f"have one entry per region, {n_regions}", got=str(masses.size)
+        )
     bad = np.flatnonzero(masses <= 0.0)
     if bad.size:
-        raise InvalidValueError("relative_mass", "be > 0", got=f"{masses[bad[0]]:g} for region {int(bad[0])}")
+        raise InvalidValueError(
+            "relative_mass", "be > 0", got=f"{masses[bad[0]]:g} for region {int(bad[0])}"
+        )
     return masses

@@ -1,4 +1,6 @@
-"""The paper's main theorem under covariate shift, with the constant it leaves out, and its conditions checked."""
+"""The paper's main theorem under covariate shift, with the constant it leaves out, and its
+conditions checked.
+"""
 
 import numpy as np
 
@@ -8,38 +10,46 @@ from calibrant.params.rules import OPEN_UNIT
 from calibrant.text.numbers import upper
 
 CONSTANT = 9.0
-"""The c of `thm:weighted_cov_shift_estimator`, in its bound and in its condition; see the Notes of `paper`."""
+"""The c of `thm:weighted_cov_shift_estimator`, in its bound and in its condition.
+
+See the Notes of `paper`.
+"""
 
 
 def paper(evidence: Evidence, alpha: float) -> Interval:
-    """The paper's limits for every region at once, as `thm:weighted_cov_shift_estimator` states them.
+    """The paper's limits for every region at once, as `thm:weighted_cov_shift_estimator` states
+    them.
 
-    Offered for comparison. The bound is vacuous unless the weights stay well away from zero: in the paper's own example
-    their infimum is 0, and the bound is infinite. `why_vacuous` says which condition fails.
+    Offered for comparison. The bound is vacuous unless the weights stay well away from zero: in the
+    paper's own example their infimum is 0, and the bound is infinite. `why_vacuous` says which
+    condition fails.
 
     Parameters
     ----------
     evidence : Evidence
-        A tally with importance weights. All weights lie in [L, U], and E[w] = 1. The rows are i.i.d. and the
-        regions were not chosen by looking at the labels.
+        A tally with importance weights. All weights lie in [L, U], and E[w] = 1. The rows are
+        i.i.d. and the regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
 
     Returns
     -------
     Interval
-        pi-check +- c (U/L)^2 sqrt(B ln(6B/alpha) / (2n)), c = 9, within [0, 1]; [0, 1] where a condition fails.
+        pi-check +- c (U/L)^2 sqrt(B ln(6B/alpha) / (2n)), c = 9, within [0, 1]; [0, 1] where a
+        condition fails.
 
     Notes
     -----
-    The paper says "for an explicit universal constant c" and never gives it. c = 9 serves in both places. Write
-    l = ln(6B/alpha) and let n >= 9 (U/L)^2 B l^2.
+    The paper says "for an explicit universal constant c" and never gives it. c = 9 serves in both
+    places. Write l = ln(6B/alpha) and let n >= 9 (U/L)^2 B l^2.
 
-    1. Regions of probability at least 1/(2B) hold N >= n/(4B) rows each, except with probability B exp(-n/(16B)) by
-       Chernoff's bound, which is at most alpha/3 as 9 l^2 >= 16 l. (The paper's step 1, by Hoeffding, would need
-       n >= 8 B^2 l, which its condition does not give.) Here the counts are known, so N >= n/(4B) is checked instead.
-    2. By Hoeffding the mean weight is within e = U sqrt(l / (2N)) <= U sqrt(2 B l / n) of r = E[w | b], and pi-hat
-       within e / r of theta, each except with probability alpha/3. (The paper's step 4 drops the factor m = 1/r.)
+    1. Regions of probability at least 1/(2B) hold N >= n/(4B) rows each, except with probability B
+       exp(-n/(16B)) by Chernoff's bound, which is at most alpha/3 as 9 l^2 >= 16 l. (The paper's
+       step 1, by Hoeffding, would need n >= 8 B^2 l, which its condition does not give.) Here the
+       counts are known, so N >= n/(4B) is checked instead.
+    2. By Hoeffding the mean weight is within e = U sqrt(l / (2N)) <= U sqrt(2 B l / n) of r = E[w |
+       b], and pi-hat within e / r of theta, each except with probability alpha/3. (The paper's step
+       4 drops the factor m = 1/r.)
     3. pi-check - pi-hat = pi-check (r - mean) / r, at most e / r, and r >= L: together at most
        2 e / L <= 4 (U/L) sqrt(B l / (2n)), within 9 (U/L)^2 sqrt(B l / (2n)).
 
@@ -49,7 +59,8 @@ def paper(evidence: Evidence, alpha: float) -> Interval:
     >>> from calibrant import Partition, Tally
     >>> from calibrant.shift import Evidence
     >>> bins = Partition.fixed_width(1)
-    >>> tally = Tally.from_data(bins, np.full(9000, 0.5), np.arange(9000) % 2, importance_weight=np.ones(9000))
+    >>> tally = Tally.from_data(bins, np.full(9000, 0.5), np.arange(9000) % 2,
+    ...     importance_weight=np.ones(9000))
     >>> paper(Evidence(tally, weight_bound=1.0, weight_floor=1.0), 0.1).radius.round(3)
     array([0.136])
     """
@@ -65,15 +76,19 @@ def why_vacuous(evidence: Evidence, alpha: float) -> str | None:
     >>> import numpy as np
     >>> from calibrant import Partition, Tally
     >>> from calibrant.shift import Evidence
-    >>> tally = Tally.from_data(Partition.fixed_width(1), [0.5, 0.5], [0, 1], importance_weight=[0.5, 1.5])
+    >>> tally = Tally.from_data(Partition.fixed_width(1), [0.5, 0.5], [0, 1],
+    ...     importance_weight=[0.5, 1.5])
     >>> why_vacuous(Evidence(tally, weight_bound=2.0), 0.1)
     'vacuous: the weights have no lower bound above 0, so (U/L)^2 is infinite'
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
-    tally, bound, floor = evidence.tally, evidence.weight_bound, evidence.weight_floor
+    tally = evidence.tally
+    bound = evidence.weight_bound
+    floor = evidence.weight_floor
     if floor == 0.0:
         return "vacuous: the weights have no lower bound above 0, so (U/L)^2 is infinite"
-    n_rows, n_regions = int(tally.counts.sum()), tally.n_regions
+    n_rows = int(tally.counts.sum())
+    n_regions = tally.n_regions
     log_term = np.log(6.0 * n_regions / alpha)
     needed = CONSTANT * (bound / floor) ** 2 * n_regions * log_term**2
     if n_rows < needed:
@@ -85,10 +100,15 @@ def why_vacuous(evidence: Evidence, alpha: float) -> str | None:
             f"{n_rows / (4 * n_regions):,.0f} rows; got one with {fewest:,}"
         )
     radius = _radius(evidence, alpha)
-    return None if radius < 1.0 else f"vacuous: the half-width is {upper(radius)}, and rates lie between 0 and 1"
+    return (
+        None
+        if radius < 1.0
+        else f"vacuous: the half-width is {upper(radius)}, and rates lie between 0 and 1"
+    )
 
 
 def _radius(evidence: Evidence, alpha: float) -> float:
-    n_rows, n_regions = float(evidence.tally.counts.sum()), evidence.tally.n_regions
+    n_rows = float(evidence.tally.counts.sum())
+    n_regions = evidence.tally.n_regions
     spread = np.sqrt(n_regions * np.log(6.0 * n_regions / alpha) / (2.0 * n_rows))
     return float(CONSTANT * (evidence.weight_bound / evidence.weight_floor) ** 2 * spread)

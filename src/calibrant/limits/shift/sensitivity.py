@@ -24,11 +24,12 @@ def widened(interval: Interval, weight_error: float) -> Interval:
 
     Notes
     -----
-    Given that w_hat is a fixed function, the limits given cover E[w_hat Y] / E[w_hat], whose odds are E[w_hat Y] /
-    E[w_hat (1 - Y)]. Replacing w_hat by w changes numerator and denominator by a factor in [1 - rho, 1 + rho] each, so
-    the odds change by at most k = (1 + rho) / (1 - rho): lower becomes lower / (lower + k (1 - lower)), upper becomes
-    k upper / (k upper + 1 - upper). No smaller widening would do: a w that is w_hat (1 + rho) where Y = 1 and
-    w_hat (1 - rho) where Y = 0 attains it, if labels are a function of inputs.
+    Given that w_hat is a fixed function, the limits given cover E[w_hat Y] / E[w_hat], whose odds
+    are E[w_hat Y] / E[w_hat (1 - Y)]. Replacing w_hat by w changes numerator and denominator by a
+    factor in [1 - rho, 1 + rho] each, so the odds change by at most k = (1 + rho) / (1 - rho):
+    lower becomes lower / (lower + k (1 - lower)), upper becomes k upper / (k upper + 1 - upper). No
+    smaller widening would do: a w that is w_hat (1 + rho) where Y = 1 and w_hat (1 - rho) where Y =
+    0 attains it, if labels are a function of inputs.
 
     Examples
     --------
@@ -36,12 +37,17 @@ def widened(interval: Interval, weight_error: float) -> Interval:
     Interval(lower=array([0.35294118]), upper=array([0.64705882]))
     """
     factor = (1.0 + weight_error) / (1.0 - weight_error)
-    lower, upper = interval.lower, interval.upper
-    return Interval(lower / (lower + factor * (1.0 - lower)), factor * upper / (factor * upper + (1.0 - upper)))
+    lower = interval.lower
+    upper = interval.upper
+    return Interval(
+        lower / (lower + factor * (1.0 - lower)), factor * upper / (factor * upper + (1.0 - upper))
+    )
 
 
 def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
-    """Return how wrong the weights may be, relatively, before an interval reaches `threshold`; 0 where it does already.
+    """Return how wrong the weights may be, relatively, before an interval reaches `threshold`.
+
+    0 where it does already.
 
     Parameters
     ----------
@@ -62,8 +68,10 @@ def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
     """
     threshold = OPEN_UNIT.check("threshold", threshold)
     odds = threshold / (1.0 - threshold)
-    lower, upper = interval.lower, interval.upper
-    # the factor on the odds that takes the nearer end to the threshold, k, and rho = (k - 1) / (k + 1)
+    lower = interval.lower
+    upper = interval.upper
+    # the factor on the odds that takes the nearer end to the threshold, k, and rho = (k - 1) / (k +
+    # 1)
     above = (lower - odds * (1.0 - lower)) / (lower + odds * (1.0 - lower))
     below = (odds * (1.0 - upper) - upper) / (odds * (1.0 - upper) + upper)
     return np.asarray(np.maximum(np.maximum(above, below), 0.0))

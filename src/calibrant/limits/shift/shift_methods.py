@@ -1,4 +1,5 @@
-"""Simultaneous confidence intervals for the rates of a target population, from weighted rows of another.
+"""Simultaneous confidence intervals for the rates of a target population, from weighted rows of
+another.
 
 Examples
 --------
@@ -19,7 +20,9 @@ from calibrant.limits.shift.paper import paper, why_vacuous
 from calibrant.params.rules import Choice
 
 _ON_ROWS = "hedged betting on w (y - q) (Waudby-Smith and Ramdas 2024), at the Sidak level"
-_BERNSTEIN = "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level"
+_BERNSTEIN = (
+    "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level"
+)
 _HOEFFDING = "Hoeffding's inequality on w (y - theta) (1963, Theorem 2), by Bonferroni"
 _ORACLE = "known relative masses (Gupta, Podkopaev and Ramdas 2020), by Bonferroni"
 _PAPER = "Gupta, Podkopaev and Ramdas (2020, Theorem 7) with c = 9, by Bonferroni"

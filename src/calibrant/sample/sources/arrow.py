@@ -1,4 +1,6 @@
-"""Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything with `__arrow_c_stream__`."""
+"""Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything with
+`__arrow_c_stream__`.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -47,12 +49,17 @@ class Part:
         for whole in self.read(columns):
             for start in range(0, whole.num_rows, BATCH_ROWS):
                 batch = whole.slice(start, BATCH_ROWS)
-                yield (batch if columns is None else batch.select(columns)), Place(self.number, row, self.name)
+                yield (
+                    (batch if columns is None else batch.select(columns)),
+                    Place(self.number, row, self.name),
+                )
                 row += batch.num_rows
 
 
 class ArrowData(Sample):
-    """Rows that come as Arrow record batches, in parts that threads of this process read side by side."""
+    """Rows that come as Arrow record batches, in parts that threads of this process read side by
+    side.
+    """
 
     def __init__(
         self,
@@ -94,14 +101,21 @@ class ArrowData(Sample):
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
         """Rows before each part, by its number; where these are not needed they may be wrong."""
-        if self._part_rows is None and work.needs_positions and not self.columns.keyed and len(self.parts) > 1:
+        if (
+            self._part_rows is None
+            and work.needs_positions
+            and not self.columns.keyed
+            and len(self.parts) > 1
+        ):
             counts = self.fold(CountParts(self.columns))
             self._part_rows = [counts[number] for number in range(len(self.parts))]
         return [0, *accumulate(self._part_rows or [0] * len(self.parts))]
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, in threads that each take the next part."""
-        names, before, stop = work.columns.to_read, self._rows_before(work), Event()
+        names = work.columns.to_read
+        before = self._rows_before(work)
+        stop = Event()
         with (
             watched(self._progress, self.known_rows(), "reading") as advance,
             ThreadPoolExecutor(self._threads) as pool,
@@ -128,7 +142,9 @@ class ArrowData(Sample):
                 stop.set()  # and so does Ctrl-C
 
     def apply(self, added: AddColumns) -> Any:
-        """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as they are read."""
+        """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as
+        they are read.
+        """
         schema = added.schema(self.schema)
         return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
 
@@ -190,7 +206,8 @@ def stream_part(reader: Any) -> Part:
         try:
             return left.pop()
         except IndexError:
-            rule, got = "be readable more than once here, to cut bins and then to count", "a stream that has been read"
+            rule = "be readable more than once here, to cut bins and then to count"
+            got = "a stream that has been read"
             advice = "give a table or files, or a partition, which takes one pass"
             raise InvalidValueError("the data", rule, got=got, advice=advice) from None
 
@@ -211,8 +228,11 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
     if len(set(names)) < len(names):
         columns.check(names)
         source = source.select(list(dict.fromkeys(columns.named.values())))
-    parts, rows = table_parts(source), [source.num_rows]
-    return ArrowData(parts, source.schema, columns, part_rows=rows, threads=threads, progress=progress)
+    parts = table_parts(source)
+    rows = [source.num_rows]
+    return ArrowData(
+        parts, source.schema, columns, part_rows=rows, threads=threads, progress=progress
+    )
 
 
 def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
@@ -226,7 +246,9 @@ def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Prog
     fragments = list(dataset.get_fragments())
     rows = [fragment.count_rows() for fragment in fragments]
     parts = [part(*pair) for pair in enumerate(fragments)]
-    return ArrowData(parts, dataset.schema, columns, part_rows=rows, threads=threads, progress=progress)
+    return ArrowData(
+        parts, dataset.schema, columns, part_rows=rows, threads=threads, progress=progress
+    )
 
 
 def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
@@ -234,7 +256,9 @@ def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
     arrays = {}
     for name, values in columns:
         texts = isinstance(values, list | tuple) and all(isinstance(entry, str) for entry in values)
-        array = np.asarray(values, dtype=object if texts else None)  # text of a fixed width loses NULs at the end
+        array = np.asarray(
+            values, dtype=object if texts else None
+        )  # text of a fixed width loses NULs at the end
         if array.ndim != 1:
             raise InvalidTypeError(name, "have shape (n,)", got=f"shape {array.shape}")
         arrays[name] = pa.array(array)

@@ -1,4 +1,6 @@
-"""CSV files: which mark separates the fields, and errors that name the column, the row and what stands there."""
+"""CSV files: which mark separates the fields, and errors that name the column, the row and what
+stands there.
+"""
 
 import csv
 import io
@@ -20,12 +22,17 @@ from calibrant.sample.sources.file_kind import SAVE_AS_UTF8, beginning
 arrow_csv: Any = Lazy("pyarrow.csv")
 
 _DELIMITERS = ",;\t|"
-_HEADER_SIZES = (1 << 16, 1 << 22)  # bytes that are searched for the end of the header; Arrow's blocks hold 8 MB
+_HEADER_SIZES = (
+    1 << 16,
+    1 << 22,
+)  # bytes that are searched for the end of the header; Arrow's blocks hold 8 MB
 
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """A CSV file. Score and weight are read as numbers, other columns as `types` say or as what they look like."""
+    """A CSV file. Score and weight are read as numbers, other columns as `types` say or as what
+    they look like.
+    """
 
     path: Path
     delimiter: str
@@ -38,7 +45,9 @@ class CsvFile:
 
     def open_as_text(self, names: Sequence[str] | None, **settings: Any) -> Any:
         """A reader in which every entry is the text it is, nothing read as a number or as missing."""
-        return self._reader(names, dict.fromkeys(self.header, pa.string()), strings_can_be_null=False, **settings)
+        return self._reader(
+            names, dict.fromkeys(self.header, pa.string()), strings_can_be_null=False, **settings
+        )
 
     def _reader(
         self,
@@ -55,7 +64,8 @@ class CsvFile:
             arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
-                ignore_empty_lines=len(self.header) > 1,  # of a single column an empty line is a row, which misses it
+                ignore_empty_lines=len(self.header)
+                > 1,  # of a single column an empty line is a row, which misses it
                 **parsing,
             ),
             arrow_csv.ConvertOptions(
@@ -75,19 +85,31 @@ class CsvFile:
         """The names in the header line, which may be quoted and then hold line breaks."""
         header = _header(self.path, self.delimiter)
         if header is None:
-            where, advice = f"the header line of {self.path.name!r}", "check that it is a CSV file"
-            raise InvalidValueError(where, "end within its first 4 MB", got="no line break", advice=advice)
+            where = f"the header line of {self.path.name!r}"
+            advice = "check that it is a CSV file"
+            raise InvalidValueError(
+                where, "end within its first 4 MB", got="no line break", advice=advice
+            )
         return header
 
     def check_text(self, schema: Any) -> None:
         """Raise an error for columns whose text is not UTF-8, which Arrow reads as bytes."""
         for part, name in self.columns.named.items():
-            if name in schema.names and schema.names.count(name) == 1 and pa.types.is_binary(schema.field(name).type):
+            if (
+                name in schema.names
+                and schema.names.count(name) == 1
+                and pa.types.is_binary(schema.field(name).type)
+            ):
                 got = f"other bytes in {self.path.name!r}"
-                raise InvalidValueError(part, "be UTF-8 text", got=got, advice=SAVE_AS_UTF8, column=name)
+                raise InvalidValueError(
+                    part, "be UTF-8 text", got=got, advice=SAVE_AS_UTF8, column=name
+                )
 
     def fault(self, names: Sequence[str] | None) -> CalibrantError | None:
-        """Return the error of the first row that cannot be read, or None; reads the file again, as text."""
+        """Return the error of the first row that cannot be read, or None.
+
+        Reads the file again, as text.
+        """
         uneven: list[Any] = []
 
         def keep(row: Any) -> str:
@@ -102,14 +124,19 @@ class CsvFile:
             reader = self.open_as_text(names, use_threads=False, invalid_row_handler=keep)
             for batch, place in Part(lambda names: reader, name=self.path.name).batches(None):
                 for name in set(kinds) & set(batch.schema.names):
-                    with suppress(pa.ArrowNotImplementedError):  # a type that Arrow makes of text in files only
+                    with suppress(
+                        pa.ArrowNotImplementedError
+                    ):  # a type that Arrow makes of text in files only
                         as_type(batch.column(name), name, kinds[name], self.columns, place)
         except CalibrantError as error:
             return error
         except pa.ArrowException:
             for row in uneven:
-                rule, got = f"have {row.expected_columns} fields, as the header has", f"{row.actual_columns}: "
-                where = Place(0, row.number - 2, self.path.name)  # counted from 0, and without the header
+                rule = f"have {row.expected_columns} fields, as the header has"
+                got = f"{row.actual_columns}: "
+                where = Place(
+                    0, row.number - 2, self.path.name
+                )  # counted from 0, and without the header
                 return InvalidValueError(str(where), rule, got=got + repr(_shortened(row.text, 60)))
         return None
 
@@ -119,7 +146,10 @@ def _missing() -> list[str]:
 
 
 def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) -> Any:
-    """A column of text as what it stands for, missing entries as null; an error where an entry is of another type."""
+    """A column of text as what it stands for, missing entries as null.
+
+    An error where an entry is of another type.
+    """
     known = pc.if_else(pc.is_in(texts, pa.array(_missing())), pa.scalar(None, pa.string()), texts)
     if kind == pa.string():
         return known
@@ -132,9 +162,13 @@ def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) ->
     got = f"{text!r} in {place.after(row)}"
     part = next((part for part, column in columns.named.items() if column == name), None)
     if part in ("score", "weight"):
-        raise InvalidTypeError(part, "hold real numbers", got=got, advice=_number_hint(text), column=name)
+        raise InvalidTypeError(
+            part, "hold real numbers", got=got, advice=_number_hint(text), column=name
+        )
     got += f", and only {kind} in other rows"
-    raise InvalidTypeError(part or f"column {name!r}", "hold one kind of entry", got, column=part and name)
+    raise InvalidTypeError(
+        part or f"column {name!r}", "hold one kind of entry", got, column=part and name
+    )
 
 
 def _first_odd(texts: Any, kind: Any) -> int:
@@ -175,24 +209,35 @@ class TextData(ArrowData):
         kinds = {**self.types, self.columns.score: pa.float64()}
         return pa.RecordBatch.from_pydict(
             {
-                name: as_type(batch.column(name), name, kinds.get(name, pa.string()), self.columns, place)
+                name: as_type(
+                    batch.column(name), name, kinds.get(name, pa.string()), self.columns, place
+                )
                 for name in columns.to_read
             }
         )
 
     def with_added(self, added: AddColumns, batch: Any, place: Place) -> Any:
         """The batch as text, with the columns added."""
-        new = added(self.looked_at(batch, added.columns, place)).columns[len(added.columns.to_read) :]
-        return pa.RecordBatch.from_arrays([*batch.columns, *new], names=[*batch.schema.names, *added.names])
+        new = added(self.looked_at(batch, added.columns, place)).columns[
+            len(added.columns.to_read) :
+        ]
+        return pa.RecordBatch.from_arrays(
+            [*batch.columns, *new], names=[*batch.schema.names, *added.names]
+        )
 
 
 def _header(path: Path, delimiter: str) -> list[str] | None:
-    """Return the fields of the first line that is not empty; None if it does not end within the limit."""
+    """Return the fields of the first line that is not empty.
+
+    None if it does not end within the limit.
+    """
     for size in _HEADER_SIZES:
         start = beginning(path, size)
         text = start.decode("utf-8-sig", "surrogateescape").lstrip("\r\n")
         if not text.strip():
-            raise InvalidValueError(f"the file {path.name!r}", "hold a header line and rows", got="an empty file")
+            raise InvalidValueError(
+                f"the file {path.name!r}", "hold a header line and rows", got="an empty file"
+            )
         lines = io.StringIO(text, newline="")
         try:
             header = next(csv.reader(lines, delimiter=delimiter))
@@ -220,11 +265,15 @@ def delimiter_of(path: Path, columns: Columns) -> str:
     """The delimiter that makes the header hold the columns asked for; a comma if no delimiter does."""
     wanted = {name for name in columns.named.values() if name}
     held = {mark: _header(path, mark) or [] for mark in _DELIMITERS}
-    best = max(_DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ","))
+    best = max(
+        _DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ",")
+    )
     if not wanted & set(held[best]):
         if any(map(_is_number, held[best])):
             rule = "begin with a header line that names the columns"
-            raise InvalidValueError(f"the file {path.name!r}", rule, got=f"numbers: {best.join(held[best])[:60]!r}")
+            raise InvalidValueError(
+                f"the file {path.name!r}", rule, got=f"numbers: {best.join(held[best])[:60]!r}"
+            )
         if len(held[best]) == 1 and len(wanted) > 1:
             rule = "be separated by a comma, semicolon, tab or |"
             got = f"a header without any: {held[best][0][:60]!r}"

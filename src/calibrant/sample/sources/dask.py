@@ -17,7 +17,9 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
 
-_MOST_GROUPS = 64  # of partitions, whose results come to this process: small traffic, yet a bar that moves
+_MOST_GROUPS = (
+    64  # of partitions, whose results come to this process: small traffic, yet a bar that moves
+)
 
 _equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
 
@@ -25,8 +27,8 @@ _equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
 class DaskData(Sample):
     """A Dask frame, on a distributed cluster or on the threads of this process.
 
-    A result is the output of a task, and a task's output is taken once, from any worker and any number of attempts.
-    If a worker dies, its tasks run again; no row is lost or counted twice.
+    A result is the output of a task, and a task's output is taken once, from any worker and any
+    number of attempts. If a worker dies, its tasks run again; no row is lost or counted twice.
     """
 
     has_order = False
@@ -36,7 +38,9 @@ class DaskData(Sample):
         return sum(self._results(_sums, work), work.nothing())
 
     def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together on the workers: a task for each part of the groups gets all of them."""
+        """Bring the rows of each group together on the workers: a task for each part of the groups
+        gets all of them.
+        """
         tables: list[GroupCounts] = list(self._results(_tables, work))
         return sum(tables[1:], tables[0])
 
@@ -45,7 +49,9 @@ class DaskData(Sample):
         wanted = graph(self._source[work.columns.to_read], pickle.dumps(work))
         with watched(self._progress, None, "reading") as advance:
             try:
-                yield from _here(wanted, advance) if client is None else _there(wanted, client, advance)
+                yield from (
+                    _here(wanted, advance) if client is None else _there(wanted, client, advance)
+                )
             except Exception as error:
                 tell_missing(error, "the Dask cluster")
                 raise
@@ -53,11 +59,14 @@ class DaskData(Sample):
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added to each partition when it is computed."""
         needed("pyarrow", "arrow", "columns are added")
-        added.schema(pa.schema([(str(name), pa.null()) for name in self._source.columns]))  # none is there already
+        added.schema(
+            pa.schema([(str(name), pa.null()) for name in self._source.columns])
+        )  # none is there already
         client = _client(self._source)
         if client is not None:
             _equip(client)
-        function, job = by_value(__name__, "_with_columns"), pickle.dumps(added)
+        function = by_value(__name__, "_with_columns")
+        job = pickle.dumps(added)
         meta = _needed("dask.dataframe.dispatch").make_meta(self._source)
         return self._source.map_partitions(function, job, meta=function(meta, job))
 
@@ -74,7 +83,8 @@ def _client(frame: Any) -> Any:
 
 def _leaves(frame: Any, job: bytes) -> list[Any]:
     """The result of each partition, with its number of rows, still to be computed."""
-    fold, shared = _task("_folded"), _needed("dask").delayed(job)
+    fold = _task("_folded")
+    shared = _needed("dask").delayed(job)
     return [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
 
 
@@ -82,7 +92,9 @@ def _tables(frame: Any, job: bytes) -> list[Any]:
     """Tables of the groups of each bucket, still to be computed from the results of all partitions."""
     leaves = _leaves(frame, job)
     buckets = min(len(leaves), _MOST_GROUPS)
-    add, split, table = _task("_added"), _task("_split", nout=buckets), _task("_table")
+    add = _task("_added")
+    split = _task("_split", nout=buckets)
+    table = _task("_table")
     parts = [split(leaf, buckets) for leaf in leaves]
     blocks = _needed("dask").delayed(job)
     return [table(add([part[bucket] for part in parts]), blocks) for bucket in range(buckets)]
@@ -90,7 +102,8 @@ def _tables(frame: Any, job: bytes) -> list[Any]:
 
 def _sums(frame: Any, job: bytes) -> list[Any]:
     """Sums of groups of partitions, each with its number of rows, still to be computed."""
-    add, leaves = _task("_added"), _leaves(frame, job)
+    add = _task("_added")
+    leaves = _leaves(frame, job)
     width = -(-len(leaves) // _MOST_GROUPS)
     return [add(leaves[start : start + width]) for start in range(0, len(leaves), width)]
 
@@ -113,7 +126,9 @@ def _there(sums: list[Any], client: Any, advance: Callable[[int], None]) -> Iter
     futures = client.compute(sums)
     try:
         for future in _needed("distributed").as_completed(futures, loop=client.loop):
-            rows, result = future.result()  # waits for a second run where the worker that held it is gone
+            rows, result = (
+                future.result()
+            )  # waits for a second run where the worker that held it is gone
             advance(rows)
             yield result
     except BaseException:  # Ctrl-C or a fault here ends the work there too
@@ -127,7 +142,8 @@ def _equip(client: Any) -> None:
         return
     path = package_zip()
 
-    # A class within a function travels by value, and so can be read where our package is not installed.
+    # A class within a function travels by value, and so can be read where our package is not
+    # installed.
     class Equip(_needed("distributed").WorkerPlugin):  # type: ignore[misc]
         idempotent = True
 
@@ -153,7 +169,10 @@ def _equip(client: Any) -> None:
 
 
 def _task(name: str, **settings: Any) -> Any:
-    """A task that calls a function of this module; the scheduler, which reads it, need not have our package."""
+    """A task that calls a function of this module.
+
+    The scheduler, which reads it, need not have our package.
+    """
     return _needed("dask").delayed(by_value(__name__, name), **settings)
 
 
@@ -170,7 +189,8 @@ def _folded(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
 def _added(parts: list[tuple[int, Any]]) -> tuple[int, Any]:
     rows, total = parts[0]
     for more_rows, more in parts[1:]:
-        rows, total = rows + more_rows, total + more
+        rows = rows + more_rows
+        total = total + more
     return rows, total
 
 
@@ -185,17 +205,25 @@ def _table(counted: tuple[int, Any], job: bytes) -> tuple[int, Any]:
 
 def _with_columns(frame: Any, job: bytes) -> Any:
     """A partition with the columns added."""
-    pd, added = pandas(), pickle.loads(job)
+    pd = pandas()
+    added = pickle.loads(job)
     batch = added(_batch(frame[list(dict.fromkeys(added.columns.named.values()))], None))
     kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    columns = pa.Table.from_batches([batch]).select(list(added.names)).to_pandas(types_mapper=kinds.get)
+    columns = (
+        pa.Table.from_batches([batch]).select(list(added.names)).to_pandas(types_mapper=kinds.get)
+    )
     return frame.assign(**{name: columns[name].array for name in added.names})
 
 
 def _batch(frame: Any, number: int | None) -> Any:
-    """A pandas frame as a record batch; entries of several kinds in one column are refused by its name."""
+    """A pandas frame as a record batch.
+
+    Entries of several kinds in one column are refused by its name.
+    """
     try:
         return pa.RecordBatch.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         where = "" if number is None else f" in partition {number}"
-        raise InvalidTypeError("columns", f"hold one kind of entry each{where}", got=str(error)) from None
+        raise InvalidTypeError(
+            "columns", f"hold one kind of entry each{where}", got=str(error)
+        ) from None

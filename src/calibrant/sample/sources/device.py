@@ -1,7 +1,8 @@
 """Columns that are torch tensors or CuPy arrays.
 
-On a GPU, rows are drawn, and bins are cut, counted and looked up there. All other work, and all reports of faulty rows,
-go through batches on the host, as for every other source: so the answers and the errors are the same.
+On a GPU, rows are drawn, and bins are cut, counted and looked up there. All other work, and all
+reports of faulty rows, go through batches on the host, as for every other source: so the answers
+and the errors are the same.
 """
 
 import math
@@ -38,7 +39,9 @@ class DeviceData(Sample):
     """Columns by name: arrays of shape (n,) or (n, 1), of torch, CuPy or numpy."""
 
     def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:
-        super().__init__({name: _flat(array) for name, array in arrays.items()}, columns, progress=False)
+        super().__init__(
+            {name: _flat(array) for name, array in arrays.items()}, columns, progress=False
+        )
         lengths = {name: int(arrays[name].shape[0]) for name in columns.named.values()}
         if len(set(lengths.values())) > 1:
             raise InvalidValueError("columns", "have the same number of rows", str(lengths))
@@ -102,7 +105,9 @@ class DeviceData(Sample):
         if not self._draws_on_gpu():
             return super().hash_limit(key, rows)
         draw = Draw(key, enough(rows, self._rows))
-        return SmallestHashes(rows, smallest(draw.hashes(self.sample(draw).batches[0][1].keys), rows)).limit
+        return SmallestHashes(
+            rows, smallest(draw.hashes(self.sample(draw).batches[0][1].keys), rows)
+        ).limit
 
     def _draws_on_gpu(self) -> bool:
         """Whether rows can be drawn where they are: by position."""
@@ -113,27 +118,44 @@ class DeviceData(Sample):
         limit = draw.limits.get(None, draw.limit)
         return device.drawn(self._source[self.columns.score], draw.key, limit)
 
-    def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
+    def count(
+        self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
+    ) -> Counted:
         """Count rows by region and kind of label."""
-        counted = None if weighted or self.columns.group is not None else self._count_on_gpu(partition, draw)
-        return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
+        counted = (
+            None
+            if weighted or self.columns.group is not None
+            else self._count_on_gpu(partition, draw)
+        )
+        return (
+            super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
+        )
 
     def _kinds(self) -> tuple[Any, Any] | None:
-        """Return the two labels of rows that can be counted on a GPU; None if the host has to count."""
+        """Return the two labels of rows that can be counted on a GPU; None if the host has to
+        count.
+        """
         if self.columns.label is None or not self._on_gpu():
             return None
-        scores, labels = self._source[self.columns.score], self._source[self.columns.label]
+        scores = self._source[self.columns.score]
+        labels = self._source[self.columns.label]
         if not libraries.same_place(scores, labels) or libraries.dtype(labels) not in _LABELS:
             return None
         low, high = device.extremes(labels)
         whole = not libraries.dtype(labels).startswith("float")
-        if low != high and ((whole and high - low == 1) or device.every(lambda y: (y == low) | (y == high), labels)):
+        if low != high and (
+            (whole and high - low == 1) or device.every(lambda y: (y == low) | (y == high), labels)
+        ):
             return low, high
         return None
 
     def _count_on_gpu(self, partition: Partition, draw: Draw | None) -> Counted | None:
-        """Count on the GPU, or return None if the host has to; drawn rows are counted separately and subtracted."""
-        bins, kinds = partition.bins_by_segment.get(None), self._kinds()
+        """Count on the GPU, or return None if the host has to.
+
+        Drawn rows are counted separately and subtracted.
+        """
+        bins = partition.bins_by_segment.get(None)
+        kinds = self._kinds()
         scores = self._source[self.columns.score]
         if (
             bins is None
@@ -142,25 +164,35 @@ class DeviceData(Sample):
             or (draw is not None and not self._draws_on_gpu())
         ):
             return None
-        codes, seal = self._source[str(self.columns.label)] == kinds[1], Seal()
+        codes = self._source[str(self.columns.label)] == kinds[1]
+        seal = Seal()
         rows, hits = device.count(scores, codes, bins.count_cuts)
         if draw is not None:
             index = self._drawn(draw)
             drawn_rows, drawn_hits = device.count(scores[index], codes[index], bins.count_cuts)
-            rows, hits = rows - drawn_rows, hits - drawn_hits
-            seal = Seal.of(libraries.to_host(scores[index]), libraries.to_host(index).astype(np.uint64))
+            rows = rows - drawn_rows
+            hits = hits - drawn_hits
+            seal = Seal.of(
+                libraries.to_host(scores[index]), libraries.to_host(index).astype(np.uint64)
+            )
         counts, positives, uncounted = bins.gather(rows, hits)
         left_out = int(hits[bins.count_regions < 0].sum())
-        negative = KindSums(counts - positives, uncounted - left_out, first=Place(0, device.first(~codes)))
+        negative = KindSums(
+            counts - positives, uncounted - left_out, first=Place(0, device.first(~codes))
+        )
         positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
         reach = Reach(*(score + 0.0 for score in device.extremes(scores)))
         return Counted({kinds[0]: negative, kinds[1]: positive}, seal, reach=reach)
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
-        """The columns that hold numbers, on the device of the scores, beside those that are there; NaN for null."""
+        """The columns that hold numbers, on the device of the scores, beside those that are there.
+
+        NaN for null.
+        """
         added.check_free(self._source)
         batches = [added(batch) for batch, _ in self.batches(list(added.columns.named.values()))]
-        scores, found = self._source[self.columns.score], {}
+        scores = self._source[self.columns.score]
+        found = {}
         for name in added.names:
             columns = [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches]
             values = np.concatenate(columns) if columns else np.empty(0)
@@ -170,10 +202,13 @@ class DeviceData(Sample):
 
 
 def rows_on_gpu(scores: Any, y: Any) -> DeviceData | None:
-    """Return scores and labels that can be counted on their GPU; None if they have to be read on the host."""
+    """Return scores and labels that can be counted on their GPU; None if they have to be read on
+    the host.
+    """
     if not (libraries.on_gpu(scores) and libraries.on_gpu(y)):
         return None
-    scores, y = _flat(scores), _flat(y)
+    scores = _flat(scores)
+    y = _flat(y)
     if scores.ndim != 1 or scores.shape != y.shape:
         return None
     data = DeviceData({"scores": scores, "y": y}, Columns("scores", "y"))
@@ -192,11 +227,12 @@ def entries_of(
     familiar: Limits = (-math.inf, math.inf),
     check: Callable[[Any], None] = lambda scores: None,
 ) -> Any:
-    """Each score's entry of a table with one entry or row for each region, in the scores' library and device.
+    """Each score's entry of a table with one entry or row for each region, in the scores' library
+    and device.
 
-    With `on_curve` the rows of the table are lines, and the result is the value at each score, or limits around it:
-    see `calibrant.kernels.follow`. `check` is called where a score may lie outside `familiar`, with the scores, or the
-    smallest and the largest.
+    With `on_curve` the rows of the table are lines, and the result is the value at each score, or
+    limits around it: see `calibrant.kernels.follow`. `check` is called where a score may lie
+    outside `familiar`, with the scores, or the smallest and the largest.
     """
     bins = partition.bins_by_segment.get(None)
     if segments is None and bins is not None:
@@ -209,7 +245,9 @@ def entries_of(
         if _is_plain(scores) and table.dtype != np.bool_:
             limits = (max(bins.low, familiar[0]), min(bins.high, familiar[1]))
             look = kernels.follow if on_curve else kernels.look_up
-            with suppress(kernels.OutsideLimitsError):  # the score is found again, and reported, by what follows
+            with suppress(
+                kernels.OutsideLimitsError
+            ):  # the score is found again, and reported, by what follows
                 return look(scores, bins.cuts, table, limits=limits, threads=threads)
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     check(prepared)
@@ -220,7 +258,10 @@ def entries_of(
 
 
 def _on_device(scores: ArrayLike, bins: ScorePartition) -> Any | None:
-    """The scores as a device array of shape (n,), if they can be looked up where they are; else None."""
+    """The scores as a device array of shape (n,), if they can be looked up where they are.
+
+    Else None.
+    """
     if not libraries.on_gpu(scores):
         return None
     flat = _flat(scores)
@@ -236,10 +277,14 @@ def _inside(scores: Any, partition: ScorePartition) -> bool:
 
 def _is_plain(scores: ArrayLike) -> TypeGuard[NDArray[Any]]:
     """Return whether these are numpy scores that need no conversion."""
-    return type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype in (np.float64, np.float32)
+    return (
+        type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype in (np.float64, np.float32)
+    )
 
 
 def _flat(array: Any) -> Any:
-    """Without the axis of a single column, and without the record that a tensor keeps for gradients."""
+    """Without the axis of a single column, and without the record that a tensor keeps for
+    gradients.
+    """
     flat = array[:, 0] if len(array.shape) == 2 and array.shape[1] == 1 else array
     return flat.detach() if hasattr(flat, "detach") else flat

@@ -1,4 +1,6 @@
-"""DuckDB relations: read as Arrow batches while the query runs, and given columns by SQL that DuckDB runs itself."""
+"""DuckDB relations: read as Arrow batches while the query runs, and given columns by SQL that
+DuckDB runs itself.
+"""
 
 from collections.abc import Generator, Iterable
 from typing import Any
@@ -20,8 +22,9 @@ DUCKDB = DIALECTS["duckdb"]
 class DuckDBData(Sample):
     """Rows of a relation, which is run anew at every pass.
 
-    DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is off; after a join or
-    a group-by the order may change from one run to the next. A split then needs an id column, and says so.
+    DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is
+    off; after a join or a group-by the order may change from one run to the next. A split then
+    needs an id column, and says so.
     """
 
     has_order = False
@@ -40,7 +43,9 @@ class DuckDBData(Sample):
                 row += batch.num_rows
 
     def apply(self, added: AddColumns) -> Any:
-        """Return a relation with the columns added: not run yet, same order of rows, and no Python when it runs."""
+        """Return a relation with the columns added: not run yet, same order of rows, and no Python
+        when it runs.
+        """
         look_up = added.as_look_up()
         added.check_free(self._source.columns, ignore_case=True)
         with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
@@ -55,7 +60,11 @@ class DuckDBData(Sample):
 
 def _reader(relation: Any) -> Any:
     """A `pyarrow.RecordBatchReader`; older versions of DuckDB know it by another name."""
-    read = relation.to_arrow_reader if hasattr(type(relation), "to_arrow_reader") else relation.fetch_arrow_reader
+    read = (
+        relation.to_arrow_reader
+        if hasattr(type(relation), "to_arrow_reader")
+        else relation.fetch_arrow_reader
+    )
     return read(BATCH_ROWS)
 
 
@@ -70,23 +79,31 @@ def _columns(added: LookUp, region: str) -> dict[str, str]:
     for name, curve in added.curves.items():
         numbers = [f"{_array(number)}[{region} + 1]" for number in curve.numbers]
         value = on_curve(curve.lines, DUCKDB, score, *numbers)
-        found[name] = f"CASE WHEN {region} IS NOT NULL THEN {value} END"  # LEAST and GREATEST ignore nulls
+        found[name] = (
+            f"CASE WHEN {region} IS NOT NULL THEN {value} END"  # LEAST and GREATEST ignore nulls
+        )
     for name, column in added.table.items():
         found[name] = f"{_array(column)}[{region} + 1]"
     return found
 
 
 def _array(column: FloatArray | tuple[str, ...]) -> str:
-    return f"[{', '.join(map(DUCKDB.literal, column if isinstance(column, tuple) else column.tolist()))}]"
+    return f"[{', '.join(map(DUCKDB.literal, column if isinstance(column, tuple) else column.tolist()))}]"  # noqa: E501
 
 
 def _region(added: LookUp, schema: Any) -> str:
     """SQL for the region of a row; null where the calibrator does not accept its score or segment."""
-    bins, first = [], 0
+    bins = []
+    first = 0
     for segment, part in added.partition.bins_by_segment.items():
         regions = range(first, first + part.n_regions)
-        leaves = [str(region) if added.taken is None or added.taken[region] else "NULL" for region in regions]
-        body = bin_of(DUCKDB, _names([added.columns.score]), part.low, part.high, part.cuts.tolist(), leaves)
+        leaves = [
+            str(region) if added.taken is None or added.taken[region] else "NULL"
+            for region in regions
+        ]
+        body = bin_of(
+            DUCKDB, _names([added.columns.score]), part.low, part.high, part.cuts.tolist(), leaves
+        )
         bins.append((segment, body))
         first += part.n_regions
     if not added.partition.has_segments:
@@ -95,17 +112,27 @@ def _region(added: LookUp, schema: Any) -> str:
 
 
 def _of_segment(column: str, schema: Any, bins: list[tuple[Any, list[str]]]) -> str:
-    """SQL for the body of a row's segment: text is compared with text, and numbers and bools with each other."""
-    kind, name = schema.field(column).type, _names([column])
+    """SQL for the body of a row's segment: text is compared with text, and numbers and bools with
+    each other.
+    """
+    kind = schema.field(column).type
+    name = _names([column])
     other = next((body for segment, body in bins if segment is OTHER), None)
     bins = [(segment, body) for segment, body in bins if segment is not OTHER]
     if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         held = f"CAST({name} AS VARCHAR)"
-        known: list[tuple[str | float, list[str]]] = [(s, body) for s, body in bins if isinstance(s, str)]
+        known: list[tuple[str | float, list[str]]] = [
+            (s, body) for s, body in bins if isinstance(s, str)
+        ]
     else:
         held = f"CAST({name} AS INTEGER)" if pa.types.is_boolean(kind) else name
         numbers = [(segment, body) for segment, body in bins if not isinstance(segment, str)]
-        known = [(int(segment) if isinstance(segment, bool) else segment, body) for segment, body in numbers]
+        known = [
+            (int(segment) if isinstance(segment, bool) else segment, body)
+            for segment, body in numbers
+        ]
     if not known and (other is None or bins):
         return "NULL"
-    return one_line(by_segment(held, [(DUCKDB.literal(segment), body) for segment, body in known], other))
+    return one_line(
+        by_segment(held, [(DUCKDB.literal(segment), body) for segment, body in known], other)
+    )

@@ -25,7 +25,9 @@ SUFFIXES = sorted(suffix for suffixes in _SUFFIXES.values() for suffix in suffix
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 """How names of compressed files end, and Arrow's names of the compressions."""
 
-SAVE_AS_UTF8 = "save it as UTF-8 (in Excel as 'CSV UTF-8', in a shell with iconv -f CP1252 -t UTF-8)"
+SAVE_AS_UTF8 = (
+    "save it as UTF-8 (in Excel as 'CSV UTF-8', in a shell with iconv -f CP1252 -t UTF-8)"
+)
 """What to do with text in another encoding."""
 
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
@@ -40,7 +42,9 @@ _FOREIGN = {
     b"\x80\x04\x95": "a pickle",
     b"\x80\x05\x95": "a pickle",
 }
-_WEB_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|table|script|\?xml)[\s>]", re.IGNORECASE)
+_WEB_PAGE = re.compile(
+    rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|table|script|\?xml)[\s>]", re.IGNORECASE
+)
 _BINARY = ("parquet", "ipc")
 
 
@@ -49,7 +53,9 @@ def format_of(path: Path) -> str | None:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
-    return next((kind for kind, known in _SUFFIXES.items() if suffixes and suffixes[-1] in known), None)
+    return next(
+        (kind for kind, known in _SUFFIXES.items() if suffixes and suffixes[-1] in known), None
+    )
 
 
 def beginning(path: Path, size: int = 4096) -> bytes:
@@ -91,15 +97,20 @@ def check_kind(path: Path, format: str) -> None:
     check_foreign(path, start)
     reason = _strange(start, format)
     if reason is not None:
-        raise InvalidValueError(None, joined(f"{path.name!r} cannot be read as {FORMATS[format]}: it ", reason))
+        raise InvalidValueError(
+            None, joined(f"{path.name!r} cannot be read as {FORMATS[format]}: it ", reason)
+        )
 
 
 def _strange(start: bytes, format: str) -> Text | None:
     """Return why a file that starts with these bytes is not of the format, or None."""
-    found, few = sniff_bytes(start), start[:64]
+    found = sniff_bytes(start)
+    few = start[:64]
     if found is not None and found != format and (found in _BINARY or format in _BINARY):
         return (f"looks like {FORMATS[found]}; rename it, or give ", Setting("format", found))
-    if few[:2] in (b"\xff\xfe", b"\xfe\xff") or (format not in _BINARY and few.count(0) > len(few) // 4):
+    if few[:2] in (b"\xff\xfe", b"\xfe\xff") or (
+        format not in _BINARY and few.count(0) > len(few) // 4
+    ):
         return f"is in UTF-16; {SAVE_AS_UTF8.replace('CP1252', 'UTF-16')}"
     if format not in _BINARY and start.startswith(_COMPRESSED):
         return "is compressed; let its name end in .gz, .bz2, .zst or .lz4"
@@ -113,7 +124,9 @@ def _strange(start: bytes, format: str) -> Text | None:
 def check_foreign(path: Path, start: bytes) -> None:
     """Raise an error for a file of a format that is known, but not read."""
     if (foreign := _foreign(start)) is not None:
-        raise InvalidValueError(None, f"{path.name!r} cannot be read: it is {foreign}; save it as CSV or Parquet")
+        raise InvalidValueError(
+            None, f"{path.name!r} cannot be read: it is {foreign}; save it as CSV or Parquet"
+        )
 
 
 def _foreign(start: bytes) -> str | None:
@@ -124,7 +137,11 @@ def first_bad_line(path: Path, score: str) -> str | None:
     """Return why a file of JSON lines cannot be read, with the row, or None if all lines are valid."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
-            lines = (line for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace") if line.strip())
+            lines = (
+                line
+                for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
+                if line.strip()
+            )
             for row, line in enumerate(lines, start=1):
                 if (reason := _bad_object(line, score)) is not None:
                     return f"{reason} in row {row:,} of {path.name}"
@@ -139,7 +156,10 @@ def _bad_object(line: str, score: str) -> str | None:
     except ValueError:
         entry = None
     if not isinstance(entry, dict):
-        return f"each line must be a JSON object; got {(line.strip() if len(line) <= 60 else line[:57] + '...')!r}"
+        return (
+            "each line must be a JSON object; got"
+            f" {(line.strip() if len(line) <= 60 else line[:57] + '...')!r}"
+        )
     value = entry.get(score)
     if isinstance(value, str | list | dict):
         return f"score column {score!r} must hold real numbers; got {value!r}"
@@ -156,7 +176,9 @@ def unreadable(path: Path, format: str, error: Exception) -> InvalidValueError:
         return _not_allowed(path)
     reason = " ".join(str(error).split())
     if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason:
-        return InvalidValueError(f"the text in {path.name!r}", "be UTF-8", got="other bytes", advice=SAVE_AS_UTF8)
+        return InvalidValueError(
+            f"the text in {path.name!r}", "be UTF-8", got="other bytes", advice=SAVE_AS_UTF8
+        )
     can_break = format in _BINARY or path.suffix.lower() in COMPRESSIONS
     if can_break and not isinstance(error, pa.ArrowNotImplementedError):
         reason = f"it is cut short or damaged ({reason[:160]}): get it again from where it was made"

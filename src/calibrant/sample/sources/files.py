@@ -24,13 +24,20 @@ _PART_ROWS = 1 << 17  # of small row groups, which are read together
 
 
 def find_files(source: Any) -> list[Path]:
-    """The files that a path, a folder, a glob or a list of them names; those of a folder or a glob are sorted."""
+    """The files that a path, a folder, a glob or a list of them names.
+
+    Those of a folder or a glob are sorted.
+    """
     if isinstance(source, list | tuple):
         return [path for entry in source for path in find_files(entry)]
     found = _found(str(source))
     for path in found:
-        if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # how Python writes bytes that are no UTF-8
-            raise InvalidValueError("the name of a file", "be UTF-8", got=ascii(str(path)), advice="rename it")
+        if any(
+            0xD800 <= ord(letter) < 0xE000 for letter in str(path)
+        ):  # how Python writes bytes that are no UTF-8
+            raise InvalidValueError(
+                "the name of a file", "be UTF-8", got=ascii(str(path)), advice="rename it"
+            )
     return found
 
 
@@ -39,15 +46,24 @@ def _found(text: str) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _wanted(entry.relative_to(path)))
+        found = sorted(
+            entry
+            for entry in path.rglob("*")
+            if entry.is_file() and _wanted(entry.relative_to(path))
+        )
         if not found:
             rule = f"hold files of data ({', '.join(file_kind.SUFFIXES)})"
             raise InvalidValueError(f"the folder {text!r}", rule, got="none")
         return found
-    found = sorted(Path(entry) for entry in glob.glob(text, recursive=True) if Path(entry).is_file())
+    found = sorted(
+        Path(entry) for entry in glob.glob(text, recursive=True) if Path(entry).is_file()
+    )
     if not found and path.exists():
         rule = "be a file, a folder or a glob, because rows are read several times"
-        advice = "write the rows to a file; on the command line, pipe them in and name - (standard input)"
+        advice = (
+            "write the rows to a file; on the command line, pipe them in and name - (standard"
+            " input)"
+        )
         raise InvalidValueError(repr(text), rule, got="a pipe or a device", advice=advice)
     if not found:
         what = "no file matches" if glob.has_magic(text) else "there is no file"
@@ -70,22 +86,30 @@ def from_files(
     types: Mapping[str, Any] | None = None,
     as_text: bool = False,
 ) -> ArrowData:
-    """The files that `source` names, all of one format; `types` are Arrow types of columns where text is read.
+    """The files that `source` names, all of one format.
 
-    Columns are read in the order of the first file. Rows are counted over the files in the order of their names. CSV
-    files may be read as the text they are. Folders called key=value are columns too.
+    `types` are Arrow types of columns where text is read.
+
+    Columns are read in the order of the first file. Rows are counted over the files in the order of
+    their names. CSV files may be read as the text they are. Folders called key=value are columns
+    too.
     """
     paths = find_files(source)
     kind = common_format(paths, format)
     for path in paths:
         file_kind.check_kind(path, kind)
-    ranks = {place: rank for rank, place in enumerate(sorted(range(len(paths)), key=lambda place: paths[place]))}
+    ranks = {
+        place: rank
+        for rank, place in enumerate(sorted(range(len(paths)), key=lambda place: paths[place]))
+    }
     first: Any = None
     parts: list[Part] = []
     rows = [0] * len(paths)
     of_folders = columns_of_folders(paths, types or {}, as_text=as_text)
     for place, path in enumerate(paths):
-        own, reads = File(path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place]).opened()
+        own, reads = File(
+            path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place]
+        ).opened()
         columns.check(own.names)
         first = own if first is None else first
         if different := sorted(set(own.names) ^ set(first.names)):
@@ -111,8 +135,11 @@ def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
     if group is not None:
         kinds = {key_kind(each.field(group).type) for each in (schema, first)} - {None}
         if len(kinds) > 1:
-            got, advice = " and ".join(sorted(map(str, kinds))), "write them in one way"
-            raise InvalidTypeError("group", "hold one kind of entry in all files", got, advice, group)
+            got = " and ".join(sorted(map(str, kinds)))
+            advice = "write them in one way"
+            raise InvalidTypeError(
+                "group", "hold one kind of entry in all files", got, advice, group
+            )
 
 
 def _check_flat(schema: Any, columns: Columns) -> None:
@@ -124,13 +151,19 @@ def _check_flat(schema: Any, columns: Columns) -> None:
 
 
 def common_format(paths: Sequence[Path], format: str | None = None) -> str:
-    """The one format of all files: as given, as their names say, or as the beginning of a file without a name does."""
+    """The one format of all files: as given, as their names say, or as the beginning of a file
+    without a name does.
+    """
     formats: dict[str, Path] = {}
     for path in paths:
         kind = format or file_kind.format_of(path) or file_kind.sniff(path)
         if kind is None:
             file_kind.check_foreign(path, file_kind.beginning(path))
-            advice = ("give its format, ", Setting("format"), f", as one of {', '.join(file_kind.FORMATS)}")
+            advice = (
+                "give its format, ",
+                Setting("format"),
+                f", as one of {', '.join(file_kind.FORMATS)}",
+            )
             rule = f"end in one of {', '.join(file_kind.SUFFIXES)}"
             raise InvalidValueError(f"the name of the file {path.name!r}", rule, advice=advice)
         formats.setdefault(kind, path)
@@ -145,7 +178,9 @@ def schema_of(source: Any, format: str | None = None) -> Any:
     path = find_files(source)[0]
     kind = common_format([path], format)
     file_kind.check_kind(path, kind)
-    return File(path, kind, Columns(""), {}, False, stamp_of(path), columns_of_folders([path], {})[0]).opened()[0]
+    return File(
+        path, kind, Columns(""), {}, False, stamp_of(path), columns_of_folders([path], {})[0]
+    ).opened()[0]
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
@@ -163,7 +198,9 @@ Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of one format, its `stamp_of` when it was first opened, and the columns that its folders stand for."""
+    """A file of one format, its `stamp_of` when it was first opened, and the columns that its
+    folders stand for.
+    """
 
     path: Path
     kind: str
@@ -181,7 +218,9 @@ class File:
         added = {name: value for name, value in self.of_folders.items() if name not in names}
         for name, value in added.items():
             schema = schema.append(pa.field(name, value.type))
-        return schema, [(with_columns(self._guarded(read), names, added), rows) for read, rows in parts]
+        return schema, [
+            (with_columns(self._guarded(read), names, added), rows) for read, rows in parts
+        ]
 
     def _guarded(self, read: Read) -> Read:
         def batches(names: list[str] | None) -> Iterator[Any]:
@@ -192,7 +231,10 @@ class File:
 
     @contextmanager
     def _reading(self, names: list[str] | None) -> Iterator[None]:
-        """Turn errors of Arrow into ours; raise an error if the file has changed since it was first opened."""
+        """Turn errors of Arrow into ours.
+
+        Raise an error if the file has changed since it was first opened.
+        """
         self._check_unchanged()
         try:
             yield
@@ -206,7 +248,9 @@ class File:
     def _check_unchanged(self) -> None:
         if stamp_of(self.path) != self.stamp:
             name = self.path.name
-            raise InvalidValueError(None, f"the file {name!r} changed while it was read: run again when it is complete")
+            raise InvalidValueError(
+                None, f"the file {name!r} changed while it was read: run again when it is complete"
+            )
 
     def csv(self) -> CsvFile:
         """The file as CSV."""
@@ -216,38 +260,49 @@ class File:
         """The first row that cannot be read, where one is found."""
         if self.kind == "csv":
             return self.csv().fault(names)
-        reason = file_kind.first_bad_line(self.path, self.columns.score) if self.kind == "json" else None
+        reason = (
+            file_kind.first_bad_line(self.path, self.columns.score) if self.kind == "json" else None
+        )
         return None if reason is None else InvalidValueError(None, reason)
 
 
 def _open_parquet(file: File) -> Opened:
     with pq.ParquetFile(file.path) as opened:
-        metadata, schema = opened.metadata, opened.schema_arrow
+        metadata = opened.metadata
+        schema = opened.schema_arrow
 
     def part(groups: list[int]) -> Read:
         def read(names: list[str] | None) -> Iterator[Any]:
             with pq.ParquetFile(file.path, metadata=metadata, pre_buffer=False) as opened:
-                yield from opened.iter_batches(BATCH_ROWS, row_groups=groups, columns=names, use_threads=False)
+                yield from opened.iter_batches(
+                    BATCH_ROWS, row_groups=groups, columns=names, use_threads=False
+                )
 
         return read
 
     parts: list[tuple[Read, int]] = []
-    groups, rows = [], 0
+    groups = []
+    rows = 0
     for group in range(metadata.num_row_groups):
         groups.append(group)
         rows += metadata.row_group(group).num_rows
         if rows >= _PART_ROWS or group == metadata.num_row_groups - 1:
             parts.append((part(groups), rows))
-            groups, rows = [], 0
+            groups = []
+            rows = 0
     return schema, parts
 
 
 def _open_csv(file: File) -> Opened:
     opened = file.csv()
     if file.columns.score:
-        file.columns.check([*opened.header, *(name for name in file.of_folders if name not in opened.header)])
+        file.columns.check(
+            [*opened.header, *(name for name in file.of_folders if name not in opened.header)]
+        )
     if file.as_text:
-        return pa.schema([(name, pa.string()) for name in opened.header]), [(opened.open_as_text, 0)]
+        return pa.schema([(name, pa.string()) for name in opened.header]), [
+            (opened.open_as_text, 0)
+        ]
     schema = opened.open(None).schema
     opened.check_text(schema)
     return schema, [(opened.open, 0)]
@@ -256,7 +311,9 @@ def _open_csv(file: File) -> Opened:
 def _open_json(file: File) -> Opened:
     def reader() -> Any:
         source = pa.input_stream(str(file.path), compression="detect")
-        return getattr(json, "open_json", json.read_json)(source, json.ReadOptions(block_size=1 << 23))
+        return getattr(json, "open_json", json.read_json)(
+            source, json.ReadOptions(block_size=1 << 23)
+        )
 
     def read(names: list[str] | None) -> Any:
         opened = reader()

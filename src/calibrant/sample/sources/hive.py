@@ -1,4 +1,6 @@
-"""Folders called key=value, as Hive, Spark and Arrow write them: each key is a column of the rows in its files."""
+"""Folders called key=value, as Hive, Spark and Arrow write them: each key is a column of the rows
+in its files.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,9 +19,12 @@ Read: TypeAlias = Callable[[list[str] | None], Iterable[Any]]
 def columns_of_folders(
     paths: Sequence[Path], types: Mapping[str, Any], *, as_text: bool = False
 ) -> list[dict[str, Any]]:
-    """For each file the columns that its folders stand for, as Arrow scalars; a column has one type in all files.
+    """For each file the columns that its folders stand for, as Arrow scalars.
 
-    Values are whole numbers where all of them are, and text otherwise. The paths are taken as they are given.
+    A column has one type in all files.
+
+    Values are whole numbers where all of them are, and text otherwise. The paths are taken as they
+    are given.
 
     >>> columns_of_folders([Path("sales/month=1/a.parquet"), Path("sales/month=02/b.parquet")], {})
     [{'month': <pyarrow.Int64Scalar: 1>}, {'month': <pyarrow.Int64Scalar: 2>}]
@@ -31,7 +36,9 @@ def columns_of_folders(
         texts = [text for entries in found if (text := entries.get(name)) is not None]
         whole = not as_text and all(map(_is_whole, texts))
         kinds[name] = types.get(name, pa.int64() if whole else pa.string())
-    return [{name: _scalar(text, kinds[name]) for name, text in entries.items()} for entries in found]
+    return [
+        {name: _scalar(text, kinds[name]) for name, text in entries.items()} for entries in found
+    ]
 
 
 def _entries(path: Path) -> dict[str, str | None]:
@@ -50,15 +57,21 @@ def _scalar(text: str | None, kind: Any) -> Any:
 
 
 def with_columns(read: Read, own: list[str], added: Mapping[str, Any]) -> Read:
-    """Read a file whose columns are `own`, with one more column for each of `added`, the same in all rows."""
+    """Read a file whose columns are `own`, with one more column for each of `added`, the same in
+    all rows.
+    """
     if not added:
         return read
 
     def batches(names: list[str] | None) -> Iterator[Any]:
         asked = None if names is None else [name for name in names if name not in added]
         wanted = [name for name in added if names is None or name in names]
-        for batch in read(own[:1] if asked == [] else asked):  # without a column nobody would count the rows
+        for batch in read(
+            own[:1] if asked == [] else asked
+        ):  # without a column nobody would count the rows
             constant = [pa.repeat(added[name], batch.num_rows) for name in wanted]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *constant], names=[*batch.schema.names, *wanted])
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, *constant], names=[*batch.schema.names, *wanted]
+            )
 
     return batches

@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys, Seed
+from calibrant._typing import (
+    ArrayLike,
+    BoolArray,
+    CodeArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    Keys,
+    Seed,
+)
 from calibrant.cells.bins import SegmentedScores
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.knots import Knots, RowHashes
@@ -62,7 +71,8 @@ class MemoryRows(Sample):
     reach : Reach, optional
         The range of the scores, where it is known already.
     one_of_each : (int, int)
-        Where these rows are one of each group: how many groups there are, and how many rows were left out.
+        Where these rows are one of each group: how many groups there are, and how many rows were
+        left out.
     keys : array of shape (n,), optional
         Where others were drawn from the same rows: the position of each among all of them.
     """
@@ -81,7 +91,9 @@ class MemoryRows(Sample):
     reach: Reach | None = None
     one_of_each: tuple[int, int] = (0, 0)
     keys: Keys | None = None
-    _known_fingerprint: list[int] = field(init=False, default_factory=list)  # none for rows that differ from these
+    _known_fingerprint: list[int] = field(
+        init=False, default_factory=list
+    )  # none for rows that differ from these
 
     def facts(self, *, drawn: bool) -> RowFacts:
         """What a guarantee has to say of how the rows were read."""
@@ -99,17 +111,27 @@ class MemoryRows(Sample):
         """The names of the columns, as `fold` and `apply` see them."""
         segment = None if self.segment is None else "segments"
         weight = None if self.weights is None else "importance_weight"
-        return Columns("scores", "y", segment, weight, group=None if self.groups is None else "groups")
+        return Columns(
+            "scores", "y", segment, weight, group=None if self.groups is None else "groups"
+        )
 
     def names(self) -> list[str]:
         """The names of the columns."""
         return list(self.columns.named.values())
 
-    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "MemoryRows":
+    def with_classes(
+        self, classes: ArrayLike | None = None, pos_label: Hashable = None
+    ) -> "MemoryRows":
         """The same rows, with the classes in the given parts."""
         positive = self.known.positive if pos_label is None else pos_label
-        known = settle_classes(dict.fromkeys(self.known.labels.tolist(), 1), classes=classes, pos_label=positive)
-        return replace(self, known=known, codes=self.codes if known.positive == self.known.positive else 1 - self.codes)
+        known = settle_classes(
+            dict.fromkeys(self.known.labels.tolist(), 1), classes=classes, pos_label=positive
+        )
+        return replace(
+            self,
+            known=known,
+            codes=self.codes if known.positive == self.known.positive else 1 - self.codes,
+        )
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -155,17 +177,25 @@ class MemoryRows(Sample):
         if self.segment is None or kept is None:
             return self
         found = Coded(self.segment_names, self.segment).pooled(kept)
-        return replace(self, segment=found.number.astype(np.intp, copy=False), segment_names=found.names)
+        return replace(
+            self, segment=found.number.astype(np.intp, copy=False), segment_names=found.names
+        )
 
     def without_empty(self) -> Self:
-        """Leave out rows that stand for none, and segments of such rows only: a weight of 0 is no row."""
+        """Leave out rows that stand for none, and segments of such rows only: a weight of 0 is no
+        row.
+        """
         if self.repeats is None or self.repeats.all():
             return self
         rows = self.take(self.repeats > 0)
         if rows.segment is None:
             return rows
         present, segment = np.unique(rows.segment, return_inverse=True)
-        return replace(rows, segment=segment, segment_names=tuple(self.segment_names[number] for number in present))
+        return replace(
+            rows,
+            segment=segment,
+            segment_names=tuple(self.segment_names[number] for number in present),
+        )
 
     def known_rows(self) -> int:
         """How many rows these stand for."""
@@ -187,7 +217,9 @@ class MemoryRows(Sample):
             if name in ranks
         }
 
-    def _ranked(self, scores: NDArray[Any], ranks: IntArray, repeats: IntArray | None) -> FloatArray:
+    def _ranked(
+        self, scores: NDArray[Any], ranks: IntArray, repeats: IntArray | None
+    ) -> FloatArray:
         if repeats is None and len(scores) > _FEW_ROWS:
             return kernels.order_statistics(scores, ranks, threads=self.threads)
         order = np.argsort(scores, kind="stable")
@@ -230,12 +262,22 @@ class MemoryRows(Sample):
         """The drawn rows, without their labels."""
         if self.repeats is not None:
             rule = ("be None if ", Setting("pilot"), " is used")
-            raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
+            raise InvalidValueError(
+                "sample_weight", rule, got="weights", advice="repeat the rows instead"
+            )
         limit = draw.limits.get(None, draw.limit)
-        by_position = self.groups is None and (self.segment is None or not draw.limits) and limit < 2**64
-        index = small_hashes(len(self), draw.key, limit) if by_position else np.flatnonzero(self.chosen(draw))
+        by_position = (
+            self.groups is None and (self.segment is None or not draw.limits) and limit < 2**64
+        )
+        index = (
+            small_hashes(len(self), draw.key, limit)
+            if by_position
+            else np.flatnonzero(self.chosen(draw))
+        )
         segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
-        rows = BatchRows(scores_of(self.scores)[index], segments=segments, keys=index.astype(np.uint64))
+        rows = BatchRows(
+            scores_of(self.scores)[index], segments=segments, keys=index.astype(np.uint64)
+        )
         return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
 
     def _split(self, taken: Taken, draw: Draw) -> Split:
@@ -254,7 +296,9 @@ class MemoryRows(Sample):
 
     def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
         """Count the rows by knot, half and label; see `Knots.count`."""
-        return knots.count(self.prepared, self.codes, RowHashes(source, self.keys), threads=self.threads)
+        return knots.count(
+            self.prepared, self.codes, RowHashes(source, self.keys), threads=self.threads
+        )
 
     def n_groups(self) -> int:
         """How many groups have rows."""
@@ -269,9 +313,15 @@ class MemoryRows(Sample):
         draw: Draw | None = None,
         aside: bool = False,
     ) -> GroupCounts:
-        """Groups by their rows and positives in each region: of those not drawn or, with `aside`, of those drawn."""
+        """Groups by their rows and positives in each region: of those not drawn or, with `aside`,
+        of those drawn.
+        """
         rows = self if draw is None else self.take(self.chosen(draw) == aside)
-        groups, keys = (np.arange(len(rows)), None) if rows.groups is None else (rows.groups.codes, rows.groups.keys)
+        groups, keys = (
+            (np.arange(len(rows)), None)
+            if rows.groups is None
+            else (rows.groups.codes, rows.groups.keys)
+        )
         regions = partition.membership(rows.prepared, threads=self.threads)
         return GroupCounts.of(regions, rows.codes, groups, keys, blocks)
 
@@ -282,7 +332,9 @@ class MemoryRows(Sample):
         """Some values of the rows, by segment."""
         if self.segment is None:
             return {None: values}
-        groups = zip(self.segment_names, grouped(self.segment, len(self.segment_names)), strict=True)
+        groups = zip(
+            self.segment_names, grouped(self.segment, len(self.segment_names)), strict=True
+        )
         return {name: values[rows] for name, rows in groups}
 
     @property
@@ -301,7 +353,11 @@ class MemoryRows(Sample):
                     check_in_range(self.scores, low, high)
         groups = None
         if self.groups is not None:
-            groups = (self.groups.codes, self.groups.keys, self.block_source() if blocks is None else blocks)
+            groups = (
+                self.groups.codes,
+                self.groups.keys,
+                self.block_source() if blocks is None else blocks,
+            )
         tally = Tally.of_codes(
             partition,
             self.prepared,
@@ -330,7 +386,12 @@ class MemoryRows(Sample):
         from calibrant.sample.sources.arrow import as_table, from_arrow
 
         needed("pyarrow", "arrow", "rows are read in batches")
-        named = {"scores": self.scores, "y": self.labels, "segments": self.segments, "importance_weight": self.weights}
+        named = {
+            "scores": self.scores,
+            "y": self.labels,
+            "segments": self.segments,
+            "importance_weight": self.weights,
+        }
         named["groups"] = None if self.groups is None else self.groups.row_keys
         table = as_table((name, column) for name, column in named.items() if column is not None)
         return from_arrow(table, self.columns, threads=self.threads, progress=False).with_classes(

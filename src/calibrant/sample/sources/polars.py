@@ -1,4 +1,6 @@
-"""Polars lazy frames: run in batches by its streaming engine, and given columns as a step of the query."""
+"""Polars lazy frames: run in batches by its streaming engine, and given columns as a step of the
+query.
+"""
 
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -15,8 +17,8 @@ pl: Any = Lazy("polars")
 class PolarsData(Sample):
     """Rows of a lazy frame, which is run anew at every pass, with the columns that the pass needs.
 
-    Memory is that of the streaming engine and some batches; before Polars had `LazyFrame.collect_batches`, that of
-    those columns.
+    Memory is that of the streaming engine and some batches; before Polars had
+    `LazyFrame.collect_batches`, that of those columns.
     """
 
     def names_in(self, source: Any) -> list[str]:
@@ -42,18 +44,25 @@ class PolarsData(Sample):
         read = list(dict.fromkeys(added.columns.named.values()))
 
         def add(frame: Any) -> Any:
-            # only what is read goes through Arrow: all other columns stay as they are, whatever their type
+            # only what is read goes through Arrow: all other columns stay as they are, whatever
+            # their type
             table = frame.select(read).to_arrow()
             batches = table.to_batches(max_chunksize=BATCH_ROWS) or [empty_batch(table.schema)]
-            values = pa.Table.from_batches([added(batch) for batch in batches]).select(list(added.names))
+            values = pa.Table.from_batches([added(batch) for batch in batches]).select(
+                list(added.names)
+            )
             return frame.hstack(pl.from_arrow(values, rechunk=True))
 
-        fresh = add(pl.DataFrame(schema=schema))  # refuses columns of other types, before anything runs
+        fresh = add(
+            pl.DataFrame(schema=schema)
+        )  # refuses columns of other types, before anything runs
         return self._source.map_batches(add, schema=fresh.schema, streamable=True)
 
 
 def _frames(frame: Any) -> Iterator[Any]:
     if hasattr(frame, "collect_batches"):
-        yield from frame.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming")
+        yield from frame.collect_batches(
+            chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"
+        )
     else:  # slices of a query that is run for each of them need not fit together
         yield from frame.collect().iter_slices(BATCH_ROWS)

@@ -1,8 +1,9 @@
 """Spark frames, classic and Connect: rows stay on the cluster, and counts come back.
 
-What is simple is asked of Spark itself, as SQL that its compiler turns into a loop: sizes, plain counts, look-ups. All
-else goes to the kernel as Arrow batches (`mapInArrow`). Both take a task's output once, from the attempt that Spark
-commits, so that retries and speculative copies never count rows twice.
+What is simple is asked of Spark itself, as SQL that its compiler turns into a loop: sizes, plain
+counts, look-ups. All else goes to the kernel as Arrow batches (`mapInArrow`). Both take a task's
+output once, from the attempt that Spark commits, so that retries and speculative copies never count
+rows twice.
 """
 
 import pickle
@@ -33,8 +34,16 @@ from calibrant.sample.sources.worker_code import by_value, package_zip, tell_mis
 from calibrant.sample.sql.search import by_segment, one_line
 from calibrant.sample.sql.spark_search import SPARK, array, fast_bin_of
 
-_EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
-_TYPES = {"boolean": bool, "string": str} | dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int)
+_EXACT_SCORES = {
+    "double",
+    "float",
+    "int",
+    "smallint",
+    "tinyint",
+}  # that a cast to double keeps as they are
+_TYPES = {"boolean": bool, "string": str} | dict.fromkeys(
+    ("tinyint", "smallint", "int", "bigint"), int
+)
 _MOST_PARTS = 8
 _MOST_KINDS = 20
 
@@ -62,7 +71,9 @@ class SparkData(Sample):
         return sum(self._results(parts), work.nothing())
 
     def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together by Spark's own shuffle: all rows of a group go to one task."""
+        """Bring the rows of each group together by Spark's own shuffle: all rows of a group go to
+        one task.
+        """
         buckets = int(self._source.sparkSession.conf.get("spark.sql.shuffle.partitions"))
         parts = self._outcomes(work, buckets).repartition(buckets, "bucket")
         parts = parts.mapInArrow(_there("_added", pickle.dumps(work.blocks)), _OUTCOME)
@@ -71,7 +82,9 @@ class SparkData(Sample):
 
     def _outcomes(self, work: Work[Any], buckets: int = 0) -> Any:
         """The frame of what `work` gives for each partition; with buckets, a row for each of them."""
-        _equip(self._source.sparkSession)  # before the function is made, which takes note of what it can import
+        _equip(
+            self._source.sparkSession
+        )  # before the function is made, which takes note of what it can import
         job = _there("_folded", pickle.dumps(work), buckets)
         return self._source.select(*map(quoted, work.columns.to_read)).mapInArrow(job, _OUTCOME)
 
@@ -88,27 +101,46 @@ class SparkData(Sample):
         """Return what Spark counts itself: of Parquet files, without reading the rows."""
         return int(_collected(self._source.selectExpr("count(*)"))[0][0])
 
-    def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
-        """Count rows by region and kind of label: by Spark itself where that is exact, else by the kernel."""
+    def count(
+        self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
+    ) -> Counted:
+        """Count rows by region and kind of label: by Spark itself where that is exact, else by the
+        kernel.
+        """
         plain = draw is None and not weighted and self.columns.group is None
         counted = self._counted(partition) if self._native and plain else None
-        return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
+        return (
+            super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
+        )
 
     def _counted(self, partition: Partition) -> Counted | None:
-        """Return Spark's own counts; None if it cannot count, or if rows are faulty, which the kernel then reports."""
+        """Return Spark's own counts.
+
+        None if it cannot count, or if rows are faulty, which the kernel then reports.
+        """
         region = self._region(partition, counting=True)
         label = self.columns.label
-        if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
+        if (
+            region is None
+            or label is None
+            or self._types[label] not in {*_TYPES, "double", "float"}
+        ):
             return None
         score = quoted(self.columns.score)
         named = {"region": region, "label": quoted(label), "low": score, "high": score}
         cells = self._source.selectExpr(*(f"{text} AS {name}" for name, text in named.items()))
         sums = cells.groupBy("region", "label").agg({"*": "count", "low": "min", "high": "max"})
         most = (partition.n_regions + 2) * (_MOST_KINDS + 1)
-        seen = sums.selectExpr("region", "label", "`count(1)`", "`min(low)`", "`max(high)`")  # in this order
+        seen = sums.selectExpr(
+            "region", "label", "`count(1)`", "`min(low)`", "`max(high)`"
+        )  # in this order
         found = _collected(seen.limit(most))
         kinds = {kind for _, kind, *_ in found}
-        if len(found) == most or len(kinds) > _MOST_KINDS or any(part is None for row in found for part in row):
+        if (
+            len(found) == most
+            or len(kinds) > _MOST_KINDS
+            or any(part is None for row in found for part in row)
+        ):
             return None
         whole = kinds <= {0, 1} and self._types[label] != "boolean"
         counts = {kind: np.zeros(partition.n_regions + 1, dtype=np.int64) for kind in kinds}
@@ -118,45 +150,68 @@ class SparkData(Sample):
                 counts[kind][number] = rows  # those in no region, of number -1, are last
                 reach += Reach(float(low) + 0.0, float(high) + 0.0)
                 advance(rows)
-        kinds_of = {int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()}
+        kinds_of = {
+            int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()
+        }
         return Counted(kinds_of, reach=reach)
 
     def _region(self, partition: Partition, *, counting: bool) -> str | None:
-        """Return SQL for the region of a row, or null; None if SQL would be slow, or might be inexact."""
+        """Return SQL for the region of a row, or null.
+
+        None if SQL would be slow, or might be inexact.
+        """
         if self._types[self.columns.score] not in _EXACT_SCORES:
             return None
-        bins, first = {}, 0
+        bins = {}
+        first = 0
         for segment, part in partition.bins_by_segment.items():
             cuts, regions = (
-                (part.count_cuts, part.count_regions) if counting else (part.cuts, np.arange(part.n_regions))
+                (part.count_cuts, part.count_regions)
+                if counting
+                else (part.cuts, np.arange(part.n_regions))
             )
             leaves = np.where(regions >= 0, regions + first, -1).tolist()
-            bins[segment] = fast_bin_of(quoted(self.columns.score), part.low, part.high, cuts, leaves)
+            bins[segment] = fast_bin_of(
+                quoted(self.columns.score), part.low, part.high, cuts, leaves
+            )
             first += part.n_regions
         if not partition.has_segments:
             return bins.get(None)
-        kind = None if self.columns.segment is None else _TYPES.get(self._types[self.columns.segment])
+        kind = (
+            None if self.columns.segment is None else _TYPES.get(self._types[self.columns.segment])
+        )
         if len(bins) > _MOST_PARTS or None in bins.values():
             return None
         other = bins.pop(OTHER, None)
         if any(type(name) is not kind for name in bins):
             return None
         bodies = [(SPARK.literal(name), [text]) for name, text in bins.items() if text is not None]
-        return one_line(by_segment(quoted(str(self.columns.segment)), bodies, None if other is None else [other]))
+        return one_line(
+            by_segment(
+                quoted(str(self.columns.segment)), bodies, None if other is None else [other]
+            )
+        )
 
     def apply(self, added: AddColumns) -> Any:
-        """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""
+        """The frame with the columns added when it is computed: a look-up by Spark itself, all else
+        by the kernel.
+        """
         needed("pyarrow", "arrow", "columns are added")
-        added.schema(pa.schema([(name, pa.null()) for name in self._source.columns]))  # none is there already
+        added.schema(
+            pa.schema([(name, pa.null()) for name in self._source.columns])
+        )  # none is there already
         look_up = added.values_alone
         if self._native and look_up is not None and look_up.columns.score == self.columns.score:
             region = self._region(look_up.partition, counting=False)
             if region is not None:  # not element_at, which Spark assumes is never null
-                columns = (f"get({array(table)}, {region}) AS {quoted(name)}" for name, table in look_up.table.items())
+                columns = (
+                    f"get({array(table)}, {region}) AS {quoted(name)}"
+                    for name, table in look_up.table.items()
+                )
                 return self._source.selectExpr("*", *columns)
-        kinds = needed("pyspark.sql.pandas.types", "spark", "Spark frames are read").from_arrow_schema(
-            pa.schema(added.fields())
-        )
+        kinds = needed(
+            "pyspark.sql.pandas.types", "spark", "Spark frames are read"
+        ).from_arrow_schema(pa.schema(added.fields()))
         _equip(self._source.sparkSession)
         schema = type(kinds)([*self._source.schema.fields, *kinds.fields])
         return self._source.mapInArrow(_there("_applied", pickle.dumps(added)), schema)
@@ -164,7 +219,8 @@ class SparkData(Sample):
 
 def _collected(frame: Any) -> list[Any]:
     """The frame's rows. What interrupts the wait, such as Ctrl-C, ends the work on the cluster too."""
-    session, tag = frame.sparkSession, f"calibrant-{uuid4().hex}"
+    session = frame.sparkSession
+    tag = f"calibrant-{uuid4().hex}"
     context = None if _is_connect(session) else session.sparkContext
 
     def collect() -> list[Any]:
@@ -174,7 +230,8 @@ def _collected(frame: Any) -> list[Any]:
             context.addJobTag(tag)  # a classic session knows only the tags of the thread that asks
         return list(frame.collect())
 
-    # In another thread: the connection on which a thread waits for rows cannot carry an order to stop.
+    # In another thread: the connection on which a thread waits for rows cannot carry an order to
+    # stop.
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(collect)
         try:
@@ -221,7 +278,8 @@ def _folded(batches: Iterator[Any], job: bytes, buckets: int) -> Iterator[Any]:
     """What the work gives for a partition; with buckets, a row for each of them."""
     number = needed("pyspark", "spark", "Spark frames are read").TaskContext.get().partitionId()
     work = pickle.loads(job)
-    total, rows = work.nothing(), 0
+    total = work.nothing()
+    rows = 0
     try:
         for batch in _large(batches):
             total = total + work(batch, Place(number, rows, before=None))
@@ -236,26 +294,30 @@ def _folded(batches: Iterator[Any], job: bytes, buckets: int) -> Iterator[Any]:
 
 def _large(batches: Iterator[Any]) -> Iterator[Any]:
     """Batches joined, for Spark's are short."""
-    held, rows = [], 0
+    held = []
+    rows = 0
     for batch in batches:
         held.append(batch)
         rows += batch.num_rows
         if rows >= BATCH_ROWS:
             yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held, rows = [], 0
+            held = []
+            rows = 0
     if rows:
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def _added(batches: Iterator[Any], blocks: bytes | None) -> Iterator[Any]:
     """The sum of outcomes, as it is or, with the source of their blocks, as a table of groups."""
-    total, rows = None, 0
+    total = None
+    rows = 0
     for part in (part for batch in batches for part in batch.to_pylist()):
         result = pickle.loads(part["outcome"])
         if part["failed"]:
             yield _outcome(rows, result)
             return
-        total, rows = result if total is None else total + result, rows + part["rows"]
+        total = result if total is None else total + result
+        rows = rows + part["rows"]
     if total is not None:
         yield _outcome(rows, total if blocks is None else total.table(pickle.loads(blocks)))
 
@@ -265,7 +327,12 @@ def _applied(batches: Iterator[Any], job: bytes) -> Iterator[Any]:
 
 
 def _outcome(rows: int, result: Any, bucket: int = 0) -> Any:
-    named = {"bucket": bucket, "rows": rows, "failed": isinstance(result, Exception), "outcome": pickle.dumps(result)}
+    named = {
+        "bucket": bucket,
+        "rows": rows,
+        "failed": isinstance(result, Exception),
+        "outcome": pickle.dumps(result),
+    }
     columns = {name: pa.array([value]) for name, value in named.items()}
     columns["bucket"] = columns["bucket"].cast(pa.int32())
     return pa.RecordBatch.from_pydict(columns)

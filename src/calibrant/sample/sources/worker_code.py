@@ -1,4 +1,6 @@
-"""Our own code, sent to workers that do not have it: a zip of the package, and functions that call what is in it."""
+"""Our own code, sent to workers that do not have it: a zip of the package, and functions that call
+what is in it.
+"""
 
 import atexit
 import hashlib
@@ -16,10 +18,18 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same source always gives the sa
 
 @cache
 def package_zip() -> Path:
-    """A zip of the package's source, to be put on a worker's import path; it is there as long as this process."""
+    """A zip of the package's source, to be put on a worker's import path.
+
+    It is there as long as this process.
+    """
     root = Path(__file__).parents[2]
-    sources = {path.relative_to(root.parent).as_posix(): path.read_bytes() for path in sorted(root.rglob("*.py"))}
-    digest = hashlib.sha256(b"\0".join(name.encode() + b"\0" + text for name, text in sources.items())).hexdigest()
+    sources = {
+        path.relative_to(root.parent).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*.py"))
+    }
+    digest = hashlib.sha256(
+        b"\0".join(name.encode() + b"\0" + text for name, text in sources.items())
+    ).hexdigest()
     folder = Path(tempfile.mkdtemp(prefix="calibrant-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"calibrant-{digest[:16]}.zip"
@@ -32,8 +42,9 @@ def package_zip() -> Path:
 def by_value(module: str, name: str, *settings: Any) -> Callable[..., Any]:
     """A function that calls one of ours, by its name, with further arguments at the end.
 
-    A function within a function travels by value. So whoever passes it on, such as a scheduler, needs none of our code,
-    and the worker that calls it takes the code from where it has been sent to.
+    A function within a function travels by value. So whoever passes it on, such as a scheduler,
+    needs none of our code, and the worker that calls it takes the code from where it has been sent
+    to.
     """
 
     def call(*given: Any) -> Any:
@@ -50,12 +61,16 @@ def tell_missing(error: Exception, where: str) -> None:
     told = ""
     cause: BaseException | None = error
     while cause is not None:
-        told, cause = f"{told}\n{cause}", cause.__cause__
-    found = re.search(r"No module named '(\w+)|(PyArrow|NumPy|Pandas)[^\n]* must be installed", told)
+        told = f"{told}\n{cause}"
+        cause = cause.__cause__
+    found = re.search(
+        r"No module named '(\w+)|(PyArrow|NumPy|Pandas)[^\n]* must be installed", told
+    )
     if found is None:
         return
     library = (found[1] or found[2]).lower()
     raise ImportError(
-        f"the workers of {where} need {library}, which is not installed there: install numpy and pyarrow on each of "
-        "them, in the versions of this process; calibrant itself is sent to them"
+        f"the workers of {where} need {library}, which is not installed there: install numpy and"
+        " pyarrow on each of them, in the versions of this process; calibrant itself is sent to"
+        " them"
     ) from error

@@ -5,7 +5,13 @@ from calibrant.sample.sql.dialects import Dialect
 
 
 def on_curve(
-    lines: Lines, dialect: Dialect, score: str, value: str, slope: str, start: str, offset: str | None = None
+    lines: Lines,
+    dialect: Dialect,
+    score: str,
+    value: str,
+    slope: str,
+    start: str,
+    offset: str | None = None,
 ) -> str:
     """The prediction, or a limit, given the texts of a score and of the numbers of its region."""
     z = f"{value} + {slope} * ({score} - {start})"
@@ -24,7 +30,10 @@ def _with_logarithms(factors: tuple[float, float], dialect: Dialect, score: str,
     largest = dialect.number(1.0 - SMALLEST_PROBABILITY)
     p = clipped(dialect, score, smallest, largest)
     a, b = (dialect.number(factor) for factor in factors)
-    return f"{a} * {dialect.logarithm}({p}) - {b} * {dialect.logarithm}({dialect.number(1.0)} - {p}) + {value}"
+    return (
+        f"{a} * {dialect.logarithm}({p}) - {b} * {dialect.logarithm}({dialect.number(1.0)} - {p}) +"
+        f" {value}"
+    )
 
 
 def clipped(dialect: Dialect, text: str, low: str, high: str) -> str:

@@ -1,4 +1,6 @@
-"""How each SQL engine writes names, texts, doubles and casts: all that differs between dialects here."""
+"""How each SQL engine writes names, texts, doubles and casts: all that differs between dialects
+here.
+"""
 
 import math
 from collections.abc import Callable
@@ -18,7 +20,8 @@ class Dialect:
     double : str
         Name of the type of doubles.
     quoted_name, quoted_text : callable
-        Quote a name of a column or table, and a text. `name` and `text` check first that the engine can read it.
+        Quote a name of a column or table, and a text. `name` and `text` check first that the engine
+        can read it.
     finite : callable
         Writes a finite double so that the engine reads exactly that double.
     infinity : str
@@ -28,7 +31,8 @@ class Dialect:
     booleans : (str, str)
         False and True.
     guard : str
-        A further condition on the score column, `{}`, where a cast would accept values that are not numbers.
+        A further condition on the score column, `{}`, where a cast would accept values that are not
+        numbers.
     substituted : str
         Opens what the engine replaces before it reads SQL, so no name may contain it.
     extremes : (str, str)
@@ -71,7 +75,11 @@ class Dialect:
 
     def number(self, value: float) -> str:
         """A double, exactly."""
-        return self.infinity.format("-" if value < 0 else "") if math.isinf(value) else self.finite(value)
+        return (
+            self.infinity.format("-" if value < 0 else "")
+            if math.isinf(value)
+            else self.finite(value)
+        )
 
     def literal(self, value: str | float) -> str:
         """A text, bool, whole number or double, without a check of the text."""
@@ -85,15 +93,17 @@ class Dialect:
 def comment(text: str) -> str:
     """Return `text` as one safe line for a comment.
 
-    A line break of any kind would end the comment. Semicolons, braces, dollar signs and backslashes have a meaning,
-    even inside comments, for tools that split or preprocess SQL.
+    A line break of any kind would end the comment. Semicolons, braces, dollar signs and backslashes
+    have a meaning, even inside comments, for tools that split or preprocess SQL.
     """
     return "".join(sign if sign.isprintable() else "?" for sign in text).translate(_NOT_IN_COMMENTS)
 
 
 def _check_readable(what: str, text: str) -> None:
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise InvalidValueError(what, "not contain NUL or half of a surrogate pair, which SQL cannot hold", repr(text))
+        raise InvalidValueError(
+            what, "not contain NUL or half of a surrogate pair, which SQL cannot hold", repr(text)
+        )
 
 
 def _doubled(quote: str) -> Callable[[str], str]:
@@ -102,13 +112,18 @@ def _doubled(quote: str) -> Callable[[str], str]:
 
 
 def _snowflake_name(name: str) -> str:
-    """Quote a name. Snowflake reads unquoted names as capitals, so a name in small letters means one in capitals."""
+    """Quote a name. Snowflake reads unquoted names as capitals, so a name in small letters means
+    one in capitals.
+    """
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     return _doubled('"')(name.upper() if plain and name == name.lower() else name)
 
 
 def _escaped(quote: str) -> Callable[[str], str]:
-    """Escape quotes and backslashes; write characters that are not printable, and the dollar sign, by number."""
+    """Escape quotes and backslashes.
+
+    Write characters that are not printable, and the dollar sign, by number.
+    """
 
     def sign_text(sign: str) -> str:
         if sign in (quote, "\\"):
@@ -126,7 +141,9 @@ def _postgres_text(text: str) -> str:
 
 
 def _spark_text(text: str) -> str:
-    """Write a text by its bytes unless all characters are plain: the meaning of a backslash depends on settings."""
+    """Write a text by its bytes unless all characters are plain: the meaning of a backslash depends
+    on settings.
+    """
     plain = text.isprintable() and not set(text) & set("'\\$")
     return f"'{text}'" if plain else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
@@ -138,13 +155,17 @@ def _fraction(double: str) -> Callable[[float], str]:
         numerator, denominator = value.as_integer_ratio()
         shift = 1 - denominator.bit_length()
         while numerator and numerator % 2 == 0:
-            numerator, shift = numerator // 2, shift + 1
+            numerator = numerator // 2
+            shift = shift + 1
         if shift > 0 and abs(numerator) << shift <= 2**53:
-            numerator, shift = numerator << shift, 0
+            numerator = numerator << shift
+            shift = 0
         parts = [f"CAST({numerator} AS {double})"]
         sign, left = (" * ", shift) if shift > 0 else (" / ", -shift)
         while left:
-            step = min(left, 62)  # 2**62 is the largest power of two that every engine holds in a whole number
+            step = min(
+                left, 62
+            )  # 2**62 is the largest power of two that every engine holds in a whole number
             parts.append(f"{sign}{2**step}")
             left -= step
         return parts[0] if len(parts) == 1 else f"({''.join(parts)})"
@@ -199,11 +220,14 @@ DIALECTS: dict[str, Dialect] = {
         lambda value: f"{value!r}D",
         "CAST('{}Infinity' AS DOUBLE)",
         substituted="${",
-        most_nested=63,  # Spark compiles a CASE to Java: slow at hundreds of cuts, out of memory at thousands
+        # Spark compiles a CASE to Java: slow at hundreds of cuts, out of memory at thousands
+        most_nested=63,
     ),
     "sqlite": Dialect(
         "REAL",
-        _doubled("`"),  # SQLite would take an unknown name in double quotes for a text, without an error
+        _doubled(
+            "`"
+        ),  # SQLite would take an unknown name in double quotes for a text, without an error
         _doubled("'"),
         _fraction("REAL"),
         "{}9e999",

@@ -14,9 +14,16 @@ INDENT = "  "
 
 
 def bin_of(
-    dialect: Dialect, column: str, low: float, high: float, cuts: Sequence[float], leaves: Sequence[str]
+    dialect: Dialect,
+    column: str,
+    low: float,
+    high: float,
+    cuts: Sequence[float],
+    leaves: Sequence[str],
 ) -> list[str]:
-    """The leaf between the cuts around a score, as lines of SQL; NULL for a score outside the range."""
+    """The leaf between the cuts around a score, as lines of SQL; NULL for a score outside the
+    range.
+    """
     score = as_double(dialect, column)
     if dialect.most_nested is not None and len(cuts) > dialect.most_nested:
         return in_range(dialect, column, low, high, _halved(cuts, leaves, score))
@@ -24,7 +31,9 @@ def bin_of(
 
 
 def as_double(dialect: Dialect, column: str) -> str:
-    """A column of scores, compared as doubles: a cut rounded to 32 bits would move scores into the next bin."""
+    """A column of scores, compared as doubles: a cut rounded to 32 bits would move scores into the
+    next bin.
+    """
     return f"CAST({column} AS {dialect.double})"
 
 
@@ -36,8 +45,16 @@ def in_range(dialect: Dialect, column: str, low: float, high: float, body: list[
     score = as_double(dialect, column)
     conditions = [dialect.guard.format(column)] if dialect.guard else []
     conditions += [
-        f"{score} >= {dialect.number(low)}" if low > -LARGEST else f"{score} > {dialect.number(-np.inf)}",
-        f"{score} <= {dialect.number(high)}" if high < LARGEST else f"{score} < {dialect.number(np.inf)}",
+        (
+            f"{score} >= {dialect.number(low)}"
+            if low > -LARGEST
+            else f"{score} > {dialect.number(-np.inf)}"
+        ),
+        (
+            f"{score} <= {dialect.number(high)}"
+            if high < LARGEST
+            else f"{score} < {dialect.number(np.inf)}"
+        ),
     ]
     return [f"CASE WHEN {' AND '.join(conditions)} THEN", *indented(body), "END"]
 
@@ -52,12 +69,17 @@ def nested(dialect: Dialect, score: str, cuts: Sequence[float], leaves: Sequence
     return balanced(cuts, [[leaf] for leaf in leaves], fork)
 
 
-def by_segment(column: str, bodies: Iterable[tuple[str, list[str]]], other: list[str] | None = None) -> list[str]:
+def by_segment(
+    column: str, bodies: Iterable[tuple[str, list[str]]], other: list[str] | None = None
+) -> list[str]:
     """The body of a row's segment, given pairs of a segment's literal and its body.
 
-    `other` is the body of all other segments, which have NULL without it; a segment that is NULL has NULL.
+    `other` is the body of all other segments, which have NULL without it; a segment that is NULL
+    has NULL.
     """
-    rest = [] if other is None else [f"CASE WHEN {column} IS NOT NULL THEN", *indented(other), "END"]
+    rest = (
+        [] if other is None else [f"CASE WHEN {column} IS NOT NULL THEN", *indented(other), "END"]
+    )
     lines = [line for literal, body in bodies for line in (f"WHEN {literal} THEN", *indented(body))]
     if not lines:
         return rest
@@ -75,25 +97,38 @@ def one_line(lines: Iterable[str]) -> str:
 
 
 def _halved(cuts: Sequence[float], leaves: Sequence[str], score: str) -> list[str]:
-    """Search an array of cuts, in Spark, by steps of halving length; padded so that no step leaves it.
+    """Search an array of cuts, in Spark, by steps of halving length.
 
-    An array is one text that is split: Spark does that once, before it reads rows. A text of thousands of numbers
-    costs little; thousands of expressions would not fit into its memory.
+    Padded so that no step leaves it.
+
+    An array is one text that is split: Spark does that once, before it reads rows. A text of
+    thousands of numbers costs little; thousands of expressions would not fit into its memory.
     """
     bits = len(cuts).bit_length()
     padded = [*map(repr, cuts), *["Infinity"] * (2**bits - 1 - len(cuts))]
-    place, step = "_place", "_step"
-    while place in score.lower() or step in score.lower():  # inside a lambda its variables hide columns of that name
-        place, step = f"{place}_", f"{step}_"
+    place = "_place"
+    step = "_step"
+    while (
+        place in score.lower() or step in score.lower()
+    ):  # inside a lambda its variables hide columns of that name
+        place = f"{place}_"
+        step = f"{step}_"
     steps = ", ".join(str(2**bit) for bit in reversed(range(bits)))
     found = [
         f"{INDENT}1 + aggregate(array({steps}), 0, ({place}, {step}) -> {place} + CASE WHEN",
-        f"{INDENT * 2}element_at({_split(padded, 'DOUBLE')}, {place} + {step}) <= {score} THEN {step} ELSE 0 END)",
+        (
+            f"{INDENT * 2}element_at({_split(padded, 'DOUBLE')}, {place} + {step}) <= {score} THEN"
+            f" {step} ELSE 0 END)"
+        ),
         ")",
     ]
     if "NULL" not in leaves and not leaves[0].startswith(("'", "CAST")):
         kind = "DOUBLE" if leaves[0].endswith("D") else "INT"
-        return ["element_at(", f"{INDENT}{_split([leaf.removesuffix('D') for leaf in leaves], kind)},", *found]
+        return [
+            "element_at(",
+            f"{INDENT}{_split([leaf.removesuffix('D') for leaf in leaves], kind)},",
+            *found,
+        ]
     places = {leaf: place for place, leaf in enumerate(dict.fromkeys(leaves), start=1)}
     numbers = [str(places[leaf]) for leaf in leaves]
     return [

@@ -1,4 +1,6 @@
-"""The bin of a score as SQL that Spark compiles to a fast loop: a grid over the cuts, and few comparisons."""
+"""The bin of a score as SQL that Spark compiles to a fast loop: a grid over the cuts, and few
+comparisons.
+"""
 
 import numpy as np
 
@@ -8,13 +10,16 @@ from calibrant.sample.sql.search import as_double, in_range, nested, one_line
 
 SPARK = DIALECTS["spark"]
 
-# Java compiles no method of more than 8,000 bytes, and what it does not compile is slower than the kernel.
+# Java compiles no method of more than 8,000 bytes, and what it does not compile is slower than the
+# kernel.
 _MOST_NESTED = 120
 _GRIDS = tuple(1 << bits for bits in range(6, 13))
 _MOST_COMPARISONS = 4
 
 
-def fast_bin_of(column: str, low: float, high: float, cuts: FloatArray, leaves: list[int]) -> str | None:
+def fast_bin_of(
+    column: str, low: float, high: float, cuts: FloatArray, leaves: list[int]
+) -> str | None:
     """Return SQL for the leaf of a score, in Spark; None if it would be slower than the kernel."""
     score = as_double(SPARK, column)
     place = places_before(score, cuts)
@@ -29,19 +34,21 @@ def fast_bin_of(column: str, low: float, high: float, cuts: FloatArray, leaves: 
 
 def array(values: tuple[str, ...] | list[int] | FloatArray) -> str:
     """An array of texts or numbers."""
-    return f"array({', '.join(map(SPARK.literal, values.tolist() if isinstance(values, np.ndarray) else values))})"
+    return f"array({', '.join(map(SPARK.literal, values.tolist() if isinstance(values, np.ndarray) else values))})"  # noqa: E501
 
 
 def places_before(score: str, cuts: FloatArray) -> str | None:
-    """SQL for how many cuts are at most the score: how many lie before its grid cell, and a few comparisons.
+    """SQL for how many cuts are at most the score: how many lie before its grid cell, and a few
+    comparisons.
 
-    The cell of a number is found by the same operations on the same doubles here and there, and they keep order. So
-    the cuts in earlier cells are below the score, those in later cells above it, and only those in its own cell are
-    compared. None if too many cuts would share a cell.
+    The cell of a number is found by the same operations on the same doubles here and there, and
+    they keep order. So the cuts in earlier cells are below the score, those in later cells above
+    it, and only those in its own cell are compared. None if too many cuts would share a cell.
     """
     if cuts.size < 2:
         return None
-    low, high = float(cuts[0]), float(cuts[-1])
+    low = float(cuts[0])
+    high = float(cuts[-1])
     for size in _GRIDS:
         with np.errstate(all="ignore"):
             scale = float((size - 1) / np.subtract(high, low))

@@ -6,10 +6,13 @@ from typing import TypeVar
 Node = TypeVar("Node")
 
 
-def balanced(cuts: Sequence[float], leaves: Sequence[Node], fork: Callable[[float, Node, Node], Node]) -> Node:
+def balanced(
+    cuts: Sequence[float], leaves: Sequence[Node], fork: Callable[[float, Node, Node], Node]
+) -> Node:
     """Join the leaves between the cuts into one node: `fork(cut, below, at_or_above)`.
 
-    >>> balanced([1.0, 2.0, 3.0], ["a", "b", "c", "d"], lambda cut, low, high: f"({low} <{cut:g}> {high})")
+    >>> balanced([1.0, 2.0, 3.0], ["a", "b", "c", "d"], lambda cut, low,
+    ...     high: f"({low} <{cut:g}> {high})")
     '((a <1> b) <2> (c <3> d))'
     """
     if len(leaves) == 1:

@@ -1,4 +1,6 @@
-"""What estimators of the density ratio have in common: checked rows, batches, and what to know before trusting them."""
+"""What estimators of the density ratio have in common: checked rows, batches, and what to know
+before trusting them.
+"""
 
 import warnings
 from abc import abstractmethod
@@ -19,9 +21,13 @@ from calibrant.text.numbers import nearest, percent
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
-BATCH_ROWS = 2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
+BATCH_ROWS = (
+    2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
+)
 _LARGEST_SHOWN = 5
-_SUPPORT_ROWS = 1000  # rows of each population that are compared with each other to see where support ends
+_SUPPORT_ROWS = (
+    1000  # rows of each population that are compared with each other to see where support ends
+)
 _SUPPORT_LEVEL = 0.99
 _TOO_FEW_ROWS = 30.0
 _TOO_SMALL_SHARE = 0.01
@@ -43,7 +49,8 @@ class RatioDiagnostics(Result):
     effective_sample_size : float
         (sum w)^2 / sum w^2 over the source rows: how many unweighted rows they are worth.
     mean_weight : float
-        Mean weight of the source rows. The true ratio has mean 1 where the target lies within the source's support.
+        Mean weight of the source rows. The true ratio has mean 1 where the target lies within the
+        source's support.
     largest_weights : tuple of float
         The largest weights of source rows, largest first.
     outside_support : float
@@ -66,24 +73,45 @@ class RatioDiagnostics(Result):
     @classmethod
     def of(cls, weights: FloatArray, n_target: int, outside_support: float) -> Self:
         """Derive the diagnostics from the weights of the source rows."""
-        size, mean = effective_sample_size(weights), float(weights.mean())
-        outside, inside = percent(round(outside_support, 2)), percent(round(1 - outside_support, 2))
+        size = effective_sample_size(weights)
+        mean = float(weights.mean())
+        outside = percent(round(outside_support, 2))
+        inside = percent(round(1 - outside_support, 2))
         largest = tuple(np.sort(weights)[::-1][:_LARGEST_SHOWN].tolist())
         problems = []
         if size < max(_TOO_FEW_ROWS, _TOO_SMALL_SHARE * weights.size):
-            problems.append(f"the {weights.size:,} source rows are worth only {size:,.1f} rows of the target")
+            problems.append(
+                f"the {weights.size:,} source rows are worth only {size:,.1f} rows of the target"
+            )
         if outside_support > _TOO_MUCH_OUTSIDE:
-            problems.append(f"about {outside} of the target population lies where there are no source rows")
+            problems.append(
+                f"about {outside} of the target population lies where there are no source rows"
+            )
         if problems:
-            verdict = f"The shift is too large to correct: {', and '.join(problems)}. Label rows of the target"
+            verdict = (
+                f"The shift is too large to correct: {', and '.join(problems)}. Label rows of the"
+                " target"
+            )
         else:
             verdict = (
-                f"The {weights.size:,} source rows are worth {size:,.0f} rows of the target population, and cover "
-                f"about {inside} of it"
+                f"The {weights.size:,} source rows are worth {size:,.0f} rows of the target"
+                f" population, and cover about {inside} of it"
             )
             if not 0.8 <= mean <= 1.25:
-                verdict += f"; the mean weight is {nearest(mean, 2)}, not 1, so the weights are poorly estimated"
-        return cls(weights.size, n_target, size, mean, largest, outside_support, f"{verdict}.", bool(problems))
+                verdict += (
+                    f"; the mean weight is {nearest(mean, 2)}, not 1, so the weights are poorly"
+                    " estimated"
+                )
+        return cls(
+            weights.size,
+            n_target,
+            size,
+            mean,
+            largest,
+            outside_support,
+            f"{verdict}.",
+            bool(problems),
+        )
 
     @property
     def sentence(self) -> str:
@@ -96,7 +124,9 @@ class RatioDiagnostics(Result):
 
 
 def effective_sample_size(weights: FloatArray) -> float:
-    """Return (sum w)^2 / sum w^2: how many unweighted rows weighted rows are worth; 0 without weight.
+    """Return (sum w)^2 / sum w^2: how many unweighted rows weighted rows are worth.
+
+    0 without weight.
 
     >>> effective_sample_size(np.array([1.0, 1.0, 1.0, 0.0]))
     3.0
@@ -109,7 +139,8 @@ def effective_sample_size(weights: FloatArray) -> float:
 
 
 class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
-    """An estimate of w(x) = (density of the target population at x) / (density of the source population at x).
+    """An estimate of w(x) = (density of the target population at x) / (density of the source
+    population at x).
 
     A subclass implements `_fit(source, target)` and `_weigh(rows)`, on checked float matrices.
     """
@@ -141,7 +172,8 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         names = check_same_names(X_source, X_target)
-        source, target = self._rows(X_source, "X_source"), self._rows(X_target, "X_target")
+        source = self._rows(X_source, "X_source")
+        target = self._rows(X_target, "X_target")
         if source.shape[1] != target.shape[1]:
             rule = f"have as many columns as X_source, {source.shape[1]}"
             raise InvalidValueError("X_target", rule, got=str(target.shape[1]))
@@ -156,7 +188,9 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         return as_matrix(X, name, least=2)
 
     def _diagnose(self, source: FloatArray, target: FloatArray) -> None:
-        self._conclude(RatioDiagnostics.of(self.predict(source), len(target), share_outside(source, target)))
+        self._conclude(
+            RatioDiagnostics.of(self.predict(source), len(target), share_outside(source, target))
+        )
 
     def _conclude(self, diagnostics: RatioDiagnostics) -> None:
         """Keep the diagnostics, and warn where the shift is too large."""
@@ -187,7 +221,10 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
 
 
 def as_matrix(values: ArrayLike | FeatureRows, name: str, *, least: int) -> FloatArray:
-    """Return rows as a finite float64 matrix with at least `least` rows; a flat array is one column."""
+    """Return rows as a finite float64 matrix with at least `least` rows.
+
+    A flat array is one column.
+    """
     array: NDArray[Any] = as_array(values, name)
     if array.dtype.kind == "O":  # numbers that come as Python objects
         with suppress(TypeError, ValueError):
@@ -222,19 +259,26 @@ def column_names(X: object) -> list[str] | None:
 
 
 def check_same_names(X_source: object, X_target: object) -> list[str] | None:
-    """Raise for frames of the two populations whose columns differ, in name or in order; return the names."""
-    source, target = column_names(X_source), column_names(X_target)
+    """Raise for frames of the two populations whose columns differ, in name or in order.
+
+    Return the names.
+    """
+    source = column_names(X_source)
+    target = column_names(X_target)
     if source is not None and target is not None and source != target:
-        raise InvalidValueError("X_target", f"have the columns of X_source, {source}", got=str(target))
+        raise InvalidValueError(
+            "X_target", f"have the columns of X_source, {source}", got=str(target)
+        )
     return source
 
 
 def share_outside(source: FloatArray, target: FloatArray) -> float:
     """Estimate the share of the target population where the source population has no rows.
 
-    A target row counts as outside if its nearest source row is further away than nearly all (99 of 100) source rows are
-    from their own nearest; the 1 in 100 expected without any shift is taken off. At most 1,000 rows of each, evenly
-    spread, are compared, in units of the source's own spread.
+    A target row counts as outside if its nearest source row is further away than nearly all (99 of
+    100) source rows are from their own nearest; the 1 in 100 expected without any shift is taken
+    off. At most 1,000 rows of each, evenly spread, are compared, in units of the source's own
+    spread.
 
     >>> rng = np.random.default_rng(0)
     >>> source = rng.uniform(size=(500, 2))
@@ -245,12 +289,15 @@ def share_outside(source: FloatArray, target: FloatArray) -> float:
     scale = np.where(scale > 0.0, scale, 1.0)
     source, target = (_evenly_spread(rows) / scale for rows in (source, target))
     center = source.mean(axis=0)
-    source, target = source - center, target - center
+    source = source - center
+    target = target - center
     own = squared_distances(source, source)
     np.fill_diagonal(own, np.inf)
     limit = np.quantile(own.min(axis=1), _SUPPORT_LEVEL)
     # rows computed to be at distance zero are so up to the rounding of the squares
-    beyond = squared_distances(target, source).min(axis=1) > limit + 1e-12 * (1.0 + np.square(source).sum(axis=1).max())
+    beyond = squared_distances(target, source).min(axis=1) > limit + 1e-12 * (
+        1.0 + np.square(source).sum(axis=1).max()
+    )
     share = (float(beyond.mean()) - (1.0 - _SUPPORT_LEVEL)) / _SUPPORT_LEVEL
     return min(max(share, 0.0), 1.0)
 
@@ -262,7 +309,8 @@ def _evenly_spread(rows: FloatArray) -> FloatArray:
 def squared_distances(rows: FloatArray, centers: FloatArray) -> FloatArray:
     """Return the squared distance of each row from each center, shape (n_rows, n_centers).
 
-    Both should be centred near zero: the squares are expanded, and differences of large squares lose digits.
+    Both should be centred near zero: the squares are expanded, and differences of large squares
+    lose digits.
     """
     distances = rows @ (-2.0 * centers.T)
     distances += np.square(rows).sum(axis=1)[:, None]

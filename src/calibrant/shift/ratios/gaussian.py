@@ -1,4 +1,6 @@
-"""Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP write the ratio."""
+"""Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP write the
+ratio.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +13,17 @@ from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_numbers
 from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.params.rules import Flag, Integer, Number, Optional, Rule, RuleTable
-from calibrant.shift.ratios.density_ratio import BATCH_ROWS, DensityRatio, as_matrix, squared_distances
+from calibrant.shift.ratios.density_ratio import (
+    BATCH_ROWS,
+    DensityRatio,
+    as_matrix,
+    squared_distances,
+)
 
 _BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
 _MEDIAN_ROWS = 500
-_FAR = -100.0  # exp(-100) is 4e-44: taken as 0, for arithmetic with the tiniest numbers is a hundred times slower
+# exp(-100) is 4e-44: taken as 0, for arithmetic with the tiniest numbers is a hundred times slower
+_FAR = -100.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,14 +43,19 @@ class Basis:
         standardize: bool,
         generator: np.random.Generator,
     ) -> Self:
-        """Take `centers` target rows at random, or the given centres; `standardize` divides columns by their spread."""
+        """Take `centers` target rows at random, or the given centres.
+
+        `standardize` divides columns by their spread.
+        """
         if np.ndim(centers) == 0:
             number = min(int(centers), len(target))
             chosen = target[np.sort(generator.choice(len(target), number, replace=False))]
         else:
             chosen = as_matrix(centers, "centers", least=1)
             if chosen.shape[1] != target.shape[1]:
-                raise InvalidValueError("centers", f"have {target.shape[1]} columns", got=str(chosen.shape[1]))
+                raise InvalidValueError(
+                    "centers", f"have {target.shape[1]} columns", got=str(chosen.shape[1])
+                )
         scale = np.ones(source.shape[1])
         if standardize:
             scale = np.sqrt((source.var(axis=0) + target.var(axis=0)) / 2)
@@ -64,14 +77,20 @@ class Basis:
 
     def typical_distance(self, prepared: FloatArray) -> float:
         """Median distance between rows and centres, of at most 500 rows."""
-        some = prepared[np.linspace(0, len(prepared) - 1, min(len(prepared), _MEDIAN_ROWS)).astype(np.intp)]
+        some = prepared[
+            np.linspace(0, len(prepared) - 1, min(len(prepared), _MEDIAN_ROWS)).astype(np.intp)
+        ]
         distance = float(np.sqrt(np.median(squared_distances(some, self.centers))))
         return distance if distance > 0.0 else 1.0
 
 
 def random_source(random_state: Seed, source: FloatArray, target: FloatArray) -> RandomSource:
-    """Random numbers for these rows: their key is made of ranks, so that the units of a column play no part."""
-    ranks = [np.searchsorted(np.sort(known), new) for known, new in zip(source.T, target.T, strict=True)]
+    """Random numbers for these rows: their key is made of ranks, so that the units of a column play
+    no part.
+    """
+    ranks = [
+        np.searchsorted(np.sort(known), new) for known, new in zip(source.T, target.T, strict=True)
+    ]
     return RandomSource.of(random_state, "density ratio", len(source), rows=fingerprint_of(*ranks))
 
 
@@ -87,7 +106,9 @@ class PositiveNumbers(Rule[FloatArray]):
 
     def parse(self, value: Any) -> FloatArray:
         """Return them in an array, in the order given."""
-        grid = np.array([Number().parse(value)]) if np.isscalar(value) else as_numbers(value, "values")
+        grid = (
+            np.array([Number().parse(value)]) if np.isscalar(value) else as_numbers(value, "values")
+        )
         if not grid.size or (grid <= 0.0).any():
             raise ValueError
         return grid
@@ -125,4 +146,6 @@ class GaussianRatio(DensityRatio):
         return PositiveNumbers().parse(self.bandwidth)
 
     def _weigh(self, rows: FloatArray) -> FloatArray:
-        return np.asarray(self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_)
+        return np.asarray(
+            self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_
+        )

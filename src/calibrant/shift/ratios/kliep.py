@@ -16,19 +16,20 @@ _MOST_STEPS = 5000
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KLIEP(GaussianRatio):
-    """Density ratio by the Kullback-Leibler importance estimation procedure, tuned by likelihood cross-validation.
+    """Density ratio by the Kullback-Leibler importance estimation procedure, tuned by likelihood
+    cross-validation.
 
-    Claimed: as both samples grow, the estimate tends to the ratio that is nearest to the truth, in Kullback-Leibler
-    divergence, among those the basis allows. Its mean over source rows is exactly 1. Not claimed: anything at a finite
-    number of rows.
+    Claimed: as both samples grow, the estimate tends to the ratio that is nearest to the truth, in
+    Kullback-Leibler divergence, among those the basis allows. Its mean over source rows is exactly
+    1. Not claimed: anything at a finite number of rows.
 
     Parameters
     ----------
     centers : int or array-like of shape (n_centers, n_features), default=100
         How many target rows, drawn at random, the bumps are centred on; or the centres.
     bandwidth : float, array-like or None, default=None
-        Width of the bumps, or a grid to choose from. None tries nine, from a tenth to ten times the median distance
-        between rows and centres.
+        Width of the bumps, or a grid to choose from. None tries nine, from a tenth to ten times the
+        median distance between rows and centres.
     cv : int, default=5
         Parts of the target rows for cross-validation.
     standardize : bool, default=True
@@ -49,23 +50,26 @@ class KLIEP(GaussianRatio):
 
     Notes
     -----
-    Maximises the mean of ln w over target rows subject to the mean of w over source rows being 1 and all heights being
-    >= 0. In the variables (height times mean bump over source rows), which add up to 1, that is the likelihood of a
-    mixture with known components, so expectation-maximisation climbs it without a step size. The largest directional
-    derivative bounds the distance to the maximum; it stops at 1e-4.
+    Maximises the mean of ln w over target rows subject to the mean of w over source rows being 1
+    and all heights being >= 0. In the variables (height times mean bump over source rows), which
+    add up to 1, that is the likelihood of a mixture with known components, so
+    expectation-maximisation climbs it without a step size. The largest directional derivative
+    bounds the distance to the maximum; it stops at 1e-4.
 
     References
     ----------
-    Sugiyama, Suzuki, Nakajima, Kashima, von Buenau & Kawanabe (2008), "Direct importance estimation for covariate shift
-    adaptation", AISM 60, 699-746.
+    Sugiyama, Suzuki, Nakajima, Kashima, von Buenau & Kawanabe (2008), "Direct importance estimation
+    for covariate shift adaptation", AISM 60, 699-746.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X_source, X_target = rng.uniform(size=(1000, 1)), rng.beta(2, 1, size=(1000, 1))
     >>> ratio = KLIEP(bandwidth=[0.5, 1.0]).fit(X_source, X_target)
-    >>> float(ratio.predict(X_source).mean().round(9)), ratio.predict([[0.25], [0.75]]).round(1)  # the truth is 2 x
-    (1.0, array([0.5, 1.4]))
+    >>> float(ratio.predict(X_source).mean().round(9))
+    1.0
+    >>> ratio.predict([[0.25], [0.75]]).round(1)  # the truth is 2 x
+    array([0.5, 1.4])
     """
 
     _rules: ClassVar[RuleTable] = {"cv": Integer(2)}
@@ -75,16 +79,22 @@ class KLIEP(GaussianRatio):
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
         n_parts = int(self.cv)
         if n_parts > len(target):
-            raise InvalidValueError("cv", f"be at most the number of target rows, {len(target):,}", got=f"{n_parts:,}")
+            raise InvalidValueError(
+                "cv", f"be at most the number of target rows, {len(target):,}", got=f"{n_parts:,}"
+            )
         generator = random_source(self.random_state, source, target).generator()
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
-        source, target = basis.prepare(source), basis.prepare(target)
+        source = basis.prepare(source)
+        target = basis.prepare(target)
         bandwidths = self._bandwidths(basis, source)
         part = generator.permutation(len(target)) % n_parts
-        scores = np.array([_cross_validated(basis, source, target, b, part) for b in bandwidths.tolist()])
+        scores = np.array(
+            [_cross_validated(basis, source, target, b, part) for b in bandwidths.tolist()]
+        )
         self.scores_ = scores
         self.bandwidth_ = float(bandwidths[scores.argmax()])
-        means, values = _source_means(basis, source, self.bandwidth_), basis.values(target, self.bandwidth_)
+        means = _source_means(basis, source, self.bandwidth_)
+        values = basis.values(target, self.bandwidth_)
         self.coef_ = _most_likely(values, means)
         self._basis = basis
 
@@ -96,8 +106,11 @@ def _source_means(basis: Basis, source: FloatArray, bandwidth: float) -> FloatAr
     return total / len(source)
 
 
-def _cross_validated(basis: Basis, source: FloatArray, target: FloatArray, bandwidth: float, part: IndexArray) -> float:
-    means, values = _source_means(basis, source, bandwidth), basis.values(target, bandwidth)
+def _cross_validated(
+    basis: Basis, source: FloatArray, target: FloatArray, bandwidth: float, part: IndexArray
+) -> float:
+    means = _source_means(basis, source, bandwidth)
+    values = basis.values(target, bandwidth)
     total = 0.0
     for number in range(int(part.max()) + 1):
         inside = part == number
@@ -109,8 +122,11 @@ def _cross_validated(basis: Basis, source: FloatArray, target: FloatArray, bandw
 
 
 def _most_likely(values: FloatArray, means: FloatArray) -> FloatArray:
-    """Heights that maximise the mean log of values @ heights, subject to means @ heights = 1 and heights >= 0."""
-    # a centre that no source row is near would get all of the weight of its neighbourhood for nothing
+    """Heights that maximise the mean log of values @ heights, subject to means @ heights = 1 and
+    heights >= 0.
+    """
+    # a centre that no source row is near would get all of the weight of its neighbourhood for
+    # nothing
     usable = means > np.finfo(np.float64).tiny * 1e16
     heights = np.zeros(means.size)
     if not usable.any():

@@ -12,22 +12,30 @@ from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray, Predictor
 from calibrant.errors import InvalidValueError
 from calibrant.params.rules import Having, Optional, RuleTable
-from calibrant.shift.ratios.density_ratio import DensityRatio, RatioDiagnostics, as_matrix, row_count, share_outside
+from calibrant.shift.ratios.density_ratio import (
+    DensityRatio,
+    RatioDiagnostics,
+    as_matrix,
+    row_count,
+    share_outside,
+)
 
 
 @dataclass(eq=False, repr=False)
 class LogisticRatio(DensityRatio):
-    """Density ratio from any probabilistic classifier trained to separate target rows from source rows.
+    """Density ratio from any probabilistic classifier trained to separate target rows from source
+    rows.
 
-    Claimed: if the classifier's probabilities tend to the true ones, the weights tend to the true ratio. A logistic
-    regression is right when the logarithm of the ratio is linear in the features, as for two normal populations with
-    one covariance. A classifier that can separate the rows it was trained on, such as a deep forest, gives useless
-    weights.
+    Claimed: if the classifier's probabilities tend to the true ones, the weights tend to the true
+    ratio. A logistic regression is right when the logarithm of the ratio is linear in the features,
+    as for two normal populations with one covariance. A classifier that can separate the rows it
+    was trained on, such as a deep forest, gives useless weights.
 
     Parameters
     ----------
     classifier : classifier with predict_proba, default=None
-        None is a logistic regression on standardized columns. A pipeline may take any columns, text too.
+        None is a logistic regression on standardized columns. A pipeline may take any columns, text
+        too.
 
     Attributes
     ----------
@@ -38,12 +46,13 @@ class LogisticRatio(DensityRatio):
 
     Notes
     -----
-    w(x) = (n_source / n_target) p(x) / (1 - p(x)), p the probability that x is a target row. p is kept away from 1 by
-    half a row, 1 / (2 n_source + 2 n_target), so that weights stay finite.
+    w(x) = (n_source / n_target) p(x) / (1 - p(x)), p the probability that x is a target row. p is
+    kept away from 1 by half a row, 1 / (2 n_source + 2 n_target), so that weights stay finite.
 
     References
     ----------
-    Bickel, Brueckner & Scheffer (2007), "Discriminative learning for differing training and test distributions", ICML.
+    Bickel, Brueckner & Scheffer (2007), "Discriminative learning for differing training and test
+    distributions", ICML.
 
     Examples
     --------
@@ -73,14 +82,16 @@ class LogisticRatio(DensityRatio):
         return X
 
     def _fit(self, source: Any, target: Any) -> None:
-        n_source, n_target = len(source), len(target)
+        n_source = len(source)
+        n_target = len(target)
         if hasattr(source, "iloc") and hasattr(target, "iloc"):
             rows = pandas().concat([source, target], ignore_index=True)
         else:
             rows = np.concatenate(_matrices(source, target))
         classifier = _default_classifier() if self.classifier is None else clone(self.classifier)
         self.classifier_ = classifier.fit(rows, np.repeat([0, 1], [n_source, n_target]))
-        self._odds, self._cap = n_source / n_target, 1.0 - 0.5 / (n_source + n_target)
+        self._odds = n_source / n_target
+        self._cap = 1.0 - 0.5 / (n_source + n_target)
 
     def _diagnose(self, source: Any, target: Any) -> None:
         outside = 0.0

@@ -9,11 +9,13 @@ from calibrant.shift.ratios.ulsif import ULSIF
 
 @dataclass(eq=False, repr=False)
 class RuLSIF(ULSIF):
-    """Relative density ratio p_target / (mixing p_target + (1 - mixing) p_source), tuned by leave-one-out.
+    """Relative density ratio p_target / (mixing p_target + (1 - mixing) p_source), tuned by
+    leave-one-out.
 
-    For shifts so large that the plain ratio is unbounded: the relative ratio never exceeds 1 / mixing, so a few rows
-    cannot carry all of the weight. The price is bias: weighted by it, rows stand for a population between the two,
-    closer to the target the smaller `mixing` is. With mixing = 0 it is `ULSIF`.
+    For shifts so large that the plain ratio is unbounded: the relative ratio never exceeds 1 /
+    mixing, so a few rows cannot carry all of the weight. The price is bias: weighted by it, rows
+    stand for a population between the two, closer to the target the smaller `mixing` is. With
+    mixing = 0 it is `ULSIF`.
 
     Parameters
     ----------
@@ -29,13 +31,14 @@ class RuLSIF(ULSIF):
 
     Notes
     -----
-    As for `ULSIF`, with H the mixing share of the mean over target rows plus the rest of that over source rows. The
-    leave-one-out score is in closed form here too: leaving out one row of each changes H by rank two.
+    As for `ULSIF`, with H the mixing share of the mean over target rows plus the rest of that over
+    source rows. The leave-one-out score is in closed form here too: leaving out one row of each
+    changes H by rank two.
 
     References
     ----------
-    Yamada, Suzuki, Kanamori, Hachiya & Sugiyama (2013), "Relative density-ratio estimation for robust distribution
-    comparison", Neural Computation 25, 1324-1370.
+    Yamada, Suzuki, Kanamori, Hachiya & Sugiyama (2013), "Relative density-ratio estimation for
+    robust distribution comparison", Neural Computation 25, 1324-1370.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""uLSIF: unconstrained least-squares importance fitting, with its leave-one-out score in closed form."""
+"""uLSIF: unconstrained least-squares importance fitting, with its leave-one-out score in closed
+form.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,20 +21,22 @@ _PENALTIES = np.geomspace(1e-3, 10.0, 9)
 class ULSIF(GaussianRatio):
     """Density ratio by unconstrained least-squares importance fitting, tuned by leave-one-out.
 
-    Claimed: as both samples grow, the squared error of the ratio tends to the least that the basis allows. Not claimed:
-    anything at a finite number of rows; a calibrator that uses these weights promises asymptotically only.
+    Claimed: as both samples grow, the squared error of the ratio tends to the least that the basis
+    allows. Not claimed: anything at a finite number of rows; a calibrator that uses these weights
+    promises asymptotically only.
 
     Parameters
     ----------
     centers : int or array-like of shape (n_centers, n_features), default=100
         How many target rows, drawn at random, the bumps are centred on; or the centres.
     bandwidth : float, array-like or None, default=None
-        Width of the bumps, or a grid to choose from. None tries nine, from a tenth to ten times the median distance
-        between rows and centres.
+        Width of the bumps, or a grid to choose from. None tries nine, from a tenth to ten times the
+        median distance between rows and centres.
     penalty : float, array-like or None, default=None
         Ridge penalty, or a grid to choose from. None tries nine, from 0.001 to 10.
     standardize : bool, default=True
-        Divide every column by its spread first, so that columns count alike. A ratio of densities does not change.
+        Divide every column by its spread first, so that columns count alike. A ratio of densities
+        does not change.
     random_state : int, Generator, RandomState or None, default=0
         Draws the centres, and the order in which rows are paired to be left out.
     n_jobs : int or None, default=-1
@@ -53,14 +57,16 @@ class ULSIF(GaussianRatio):
 
     Notes
     -----
-    w(x) = sum over centres c of a_c exp(-|x - c|^2 / (2 bandwidth^2)), a = max(0, (H + penalty I)^-1 h), H the mean
-    of the bumps' products over source rows and h their mean over target rows. The leave-one-out score leaves out one
-    row of each population at a time. It is computed in closed form: one eigendecomposition for each bandwidth serves
-    every penalty, and time and memory are linear in the rows.
+    w(x) = sum over centres c of a_c exp(-|x - c|^2 / (2 bandwidth^2)), a = max(0, (H + penalty
+    I)^-1 h), H the mean of the bumps' products over source rows and h their mean over target rows.
+    The leave-one-out score leaves out one row of each population at a time. It is computed in
+    closed form: one eigendecomposition for each bandwidth serves every penalty, and time and memory
+    are linear in the rows.
 
     References
     ----------
-    Kanamori, Hido & Sugiyama (2009), "A least-squares approach to direct importance estimation", JMLR 10, 1391-1445.
+    Kanamori, Hido & Sugiyama (2009), "A least-squares approach to direct importance estimation",
+    JMLR 10, 1391-1445.
 
     Examples
     --------
@@ -90,19 +96,24 @@ class ULSIF(GaussianRatio):
         problem = LeastSquares(basis, source, target, self._mixing())
         bandwidths = self._bandwidths(basis, source)
         penalties = _PENALTIES if self.penalty is None else PositiveNumbers().parse(self.penalty)
-        scores = _over_threads(lambda b: problem.leave_one_out(b, penalties), bandwidths, thread_count(self.n_jobs))
+        scores = _over_threads(
+            lambda b: problem.leave_one_out(b, penalties), bandwidths, thread_count(self.n_jobs)
+        )
         best = np.unravel_index(scores.argmin(), scores.shape)
         self.scores_ = scores
-        self.bandwidth_, self.penalty_ = float(bandwidths[best[0]]), float(penalties[best[1]])
+        self.bandwidth_ = float(bandwidths[best[0]])
+        self.penalty_ = float(penalties[best[1]])
         self.coef_ = problem.coefficients(self.bandwidth_, self.penalty_)
         self._basis = basis
 
 
-def _over_threads(score: Callable[[float], FloatArray], bandwidths: FloatArray, threads: int) -> FloatArray:
+def _over_threads(
+    score: Callable[[float], FloatArray], bandwidths: FloatArray, threads: int
+) -> FloatArray:
     """One row of scores for each bandwidth.
 
-    Each thread does its matrix products alone: the matrices are too small to share, and threads of the linear algebra
-    library that wait for each other on a busy machine take ten times as long.
+    Each thread does its matrix products alone: the matrices are too small to share, and threads of
+    the linear algebra library that wait for each other on a busy machine take ten times as long.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
