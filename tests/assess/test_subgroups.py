@@ -54,6 +54,24 @@ def test_of_calibrated_scores_nothing_is_shown_more_often_than_alpha(kind: str):
     assert_kept(shown(), caught=0.25)
 
 
+def test_drawn_labels_that_surprise_as_much_count_against_the_real_ones(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Also where the same surprise is rounded in another way, as an array of more rows may be."""
+    scores = np.full(1, 0.5)
+    (column,) = read_attributes({"sex": ["f"]})
+    level = AttributeLevels.of(column)
+    family = SubgroupFamily.of([level], [level.codes(column)], 1, 0.5)
+    exact = Expected.surprise
+
+    def rounded(self: Expected, positives: np.ndarray) -> np.ndarray:
+        return exact(self, positives) * (1.0 - 1e-15 * (positives.ndim - 1))
+
+    monkeypatch.setattr(Expected, "surprise", rounded)
+    codes = np.ones(1, dtype=np.uint8)
+    assert largest_surprise_p_value(family, scores, codes, 19, RandomSource(0)) == 1.0
+
+
 @pytest.mark.broad
 def test_the_monte_carlo_test_uses_its_whole_level():
     """It is exact: with continuous scores, p <= 0.2 in a fifth of all draws, neither fewer nor

@@ -10,6 +10,7 @@ import pytest
 import calibrant.assess.subgroups.elsewhere as elsewhere
 from calibrant import audit, scored
 from calibrant.errors import InvalidValueError
+from calibrant.sample.cross_key import half_of
 from worlds.subgroups import planted
 
 NAMES = ["sex", "smoker", "age", "gain"]
@@ -48,9 +49,8 @@ def test_counts_give_what_rows_give(
     data = scored(source(kind, frame, tmp_path), score="p", label="y", progress=False)
     near = audit(frame["y"], frame["p"], attributes=frame[NAMES]).by_attributes
     monkeypatch.setattr(elsewhere, "MOST_IN_MEMORY", N_ROWS - 1)
-    monkeypatch.setattr(
-        type(data), "draw", lambda self, share, seed: None
-    )  # all rows cut the numbers, as in memory
+    monkeypatch.setattr(elsewhere.PlaceDraw, "of_share", lambda share, key: None)
+    # all rows cut the numbers, as in memory
     far = audit(data, attributes=NAMES).by_attributes
     assert near is not None
     assert far is not None
@@ -85,12 +85,10 @@ def test_scores_beyond_probabilities_are_refused(frame: pd.DataFrame, tmp_path: 
 
 
 def test_half_of_the_rows_is_a_function_of_scores_and_attributes_and_about_half():
-    from calibrant.sample.cross_counts import _half
-
     rng = np.random.default_rng(0)
     scores = rng.random(20_000)
     code = rng.integers(0, 4, 20_000)
-    half = _half(scores, [code])
-    assert np.array_equal(half, _half(scores, [code]))
+    half = half_of(scores, code)
+    assert np.array_equal(half, half_of(scores, code))
     assert abs(half.mean() - 0.5) < 0.02
     assert abs(half[code == 1].mean() - 0.5) < 0.03

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import BinningCalibrator
+from calibrant import BinningCalibrator, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.sources.dask import DaskData
 from sample.cluster_tests import ClusterTests
 from sample.clusters import DaskCluster, wait_for
+from sample.cross_tests import check_cross, mixed_rows
 from sample.same_counts import (
     EDGES,
     PLAIN,
@@ -197,3 +198,10 @@ def test_a_library_that_workers_lack_is_named(tmp_path) -> None:
                 data.tally(EDGES)
     finally:
         cluster.close()
+
+
+@pytest.mark.usefixtures("client")
+def test_workers_count_attributes_as_this_process_does() -> None:
+    rows = mixed_rows(2_000)
+    data = scored(dd.from_pandas(rows, npartitions=3), score="p", label="y", progress=False)
+    check_cross(data, rows)

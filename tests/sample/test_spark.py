@@ -18,14 +18,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from calibrant import BinningCalibrator, Partition
+from calibrant import BinningCalibrator, Partition, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
+from calibrant.sample.cross_counts import CountCross
 from calibrant.sample.sources.spark import SparkData
 from calibrant.sample.sql.search import nested
 from calibrant.sample.sql.spark_search import SPARK, fast_bin_of, places_before
 from sample.cluster_tests import KILLS, ClusterTests, check_killed
 from sample.clusters import SparkCluster, end, java, stop_spark, without_our_package
+from sample.cross_tests import check_cross, key_of, mixed_rows
 from sample.same_counts import (
     EDGES,
     PLAIN,
@@ -275,3 +277,28 @@ def test_a_grid_finds_how_many_cuts_are_at_most_a_score(seed, size, power, digit
         np.testing.assert_array_equal(
             read_as_numpy(sql, scores), np.searchsorted(cuts, scores, side="right")
         )
+
+
+@pytest.mark.parametrize("labels", ["bool", "number", "text"])
+def test_spark_counts_attributes_as_the_kernel_does(spark: Any, labels: str) -> None:
+    rows = mixed_rows(3_000, labels)
+    data = scored(frame_of(spark, rows, 3), score="p", label="y", progress=False)
+    check_cross(data, rows)
+
+
+def test_workers_count_attributes_as_spark_does(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = mixed_rows(3_000)
+    data = scored(frame_of(spark, rows, 3), score="p", label="y", progress=False)
+    monkeypatch.setattr(SparkData, "_native", False)
+    check_cross(data, rows)
+
+
+def test_spark_leaves_faulty_rows_to_the_workers(spark: Any) -> None:
+    rows = mixed_rows(500)
+    work = key_of(rows)
+    data = scored(frame_of(spark, rows.assign(p=2.0), 2), score="p", label="y", progress=False)
+    with pytest.raises(InvalidValueError) as error:
+        data.count_cross(CountCross(data.columns, work)).faults.check()
+    assert error.value.parameter == "score"

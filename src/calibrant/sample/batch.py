@@ -250,7 +250,7 @@ def read_batch(
         row_keys = _row_keys(read, columns, place, len(batch), good)
     found = BatchRows(
         scores,
-        None if columns.label is None else _labels(read["label"], columns.label),
+        None if columns.label is None else coded_labels(read["label"], columns.label),
         (
             None
             if columns.segment is None
@@ -331,7 +331,8 @@ def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[_Unfit]:
     )
 
 
-def _labels(column: Any, name: str) -> Coded:
+def coded_labels(column: Any, name: str) -> Coded:
+    """The kinds of labels in a column without nulls, and the number of each row's kind."""
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values = np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,50 +1,80 @@
-"""Rows by their attributes, a fine cell of the score, and the label: counted where they are, in one
-pass.
+"""Rows by their attributes, the kind of their score, and the label: counted where they are.
 
 This is a GROUP BY of the cross of all attributes, with the sum of scores in each group. It is far
-smaller than the rows, and adds over batches, files, threads and machines.
+smaller than the rows, and adds over batches, files, threads and machines. DuckDB, Polars and Spark
+run it themselves (`calibrant.sample.sql.cross`); elsewhere `CountCross` does, batch by batch.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IndexArray, Keys
+from calibrant._optional import pa
+from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.cells.attribute_levels import AttributeLevels
-from calibrant.kernels.hash import mixed
+from calibrant.errors import InvalidValueError
 from calibrant.params.attributes import read_attributes
-from calibrant.sample.batch import Columns, Work, read_batch
-from calibrant.sample.draw import Draw, position_keys
+from calibrant.sample.arrow_columns import absent_rows, plain_column
+from calibrant.sample.batch import Columns, Work, coded_labels, read_batch
+from calibrant.sample.cross_key import (
+    VARIANCE_STEPS,
+    CrossKey,
+    PlaceDraw,
+    score_sums,
+    whole_scores,
+)
 from calibrant.sample.faults import Fault, Faults, Place
 
+MOST_GROUPS = 10_000_000
+"""Groups that are brought into memory, with each label."""
+CROSS_SUMS = ("n", "high", "low", "variance")
+"""What is added up in each group: rows, steps of scores, steps of s (1 - s)."""
 _MOST_ENTRIES = 4_000_000  # of batches that were not added up yet
+_MOST_PARTS = 64
 _MOST_LABELS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossSums:
-    """Groups of rows with equal attributes, cells of the score and halves: rows, sums of scores and
-    of variances.
+    """Groups of rows with equal attributes, kinds of scores and halves, and what adds up there.
 
     Attributes
     ----------
     key : int array
-        The group of each entry: a number made of its parts.
-    values : float array of shape (entries, 3)
-        Rows, the sum of their scores s, and the sum of s (1 - s).
+        The group of each entry; see `calibrant.sample.cross_key`.
+    values : int array of shape (entries, 4)
+        Rows, sums of high and of low steps of their scores s, and of steps of s (1 - s).
     """
 
-    key: IndexArray
-    values: FloatArray
+    key: IntArray
+    values: IntArray
 
     @classmethod
-    def of(cls, key: IndexArray, values: FloatArray) -> "CrossSums":
+    def of(cls, key: IntArray, values: IntArray) -> "CrossSums":
         """Add up entries with equal keys."""
-        distinct, place = np.unique(key, return_inverse=True)
-        sums = [np.bincount(place, column, minlength=distinct.size) for column in values.T]
-        return cls(distinct, np.column_stack(sums))
+        if not key.size:
+            return cls(key, values)
+        order = np.argsort(key)
+        ordered = key[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+        return cls(ordered[starts], np.add.reduceat(values[order], starts, axis=0))
+
+    @property
+    def rows(self) -> FloatArray:
+        """Rows of each group."""
+        return self.values[:, 0].astype(np.float64)
+
+    @property
+    def totals(self) -> FloatArray:
+        """The sum of scores of each group."""
+        return score_sums(self.values[:, 1], self.values[:, 2])
+
+    @property
+    def variances(self) -> FloatArray:
+        """The sum of s (1 - s) of each group."""
+        return np.asarray(self.values[:, 3] / VARIANCE_STEPS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +90,8 @@ class CrossCounts:
             if label not in found and len(found) > _MOST_LABELS:
                 continue  # too many kinds of label, which is refused later
             found[label] = (*found.get(label, ()), *parts)
-            if sum(part.key.size for part in found[label]) > _MOST_ENTRIES:
+            n_entries = sum(part.key.size for part in found[label])
+            if n_entries > _MOST_ENTRIES or len(found[label]) > _MOST_PARTS:
                 found[label] = (joined_sums(found[label]),)
         return CrossCounts(found, self.faults + other.faults)
 
@@ -68,35 +99,36 @@ class CrossCounts:
 def joined_sums(parts: tuple[CrossSums, ...]) -> CrossSums:
     """Several parts as one."""
     keys = np.concatenate([part.key for part in parts])
-    return CrossSums.of(keys, np.concatenate([part.values for part in parts]))
+    whole = CrossSums.of(keys, np.concatenate([part.values for part in parts]))
+    check_n_groups(whole.key.size)
+    return whole
+
+
+def check_n_groups(n_groups: int) -> None:
+    """Refuse more groups than fit into memory."""
+    if n_groups <= MOST_GROUPS:
+        return
+    rule = f"make at most {MOST_GROUPS:,} groups with the kinds of scores"
+    advice = "name fewer attributes, or audit a random draw of the rows in memory"
+    raise InvalidValueError("attributes", rule, got="more", advice=advice)
 
 
 @dataclass(frozen=True, slots=True)
 class CountCross(Work[CrossCounts]):
-    """Count rows by the levels of attributes, the cell of the score, and one of two halves.
+    """Count rows by group and kind of label, and add up their scores."""
 
-    Which half a row belongs to follows from its score and its attributes, never from its label or
-    its place: labels are independent given scores and attributes, and so are those of two such
-    halves.
-    """
-
-    levels: tuple[AttributeLevels, ...] = ()
-    n_cells: int = 0
-    cell_of: Callable[[FloatArray], IndexArray] = field(default=np.asarray)
+    is_large: ClassVar[bool] = True
+    key: CrossKey = field(default_factory=lambda: CrossKey(()))
 
     @property
     def columns(self) -> Columns:
         """Score, label and attributes."""
-        return replace(
-            self.data_columns.only("label"), also=tuple(level.name for level in self.levels)
-        )
+        return replace(self.data_columns.only("label"), also=self.attributes)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many values each part of a key has: levels and none of them, cells of the score, two
-        halves.
-        """
-        return (*(level.n_levels + 1 for level in self.levels), self.n_cells, 2)
+    def attributes(self) -> tuple[str, ...]:
+        """The columns of attributes."""
+        return tuple(level.name for level in self.key.levels)
 
     def __call__(self, batch: Any, place: Place) -> CrossCounts:
         """Count one batch."""
@@ -111,9 +143,9 @@ class CountCross(Work[CrossCounts]):
         if rows.labels is None or not len(rows):
             return CrossCounts({}, faults)
         kept = np.arange(len(batch)) if rows.origin is None else rows.origin
-        codes = [_level_codes(batch, level)[kept] for level in self.levels]
-        key = np.ravel_multi_index((*codes, self.cell_of(scores), _half(scores, codes)), self.sizes)
-        values = np.column_stack([np.ones(scores.size), scores, scores * (1.0 - scores)])
+        codes = [_level_codes(batch, level)[kept] for level in self.key.levels]
+        key = self.key.keys(scores, codes)
+        values = np.column_stack([np.ones(scores.size, dtype=np.int64), *whole_scores(scores)])
         found = {}
         for number, label in enumerate(rows.labels.names):
             own = rows.labels.number == number
@@ -133,20 +165,46 @@ def _level_codes(batch: Any, level: AttributeLevels) -> IndexArray:
     return np.where(codes < 0, level.n_levels, codes)
 
 
-def _half(scores: FloatArray, codes: list[IndexArray]) -> IndexArray:
-    """0 or 1, from a hash of the score and all attributes."""
-    bits: Keys = mixed(scores.view(np.uint64))
-    for code in codes:
-        bits = mixed(bits + code.astype(np.uint64))
-    return (bits >> np.uint64(63)).astype(np.intp)
+def counted_by_engine(table: Any) -> CrossCounts | None:
+    """Counts that an engine made, from its Arrow table: key, label, and what was added up.
+
+    None if some row could not be counted, or if labels are too many: then `CountCross` tells why.
+    """
+    check_n_groups(table.num_rows // 2)
+    label = plain_column(table.column("label").combine_chunks())
+    key = table.column("key")
+    absent = absent_rows(label)
+    if key.null_count or (absent is not None and absent.any()) or not table.num_rows:
+        return None
+    labels = coded_labels(label, "label")
+    if len(labels.names) > _MOST_LABELS:
+        return None
+    keys = _whole(key)
+    values = np.column_stack([_whole(table.column(name)) for name in CROSS_SUMS])
+    found = {}
+    for number, name in enumerate(labels.names):
+        own = labels.number == number
+        if own.any():
+            found[name] = (CrossSums.of(keys[own], values[own]),)
+    return CrossCounts(found)
+
+
+def _whole(column: Any) -> IntArray:
+    """A column of whole numbers; sums of DuckDB have 128 bits."""
+    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class TakeDrawn(Work[tuple[tuple[Place, Any], ...]]):
     """Take the drawn rows, all of their columns in one pass."""
 
-    draw: Draw | None = None
+    place_draw: PlaceDraw | None = None
     others: tuple[str, ...] = ()
+
+    @property
+    def needs_positions(self) -> bool:
+        """The place of a row decides whether it is drawn."""
+        return self.place_draw is not None
 
     @property
     def columns(self) -> Columns:
@@ -155,11 +213,9 @@ class TakeDrawn(Work[tuple[tuple[Place, Any], ...]]):
 
     def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
         """Take those of one batch."""
-        if self.draw is None:
+        if self.place_draw is None:
             return ((place, batch),)
-        import pyarrow as pa
-
-        drawn = self.draw.chosen(position_keys(place.key, len(batch)))
+        drawn = self.place_draw.chosen(place.key, len(batch))
         return ((place, batch.filter(pa.array(drawn))),)
 
     def nothing(self) -> tuple[tuple[Place, Any], ...]:

@@ -38,6 +38,7 @@ from calibrant.params.random import RandomSource
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns, Result, Work, missing_column
 from calibrant.sample.counts import Count, Counted, KindSums
+from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
 from calibrant.sample.draw import Draw, check_ids, enough
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.faults import Faults, Place
@@ -501,6 +502,14 @@ class Sample(ABC):
             if is_needed and getattr(self.columns, role) is None:
                 raise missing_column(role)
         return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
+
+    def count_cross(self, work: CountCross) -> CrossCounts:
+        """Count rows by attributes, kind of score and label: by an engine itself where it can."""
+        return self.fold(work)
+
+    def take_drawn(self, work: TakeDrawn) -> tuple[tuple[Place, Any], ...]:
+        """Take rows that are drawn by their places: by an engine itself where it can."""
+        return self.fold(work)
 
     def drawn_rows(self, whole: "Sample", classes: Classes) -> "MemoryRows":
         """Return the rows of `whole` that were drawn before these were left, with their labels."""

@@ -229,7 +229,18 @@ def _gated(search: _Search, observed: Observed, question: Question) -> SubgroupA
         strength = Expected.of(family, rows.scores).surprise(positives_of(family, rows.codes))
         proofs = Proofs(proved, sizes, strength, search.surplus, search.variance)
         findings = folded(family, observed, proofs)
-    return _result(search, question, findings, p_value=p_value, n_draws=n_draws)
+    return _result(len(rows), question, findings, p_value=p_value, n_draws=n_draws)
+
+
+def any_off(rows: MemoryRows, columns: list[AttributeColumn], question: Question) -> SubgroupAudit:
+    """Test whether any subgroup is off, and ask nothing else."""
+    levels = [AttributeLevels.of(column) for column in columns]
+    family = _family(levels, columns, question)
+    n_draws = question.draws_for(len(rows))
+    source = rows.random_source(0, "labels from scores")
+    p_value = largest_surprise_p_value(family, rows.scores, rows.codes, n_draws, source)
+    found = _result(len(rows), question, (), p_value=p_value, n_draws=n_draws)
+    return replace(found, assumptions=(_INDEPENDENT,))
 
 
 def _ungated(search: _Search, observed: Observed, question: Question) -> SubgroupAudit:
@@ -242,11 +253,11 @@ def _ungated(search: _Search, observed: Observed, question: Question) -> Subgrou
     findings = folded(
         family, observed, Proofs(nothing, sizes, strength, search.surplus, search.variance)
     )
-    return replace(_result(search, question, findings), refused=_REFUSED)
+    return replace(_result(len(search.rows), question, findings), refused=_REFUSED)
 
 
 def _result(
-    search: _Search,
+    n_rows: int,
     question: Question,
     findings: tuple[SubgroupFinding, ...],
     p_value: float | None = None,
@@ -266,9 +277,9 @@ def _result(
         order=question.order,
         min_share=question.min_share,
         target=question.target,
-        n_rows=len(search.rows),
+        n_rows=n_rows,
         n_draws=n_draws,
-        n_tested=len(search.rows) if n_draws else 0,
+        n_tested=n_rows if n_draws else 0,
     )
 
 

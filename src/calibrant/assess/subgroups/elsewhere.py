@@ -11,13 +11,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant._optional import pa
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.subgroups.audit_subgroups import (
     SIZE_SHARE,
     WHICH_SHARE,
     Question,
-    audit_subgroups,
+    any_off,
     subgroup_table,
 )
 from calibrant.assess.subgroups.evidence import Expected
@@ -25,13 +26,16 @@ from calibrant.assess.subgroups.findings import Observed, Proofs, SubgroupFindin
 from calibrant.assess.subgroups.how_much import Tested, proved_sizes
 from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.assess.subgroups.upper_bound import subgroup_tails
-from calibrant.assess.subgroups.which import N_KINDS, ScoreSums, kinds_of, marked_subgroups
+from calibrant.assess.subgroups.which import ScoreSums, marked_subgroups
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.non_identical import non_identical
-from calibrant.params.attributes import read_attributes
+from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.labels import settle_classes
+from calibrant.params.random import RandomSource
+from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.cross_counts import CountCross, CrossCounts, CrossSums, TakeDrawn, joined_sums
+from calibrant.sample.cross_key import CrossKey, PlaceDraw
 from calibrant.sample.kinds import in_memory, is_scored
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -56,31 +60,52 @@ def audit_subgroups_elsewhere(
 ) -> SubgroupAudit:
     """As `audit_subgroups`, for the rows of an engine or of files."""
     sample, columns = _drawn(data, names, pos_label, classes)
-    levels = tuple(AttributeLevels.of(column) for column in columns)
-    tested = audit_subgroups(sample, columns, question)
-    work = CountCross(data.columns, levels, N_KINDS, kinds_of)
-    counted = data.fold(work)
+    tested = any_off(sample, columns, question)
+    levels = [AttributeLevels.of(column) for column in columns]
+    pairs = zip(levels, columns, strict=True)
+    kept = tuple(_without_rare(level, column, question.min_share) for level, column in pairs)
+    key = CrossKey(kept)
+    counted = data.count_cross(CountCross(data.columns, key))
     counted.faults.check()
-    cells = CrossCells.of(counted, work.sizes, levels, question, pos_label, classes)
+    cells = CrossCells.of(counted, key, question, pos_label, classes)
     return cells.audited(tested, question)
+
+
+def _without_rare(
+    level: AttributeLevels, column: AttributeColumn, min_share: float
+) -> AttributeLevels:
+    """An attribute without values that hardly any row has, which can make no subgroup.
+
+    A value that at least `min_share` of all rows have is left out with a probability below 1e-8: the
+    rows at hand are a random draw, and it would have to miss its expected count by six deviations.
+    """
+    if level.is_numeric or column.place is None:
+        return level
+    counts = np.bincount(column.place[column.place >= 0], minlength=len(column.values))
+    enough = counts + 6.0 * np.sqrt(counts) + 20.0 >= min_share * len(column)
+    pairs = zip(column.values, enough.tolist(), strict=True)
+    frequent = {value for value, is_frequent in pairs if is_frequent}
+    return replace(level, values=tuple(value for value in level.values if value in frequent))
 
 
 def _drawn(
     data: Sample, names: list[str], pos_label: Hashable, classes: Any
 ) -> tuple[MemoryRows, list[Any]]:
     """About a million rows drawn at random, in memory, and their attributes."""
-    import pyarrow as pa
-
     from calibrant.sample.sources.arrow import from_arrow
 
-    n_rows = sum(data.sizes().values())
-    draw = data.draw(MOST_IN_MEMORY / n_rows, 0) if n_rows > MOST_IN_MEMORY else None
-    pieces = data.fold(TakeDrawn(data.columns, draw, tuple(names)))
+    known = data.known_rows()
+    n_rows = sum(data.sizes().values()) if known is None else known
+    share = MOST_IN_MEMORY / n_rows
+    source = RandomSource.of(0, "rows that test subgroups", rows=n_rows)
+    draw = PlaceDraw.of_share(share, source.key) if share < 1.0 else None
+    pieces = data.take_drawn(TakeDrawn(data.columns, draw, tuple(names)))
     table = pa.Table.from_batches(
         [batch for _, batch in sorted(pieces, key=lambda piece: piece[0])]
     )
     if data.columns.pending is not None:
-        table = table.filter(pa.compute.is_valid(table.column(data.columns.pending)))
+        absent = absent_rows(plain_column(table.column(data.columns.pending).combine_chunks()))
+        table = table if absent is None else table.filter(pa.array(~absent))
     rows = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
     columns = read_attributes({name: table.column(name) for name in names}, table.num_rows)
     return read_forecasts(rows, None, pos_label, classes), columns
@@ -113,8 +138,7 @@ class CrossCells:
     def of(
         cls,
         counted: CrossCounts,
-        sizes: tuple[int, ...],
-        levels: tuple[AttributeLevels, ...],
+        key: CrossKey,
         question: Question,
         pos_label: Hashable,
         classes: Any,
@@ -129,14 +153,12 @@ class CrossCells:
             for label, part in sums.items()
         ]
         whole = CrossSums.of(np.concatenate(keys), np.concatenate(values))
-        *codes, cell, half = np.unravel_index(whole.key, sizes)
-        own = [
-            np.where(code == level.n_levels, -1, code)
-            for code, level in zip(codes, levels, strict=True)
-        ]
-        rows, totals, variances, positives = whole.values.T
-        family = SubgroupFamily.of(levels, own, question.order, question.min_share, rows)
-        return cls(family, rows, positives, totals, variances, cell, half)
+        codes, cell, half = key.parts(whole.key)
+        family = SubgroupFamily.of(
+            key.levels, codes, question.order, question.min_share, whole.rows
+        )
+        positives = whole.values[:, -1].astype(np.float64)
+        return cls(family, whole.rows, positives, whole.totals, whole.variances, cell, half)
 
     def audited(self, tested: SubgroupAudit, question: Question) -> SubgroupAudit:
         """The audit of all rows, behind the gate of the rows that were `tested`."""
@@ -196,6 +218,6 @@ class CrossCells:
         return tested
 
 
-def _hits(part: CrossSums, is_positive: bool) -> FloatArray:
+def _hits(part: CrossSums, is_positive: bool) -> IntArray:
     """How many rows of each entry are positive: all, or none."""
-    return part.values[:, 0] if is_positive else np.zeros(part.key.size)
+    return part.values[:, 0] if is_positive else np.zeros(part.key.size, dtype=np.int64)

@@ -10,11 +10,10 @@ import numpy as np
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.assess.subgroups.evidence import Expected, positives_of
+from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.poisson_binomial import log_tail_bound, lower_tail, upper_tail
 
-N_KINDS = 128
-"""Kinds of scores for the first bound: each has its mean."""
 _NEAR = 4.0  # of the logarithm: a bound that misses the level by more is not followed up
 _ROUNDING = 1e-10  # of mean scores
 _MOST_EXACT = (
@@ -131,9 +130,3 @@ def marked_subgroups(
             bound = exact(number, too_many=too_many)
         found[number] = bound <= log_level[number]
     return found
-
-
-def kinds_of(scores: FloatArray) -> IndexArray:
-    """The kind of each score: fine near 0 and near 1, where a rate moves tails most."""
-    place = np.arcsin(np.sqrt(scores)) * (2.0 / np.pi)
-    return np.minimum((place * N_KINDS).astype(np.intp), N_KINDS - 1)

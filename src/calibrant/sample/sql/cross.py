@@ -4,9 +4,11 @@ Written in words that DuckDB, Spark and Polars share; see `calibrant.sample.cros
 say. In all three NaN is above every number and equal to itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
+from calibrant._optional import pa
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.score_kinds import N_KINDS
 from calibrant.sample.cross_key import (
@@ -22,10 +24,19 @@ from calibrant.sample.cross_key import (
 )
 from calibrant.sample.sql.dialects import Dialect
 
-SUMS = {"row": "count", "high": "sum", "low": "sum", "variance": "sum"}
-"""What is added up in each group, and how."""
+if TYPE_CHECKING:
+    from calibrant.sample.cross_counts import CountCross
+
+SUMS = {
+    "n": "COUNT(*)",
+    "high": "SUM(high)",
+    "low": "SUM(low)",
+    "variance": "SUM(variance)",
+}
+"""What is added up in each group."""
 _MOST_BRANCHES = 100  # of an attribute: each value is compared with all of them
-_TEXTS = ("string", "bool", "number")
+KINDS = ("string", "bool", "number")
+"""What a column can hold that engines count themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ class CrossSteps:
     def is_possible(self) -> bool:
         """Whether the engine can do it: kinds of columns are as expected, and values not too many."""
         pairs = zip(self.key.levels, self.kinds, strict=True)
-        return all(kind in _TEXTS and _fits(level, kind) for level, kind in pairs)
+        return all(kind in KINDS and _fits(level, kind) for level, kind in pairs)
 
     def steps(self) -> list[Mapping[str, str]]:
         """The projections."""
@@ -75,7 +86,7 @@ class CrossSteps:
         return found
 
     def _level(self, level: AttributeLevels, kind: str, column: str) -> str:
-        """The number of a row's level; the one after the last for none, null for an infinite number."""
+        """The number of a level; the one after the last for none, null for an infinite number."""
         none = level.n_levels
         missing = none - 1 if level.with_missing else none
         if kind == "number":
@@ -92,7 +103,9 @@ class CrossSteps:
         number = self.dialect.number
         infinite = number(float("inf"))
         branches = [f"WHEN {column} IS NULL OR {column} > {infinite} THEN {missing}"]
-        branches.append(f"WHEN {column} = {infinite} OR {column} = {number(-float('inf'))} THEN NULL")
+        branches.append(
+            f"WHEN {column} = {infinite} OR {column} = {number(-float('inf'))} THEN NULL"
+        )
         values = [float(str(value)) for value in level.values]
         for place, value in enumerate(values):
             branches.append(f"WHEN {column} = {number(value)} THEN {place}")
@@ -155,8 +168,59 @@ def _fits(level: AttributeLevels, kind: str) -> bool:
 def draw_steps(draw: PlaceDraw, kept: list[str]) -> tuple[list[Mapping[str, str]], str]:
     """Projections of the column `place`, beside columns that are `kept`, and which rows are drawn."""
     names = {name: name for name in kept}
-    first = {**names, "p": f"place % {PRIME}"}
+    first = {**names, "p": f"CAST(place AS BIGINT) % {PRIME}"}
     second = {**names, "p": "p", "m": f"(p * {FACTORS[0]} + {draw.shift}) % {PRIME}"}
     third = {**names, "p": "p", "m": "m", "q": f"(m * m + 1) % {PRIME}"}
     fourth = {**names, "q": "q", "r": f"(q * m + p) % {PRIME}"}
     return [first, second, third, fourth], f"(r * r + q) % {PRIME} < {draw.limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class CrossNames:
+    """Columns of the data, what they hold, and under which names the first step reads them.
+
+    Attributes
+    ----------
+    names : dict
+        From "score", "label", "a0", "a1" and so on to the name of a column.
+    kinds : dict
+        From these to what the column holds.
+    """
+
+    names: Mapping[str, str]
+    kinds: Mapping[str, str]
+
+    @classmethod
+    def of(cls, work: "CountCross", kind_of: Callable[[str], str]) -> Self:
+        """The columns that `work` reads; `kind_of` says what a column of the data holds."""
+        names = {"score": work.columns.score, "label": str(work.columns.label)}
+        names |= {f"a{place}": name for place, name in enumerate(work.attributes)}
+        return cls(names, {new: kind_of(name) for new, name in names.items()})
+
+    def steps(self, work: "CountCross", dialect: Dialect) -> list[Mapping[str, str]] | None:
+        """The projections; None where the engine cannot count by these columns."""
+        of_attributes = [kind for new, kind in self.kinds.items() if new not in ("score", "label")]
+        steps = CrossSteps(work.key, dialect, tuple(of_attributes))
+        is_readable = self.kinds["score"] == "number" and self.kinds["label"] in KINDS
+        return steps.steps() if is_readable and steps.is_possible else None
+
+
+def arrow_kind(kind: Any) -> str:
+    """What a column of an Arrow type holds: "string", "bool", "number", or something else."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return "string" if arrow_kind(kind.value_type) == "string" else "other"
+    if types.is_boolean(kind):
+        return "bool"
+    if types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind):
+        return "number"
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return "string" if is_text else "other"
+
+
+def not_missing(column: str, is_number: bool, dialect: Dialect) -> str:
+    """Whether an entry is there: neither null nor NaN."""
+    if not is_number:
+        return f"{column} IS NOT NULL"
+    number = f"CAST({column} AS {dialect.double})"
+    return f"{column} IS NOT NULL AND NOT {number} > {dialect.number(float('inf'))}"

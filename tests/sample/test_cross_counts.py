@@ -1,0 +1,144 @@
+"""DuckDB and Polars count attributes and kinds of scores as the kernel does, and move no rows."""
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from calibrant import scored
+from calibrant.cells.score_kinds import N_KINDS, kinds_of
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.sample.cross_counts import CountCross, TakeDrawn
+from calibrant.sample.cross_key import CrossKey, PlaceDraw, score_sums, whole_scores
+from calibrant.sample.sample import Sample
+from sample.cross_tests import NAMES, check_cross, key_of, mixed_rows
+
+ENGINES = ["duckdb", "polars"]
+
+
+def engine(kind: str, rows: pd.DataFrame | pa.Table) -> Any:
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
+    return duckdb.from_arrow(table) if kind == "duckdb" else pl.from_arrow(table).lazy()
+
+
+@pytest.fixture
+def no_rows_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass of the kernel is an error."""
+
+    def refuse(self: Sample, work: object) -> None:
+        raise AssertionError("rows were moved")
+
+    monkeypatch.setattr(Sample, "fold", refuse)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+@pytest.mark.parametrize("labels", ["bool", "number", "text"])
+def test_engines_count_what_the_kernel_counts(kind: str, labels: str):
+    rows = mixed_rows(4_000, labels)
+    check_cross(scored(engine(kind, rows), score="p", label="y", progress=False), rows)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+@pytest.mark.usefixtures("no_rows_move")
+def test_engines_count_and_draw_without_moving_rows(kind: str):
+    rows = mixed_rows(2_000)
+    data = scored(engine(kind, rows), score="p", label="y", progress=False)
+    counted = data.count_cross(CountCross(data.columns, key_of(rows)))
+    assert sum(part.rows.sum() for parts in counted.parts.values() for part in parts) == 2_000
+    draw = PlaceDraw.of_share(0.1, 5)
+    pieces = data.take_drawn(TakeDrawn(data.columns, draw, ("sex",)))
+    drawn = pa.Table.from_batches([batch for _, batch in pieces]).to_pandas()
+    pd.testing.assert_frame_equal(
+        drawn[["p", "sex"]],
+        rows.loc[draw.chosen(0, 2_000), ["p", "sex"]].reset_index(drop=True),
+        check_dtype=False,
+    )
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_rows_without_a_label_are_skipped(kind: str):
+    rows = mixed_rows(2_000, "number").astype({"y": np.float64})
+    rows.loc[::7, "y"] = np.nan
+    table = pa.Table.from_pandas(rows, preserve_index=False)
+    nan = pa.array(rows["y"].to_numpy(), from_pandas=False)
+    for labels in (table, table.set_column(1, "y", nan)):
+        data = scored(engine(kind, labels), score="p", label="y", skip_missing=True, progress=False)
+        check_cross(data, rows)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_categories_count_as_text(kind: str):
+    rows = mixed_rows(2_000).astype({"sex": "category"})
+    check_cross(scored(engine(kind, rows), score="p", label="y", progress=False), rows)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+@pytest.mark.parametrize(
+    ("column", "value", "parameter"),
+    [("p", 1.5, "score"), ("p", np.nan, "score"), ("y", None, "label")],
+)
+def test_faulty_rows_are_told_as_elsewhere(kind: str, column: str, value: object, parameter: str):
+    rows = mixed_rows(500, "text")
+    key = key_of(rows)
+    rows.loc[17, column] = value
+    data = scored(engine(kind, rows), score="p", label="y", progress=False)
+    with pytest.raises(InvalidValueError) as error:
+        data.count_cross(CountCross(data.columns, key)).faults.check()
+    assert error.value.parameter == parameter
+    assert "row index 17" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_infinite_attributes_and_other_kinds_are_refused(kind: str):
+    rows = mixed_rows(500)
+    key = key_of(rows)
+    infinite = scored(engine(kind, rows.assign(gain=np.inf)), score="p", label="y", progress=False)
+    with pytest.raises(InvalidValueError, match="finite"):
+        infinite.count_cross(CountCross(infinite.columns, key))
+    texts = scored(engine(kind, rows.assign(age="old")), score="p", label="y", progress=False)
+    with pytest.raises(InvalidTypeError):
+        texts.count_cross(CountCross(texts.columns, key))
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_many_values_are_left_to_the_kernel(kind: str):
+    rows = mixed_rows(2_000)
+    rows["sex"] = [f"v{number % 300}" for number in range(2_000)]
+    check_cross(scored(engine(kind, rows), score="p", label="y", progress=False), rows)
+
+
+def test_steps_of_scores_add_up_to_their_sum():
+    scores = mixed_rows(3_000)["p"].to_numpy()
+    high, low, _ = whole_scores(scores)
+    total = float(score_sums(high.sum(keepdims=True), low.sum(keepdims=True))[0])
+    assert scores.sum() - 3_000 * 2.0**-52 <= total + 1e-12
+    assert total <= scores.sum() + 1e-12
+
+
+def test_kinds_of_scores_keep_their_order_and_reach_both_ends():
+    scores = np.sort(mixed_rows(3_000)["p"].to_numpy())
+    kinds = kinds_of(scores)
+    assert (np.diff(kinds) >= 0).all()
+    assert kinds[0] == 0
+    assert kinds[-1] == N_KINDS - 1
+
+
+def test_a_draw_by_place_has_about_its_share_everywhere():
+    chosen = PlaceDraw.of_share(0.1, 99).chosen(0, 200_000)
+    by_block = chosen.reshape(20, -1).mean(axis=1)
+    assert abs(chosen.mean() - 0.1) < 0.004
+    assert (np.abs(by_block - 0.1) < 0.015).all()
+    same = PlaceDraw.of_share(0.1, 99).chosen(50_000, 1_000)
+    assert np.array_equal(same, chosen[50_000:51_000])
+
+
+def test_too_many_combinations_are_refused_with_their_number():
+    levels = key_of(mixed_rows(500)).levels * 8
+    with pytest.raises(InvalidValueError) as error:
+        CrossKey(levels)
+    assert error.value.parameter == "attributes"
+    assert NAMES[0] not in str(error.value)
