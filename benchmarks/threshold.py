@@ -1,4 +1,4 @@
-"""Thresholds with a proved precision: how much is selected, and how often the promise is broken.
+"""Thresholds with a proved precision: how much is selected, and how often the guarantee is broken.
 
 calibrant is run beside MAPIE's `BinaryClassificationController` on the same rows. MAPIE is no
 dependency of the project. Install it beside calibrant and run this in that environment:
@@ -7,7 +7,7 @@ dependency of the project. Install it beside calibrant and run this in that envi
     peers/bin/pip install -e . mapie
     peers/bin/python benchmarks/threshold.py
 
-Peers that are not installed are left out. The truth is known in each world, so broken promises are
+Peers that are not installed are left out. The truth is known in each world, so broken guarantees are
 counted: the true precision at the threshold is below the target. With 90 % confidence a tenth of
 the runs may be broken; the column "p" is the probability of at least so many if a tenth is the
 truth. Where the rate is the score, an oracle selects 0.4 of the rows, and the column "aim" is what

@@ -170,7 +170,7 @@ def tried(place: int, draws: int) -> list[Outcome]:
 
 
 def main(draws: int, jobs: int) -> int:
-    """Print the table; 1 if a promise is broken or a difference was not told."""
+    """Print the table; 1 if a guarantee is broken or a difference was not told."""
     print("world | method | alpha | missed | p-value | rows outside | told | told for nothing")
     failed = 0
     with ProcessPoolExecutor(jobs) as pool:

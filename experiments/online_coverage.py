@@ -85,7 +85,7 @@ def draw(found: dict[str, np.ndarray], n_labels: int, target: Path) -> None:
     for name, (colour, label) in styles.items():
         share = [(found[name] <= look).mean() for look in looks]
         axes.plot(looks, share, color=colour, label=label)
-    axes.axhline(ALPHA, color="black", linewidth=0.8, linestyle=":", label=f"promised: {ALPHA:g}")
+    axes.axhline(ALPHA, color="black", linewidth=0.8, linestyle=":", label=f"guaranteed: {ALPHA:g}")
     axes.set(xscale="log", ylim=(0, 1))
     axes.set(
         xlabel="labels so far, with a look after each", ylabel="share of streams that ever missed"

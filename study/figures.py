@@ -12,8 +12,8 @@ RED = "#b5402f"
 GREY = "#8a8a8a"
 
 
-def promises(axes: Axes, folder: Path) -> None:
-    """Share of broken promises of each set, with exact limits."""
+def guarantees(axes: Axes, folder: Path) -> None:
+    """Share of broken guarantees of each set, with exact limits."""
     rows = read(folder, "rows")
     ours = rows[rows.method == "calibrant"].groupby("set")[["broken", "draws"]].sum()
     ours = ours.assign(share=ours.broken / ours.draws).sort_values("share", kind="stable")
@@ -25,7 +25,7 @@ def promises(axes: Axes, folder: Path) -> None:
     axes.text(NOMINAL, len(ours), "  allowed: 10 %", color=RED)
     axes.set(yticks=at, yticklabels=ours.index, ylim=(-0.7, len(ours) + 1.5), xlim=(-0.003, None))
     axes.set_xlabel(
-        "share of promises that were broken, with 95 % limits (default, known population)"
+        "share of guarantees that were broken, with 95 % limits (default, known population)"
     )
 
 
@@ -83,7 +83,7 @@ def order(axes: Axes, folder: Path) -> None:
 
 
 def clusters(axes: Axes, folder: Path) -> None:
-    """Share of broken promises with and without groups."""
+    """Share of broken guarantees with and without groups."""
     table = read(folder, "clusters")
     table = table[table.method == "binning"]
     both = table.groupby(["set", "grouped"])[["broken", "draws"]].sum()
@@ -95,12 +95,12 @@ def clusters(axes: Axes, folder: Path) -> None:
     axes.axvline(NOMINAL, color=GREY, linestyle="--")
     axes.set(yticks=at, yticklabels=rates.index, xlim=(-0.02, 1.02))
     axes.set_xlabel(
-        "share of promises that were broken (binning, groups drawn whole); dashed: allowed"
+        "share of guarantees that were broken (binning, groups drawn whole); dashed: allowed"
     )
     axes.legend(frameon=False, loc="lower right")
 
 
-SIZES = {promises: (7.5, 9.0), methods: (7.5, 6.5), order: (6.5, 5.5), clusters: (7.5, 4.0)}
+SIZES = {guarantees: (7.5, 9.0), methods: (7.5, 6.5), order: (6.5, 5.5), clusters: (7.5, 4.0)}
 
 
 def draw(folder: Path) -> None:

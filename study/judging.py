@@ -1,4 +1,4 @@
-"""How the promise of a fitted calibrator is judged."""
+"""How the guarantee of a fitted calibrator is judged."""
 
 from typing import Any
 
@@ -29,40 +29,40 @@ def regions(calibrator: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def is_broken(
     calibrator: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None
 ) -> bool:
-    """Whether anything that was promised is false, in a population whose rows are all known.
+    """Whether anything that was guaranteed is false, in a population whose rows are all known.
 
-    Promised are, in every region at once, limits on the rate, on the distance between the average
+    Guaranteed are, in every region at once, limits on the rate, on the distance between the average
     prediction and the rate, and on the share of the population.
     """
-    promise = calibrator.guarantee_
+    guarantee = calibrator.guarantee_
     rows, positives, predicted = counts(calibrator, scores, y, weight)
     filled = rows > 0
     rate, average = (sums[filled] / rows[filled] for sums in (positives, predicted))
-    wrong = (rate < promise.lower[filled] - TINY) | (rate > promise.upper[filled] + TINY)
-    wrong |= np.abs(average - rate) > promise.radius[filled] + TINY
-    if promise.mass_limits is None:
+    wrong = (rate < guarantee.lower[filled] - TINY) | (rate > guarantee.upper[filled] + TINY)
+    wrong |= np.abs(average - rate) > guarantee.radius[filled] + TINY
+    if guarantee.mass_limits is None:
         return bool(wrong.any())
     share = rows / len(y)
-    too_large = (share > promise.mass_limits.regions + TINY).any()
-    return bool(wrong.any() or too_large or 1 - share.sum() > promise.mass_limits.outside + TINY)
+    too_large = (share > guarantee.mass_limits.regions + TINY).any()
+    return bool(wrong.any() or too_large or 1 - share.sum() > guarantee.mass_limits.outside + TINY)
 
 
 def proved_distance(
     calibrator: Any, scores: np.ndarray, y: np.ndarray, level: float = 0.95
 ) -> float:
-    """How far the rate of some region is from the promised interval, at least, as new rows prove.
+    """How far the rate of some region is from the guaranteed interval, at least, as new rows prove.
 
     Each region's rate has exact limits from the new rows, all of which hold at once with
-    probability `level`. The distance is that between those limits and the promised ones; 0 where
-    they overlap in every region. Above 0, the new rows refute the promise. A promise that holds is
+    probability `level`. The distance is that between those limits and the guaranteed ones; 0 where
+    they overlap in every region. Above 0, the new rows refute the guarantee. A guarantee that holds is
     refuted with probability at most 1 - `level`.
     """
     rows, positives, _ = counts(calibrator, scores, y)
-    promise = calibrator.guarantee_
+    guarantee = calibrator.guarantee_
     tail = (1 - level) / (2 * len(rows))
     lower = np.nan_to_num(beta.ppf(tail, positives, rows - positives + 1), nan=0.0)
     upper = np.nan_to_num(beta.isf(tail, positives + 1, rows - positives), nan=1.0)
-    return float(np.maximum(lower - promise.upper, promise.lower - upper).clip(0).max())
+    return float(np.maximum(lower - guarantee.upper, guarantee.lower - upper).clip(0).max())
 
 
 def average_gap(calibrator: Any, scores: np.ndarray, y: np.ndarray) -> float:

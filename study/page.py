@@ -57,7 +57,7 @@ def read(folder: Path, name: str) -> pd.DataFrame:
     return pd.read_csv(folder / f"{name}.csv")
 
 
-def promises(folder: Path) -> str:
+def guarantees(folder: Path) -> str:
     rows = read(folder, "rows")
     lines = []
     for method in OURS:
@@ -74,10 +74,12 @@ def promises(folder: Path) -> str:
         lines.append(
             [f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"]
         )
-    return markdown(["promises of", "broken or refuted", "share", "95 % limits", "at most"], lines)
+    return markdown(
+        ["guarantees of", "broken or refuted", "share", "95 % limits", "at most"], lines
+    )
 
 
-def promises_by_model(folder: Path) -> str:
+def guarantees_by_model(folder: Path) -> str:
     rows = read(folder, "rows")
     lines = []
     rows["model"] = rows.model.where(
@@ -122,7 +124,7 @@ def compared(folder: Path) -> pd.DataFrame:
 
 
 CRITERIA: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
-    "no vacuous promise (300 rows or more)": (
+    "no vacuous guarantee (300 rows or more)": (
         lambda cells: (cells.vacuous == 0).where(cells.rows >= 300)
     ),
     "AUC at most 0.002 below the score's": lambda cells: cells.auc_change >= -0.002,
@@ -257,7 +259,7 @@ def warnings(folder: Path) -> str:
             )
     header = [
         "split",
-        "promises",
+        "guarantees",
         "refuted",
         "median gap",
         "largest proved distance",
@@ -385,7 +387,7 @@ def summary(folder: Path) -> str:
 
     lines = [
         [
-            "promises broken, rows drawn at random; 10 % may be",
+            "guarantees broken, rows drawn at random; 10 % may be",
             anchored,
             count(ours.broken.sum(), ours.draws.sum()),
         ],
@@ -395,11 +397,15 @@ def summary(folder: Path) -> str:
             count(with_groups.broken.sum(), with_groups.draws.sum()),
         ],
         [
-            "the same without `groups=`, nothing is promised",
+            "the same without `groups=`, nothing is guaranteed",
             binning,
             count(without.broken.sum(), without.draws.sum()),
         ],
-        ["promises refuted later in time or at another site", anchored, count(len(bad), len(real))],
+        [
+            "guarantees refuted later in time or at another site",
+            anchored,
+            count(len(bad), len(real)),
+        ],
         ["of those, splits with a warning", watched, count(warned[real.refuted].sum(), len(bad))],
         [
             "of the others, splits with a warning",
@@ -436,8 +442,8 @@ TABLES = {
     make.__name__: make
     for make in (
         summary,
-        promises,
-        promises_by_model,
+        guarantees,
+        guarantees_by_model,
         criteria,
         methods,
         versus,

@@ -31,11 +31,11 @@ def peers_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[L
 
 
 def rows_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Line]:
-    """Rows split at random: calibrant, and whether its promises hold.
+    """Rows split at random: calibrant, and whether its guarantees hold.
 
     *Known population*: all rows that did not train the model are the population, and rows drawn
-    from it with replacement calibrate. So the rows are independent draws, as the promise assumes,
-    and the truth is known exactly. *New rows*: the promise of a fit on the calibration rows is
+    from it with replacement calibrate. So the rows are independent draws, as the guarantee assumes,
+    and the truth is known exactly. *New rows*: the guarantee of a fit on the calibration rows is
     tested by the test rows.
     """
     rows = scored(real, model, int(split), cache)
@@ -43,7 +43,7 @@ def rows_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Li
     new = (rows.scores[rows.n :], rows.y[rows.n :])
     for method, make in OURS.items():
         fitted = make().fit(*known)
-        promise = fitted.guarantee_
+        guarantee = fitted.guarantee_
         broken = 0
         rng = generator(real.name, model, "draws", int(split))
         for _ in range(DRAWS):
@@ -59,13 +59,13 @@ def rows_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Li
                 "positive": rows.y.mean(),
             },
             **measure(fitted.predict(new[0]), new[1]),
-            "regions": len(promise.counts),
-            "epsilon": promise.epsilon,
-            "average_epsilon": promise.average_epsilon,
+            "regions": len(guarantee.counts),
+            "epsilon": guarantee.epsilon,
+            "average_epsilon": guarantee.average_epsilon,
             "width": float(np.diff(fitted.predict_interval(new[0])).mean()),
-            "vacuous": int(promise.is_vacuous),
+            "vacuous": int(guarantee.is_vacuous),
             "refuted": int(proved_distance(fitted, *new) > 0),
-            "tied": promise.statement.cutting > 0,
+            "tied": guarantee.statement.cutting > 0,
             "splits": 1,
             "draws": DRAWS,
             "broken": broken,
@@ -114,7 +114,7 @@ def in_order(moment: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray, np.nd
 def order_part(real: RealSet, by: str, model: str, cache: Path) -> Iterator[Line]:
     """Rows split by time or site.
 
-    And the same rows, shuffled, where the promise must hold and no alarm is right.
+    And the same rows, shuffled, where the guarantee must hold and no alarm is right.
     """
     table, y = load(real, times=ORDER_TIMES)
     moment = moments(real, by, table)
@@ -158,7 +158,7 @@ def capped(calibrator: Any, scores: np.ndarray, group: np.ndarray) -> np.ndarray
 
 
 def clusters_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
-    """Whole groups of rows, drawn from a known population of groups: promises with and without
+    """Whole groups of rows, drawn from a known population of groups: guarantees with and without
     `groups=`.
 
     Half of the groups train the model. The others are the population. Groups are drawn from it with

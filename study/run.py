@@ -42,7 +42,7 @@ def do(unit: Unit, cache: Path) -> float:
     part, name, names = unit
     start = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of models, of peers, and of promises that say little
+        warnings.simplefilter("ignore")  # of models, of peers, and of guarantees that say little
         lines = list(PARTS[part](BY_NAME[name], *names, cache))
     seconds = time.process_time() - start
     path = result_path(unit, cache)

@@ -58,7 +58,7 @@ class RealSet:
     ] = ()  # models besides `COMMON`; or a column of the table that holds scores
     time: str | None = None  # column of the order in time
     site: str | None = None  # column of the place
-    group: str | None = None  # column of what rows that belong together share
+    group: str | None = None  # column of what grouped rows share
     rows: int = 6_000  # at most so many, drawn at random
     seen: bool = True  # whether it was looked at while the default was developed
 

@@ -23,7 +23,7 @@ def online(counts: list[int], lower: list[float], upper: list[float]) -> OnlineC
     n = len(counts)
     stream = OnlineCalibrator(Partition.fixed_width(n)).fit(np.full(1, 0.5), [0], classes=(0, 1))
     limits = {"lower": np.array(lower), "upper": np.array(upper), "value": np.full(n, 0.5)}
-    stream._promise = replace(stream.guarantee_, counts=np.array(counts), **limits)
+    stream._guarantee = replace(stream.guarantee_, counts=np.array(counts), **limits)
     return stream
 
 

@@ -242,7 +242,7 @@
       root.dataset.kept = String(kept)
       coverage.textContent =
         `Drawn ${draws} times: the truth was inside all intervals at once in ${kept} of them; ` +
-        `at least ${Math.round(100 * chosen.confidence)} % are promised.`
+        `at least ${Math.round(100 * chosen.confidence)} % are guaranteed.`
     }
 
     SLIDERS.forEach(({ name, label, from, to, step, start: value }) => {

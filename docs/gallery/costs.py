@@ -25,14 +25,14 @@ model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:5_000], lat
 scores = model.predict_proba(X)[:, 1]
 
 calibrator = BinningCalibrator(8).fit(scores[5_000:], late[5_000:])
-promise = calibrator.guarantee_
+guarantee = calibrator.guarantee_
 middles = [np.median(scores[calibrator.partition_.assign(scores) == region]) for region in range(8)]
 found = decide(calibrator, middles, cost_false_alarm=1, cost_miss=10)
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for action, colour in (("act", "#d95f02"), ("do not act", "#1f77b4"), ("cannot tell", "#7f7f7f")):
     rows = np.flatnonzero(found.action == action)
     axes.vlines(
-        rows, promise.lower[rows], promise.upper[rows], color=colour, linewidth=8, label=action
+        rows, guarantee.lower[rows], guarantee.upper[rows], color=colour, linewidth=8, label=action
     )
 axes.axhline(found.break_even, color="black", linestyle="--", label="break-even rate")
 axes.set(xlabel="bin of the score", ylabel="share over an hour late")

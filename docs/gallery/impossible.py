@@ -1,7 +1,7 @@
 """What no method can guarantee
 
 For a continuous score, a distribution can be built on which a curve looks perfect and is wrong by
-one half. Bins promise less, and keep it.
+one half. Bins guarantee less, and keep it.
 
 Picture: Claimed and real errors of Platt scaling and of binning over growing samples; only those of
 Platt stay apart.

@@ -1,7 +1,7 @@
 """A disease becomes more frequent
 
 The test was calibrated where one in ten is ill; now three in ten are. If the disease looks the
-same, Bayes' rule moves every probability, and the promise moves with it.
+same, Bayes' rule moves every probability, and the guarantee moves with it.
 
 Picture: Two rising step curves with bands: calibrated at a share of 10 percent, and, higher, for 30
 percent.

@@ -1,6 +1,6 @@
 """More than two classes
 
-Each class is one question, this class or another, and gets bins of its own; all promises hold at
+Each class is one question, this class or another, and gets bins of its own; all guarantees hold at
 once. Here the classes are the remainders of handwritten digits divided by three.
 
 Picture: Guaranteed intervals of three bins for each of three classes.
@@ -18,13 +18,13 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_new, y_train, y_new = train_test_split(X, digit % 3, test_size=0.6, random_state=0)
 scores = GaussianNB().fit(X_train, y_train).predict_proba(X_new)
 
-promises = ClassWiseCalibrator(n_bins=3).fit(scores, y_new).guarantee_
+guarantees = ClassWiseCalibrator(n_bins=3).fit(scores, y_new).guarantee_
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for number in range(3):
-    promise = promises.guarantees[number]
-    half = [promise.value - promise.lower, promise.upper - promise.value]
-    at = np.arange(len(promise.value)) + 0.15 * (number - 1)
-    axes.errorbar(at, promise.value, half, fmt="o", capsize=3, label=f"digit mod 3 = {number}")
+    guarantee = guarantees.guarantees[number]
+    half = [guarantee.value - guarantee.lower, guarantee.upper - guarantee.value]
+    at = np.arange(len(guarantee.value)) + 0.15 * (number - 1)
+    axes.errorbar(at, guarantee.value, half, fmt="o", capsize=3, label=f"digit mod 3 = {number}")
 axes.set(xlabel="bin of the class's score", ylabel="rate of the class")
 axes.legend(frameon=False)
 

@@ -1,6 +1,6 @@
 """Is my model calibrated?
 
-A forest of short trees averages its votes, so its scores are too timid: is a handwritten digit
+A forest of short trees averages its votes, so its scores are underconfident: is a handwritten digit
 even? Each mark is a bin of new rows, and its interval is exact: where it misses the dashed line,
 the score is proved wrong.
 

@@ -1,6 +1,6 @@
 """Several models in one diagram
 
-Naive Bayes is too sure of itself, and a forest of short trees is too timid. All intervals of both
+Naive Bayes is overconfident, and a forest of short trees is underconfident. All intervals of both
 models hold at once, so they may be compared.
 
 Picture: Rates of two models in one reliability diagram: those of naive Bayes flatter than the

@@ -18,10 +18,10 @@ labels, lower, upper = [], [], []
 for _ in range(150):
     scores = rng.uniform(size=10)
     online.partial_fit(scores, rng.uniform(size=10) < 0.3)
-    promise = online.guarantee_
+    guarantee = online.guarantee_
     labels.append(online.tally_.n_rows)
-    lower.append(promise.lower[0])
-    upper.append(promise.upper[0])
+    lower.append(guarantee.lower[0])
+    upper.append(guarantee.upper[0])
 
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 axes.fill_between(labels, lower, upper, alpha=0.3, label="90 %, at all times at once")

@@ -1,7 +1,7 @@
 """Rows sampled with unequal chances
 
 Flights before noon were all labelled, later ones at one in five. Weights of one over the chance
-bring back the rates of all flights, and the promise is about these.
+bring back the rates of all flights, and the guarantee is about these.
 
 Picture: Rates of three bins: without weights they lie too low, with weights the intervals contain
 the rates of all flights.
@@ -30,11 +30,11 @@ for shift, name, weight in (
     (-0.1, "without weights", None),
     (0.1, "with weights", 1 / chance[seen]),
 ):
-    promise = calibrator.fit(
+    guarantee = calibrator.fit(
         scores[seen], late[seen], importance_weight=weight, weight_bound=5.0
     ).guarantee_
-    half = [promise.value - promise.lower, promise.upper - promise.value]
-    axes.errorbar(np.arange(3) + shift, promise.value, half, fmt="o", capsize=3, label=name)
+    half = [guarantee.value - guarantee.lower, guarantee.upper - guarantee.value]
+    axes.errorbar(np.arange(3) + shift, guarantee.value, half, fmt="o", capsize=3, label=name)
 axes.plot(range(3), truth, "k_", markersize=40, label="all flights")
 axes.set(xticks=range(3), xticklabels=["near", "middle", "far"], ylabel="share of late flights")
 axes.legend(frameon=False, handlelength=4)

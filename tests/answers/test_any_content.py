@@ -124,8 +124,10 @@ def fuzz(name: str, data: Any) -> bool:
         if places(content["calibrator"]):
             mutate(content, data)
     try:
-        # the promise of an honest author, so that it is not for its promise that a file is refused
-        content["promise"] = model_file._promise(ScoreCalibrator.from_dict(content["calibrator"]))
+        # the guarantee of an honest author, so that it is not for its guarantee that a file is refused
+        content["guarantee"] = model_file._guarantee(
+            ScoreCalibrator.from_dict(content["calibrator"])
+        )
     except CalibrantError:
         with pytest.raises(CalibrantError):
             read(sealed(content))

@@ -36,7 +36,7 @@ def forged(fitted: AnchoredCalibrator, name: str, **parts: Any) -> bytes:
     curve[name].update(parts)
     tally = fitted.tally_
     curve["average"] = (tally.positives / tally.counts).tolist()
-    content["promise"]["epsilon"] = 1e-6
+    content["guarantee"]["epsilon"] = 1e-6
     return sealed(content)
 
 

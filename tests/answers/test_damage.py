@@ -67,7 +67,11 @@ def test_damage_is_said_to_be_damage():
 def with_epsilon(epsilon: float, file_format: str) -> bytes:
     content = json.loads(written(SMALL))
     return sealed(
-        {**content, "format": file_format, "promise": {**content["promise"], "epsilon": epsilon}}
+        {
+            **content,
+            "format": file_format,
+            "guarantee": {**content["guarantee"], "epsilon": epsilon},
+        }
     )
 
 
@@ -84,13 +88,13 @@ def test_only_files_of_the_first_format_may_say_the_epsilon_of_the_older_budget(
     assert 0.9 * proved < older.guarantee_.epsilon < proved
     refused(
         with_epsilon(older.guarantee_.epsilon, "calibrant.model/2"),
-        "epsilon of the promise must follow from",
+        "epsilon of the guarantee must follow from",
     )
     model = read(with_epsilon(older.guarantee_.epsilon, "calibrant.model/1"))
     assert model.guarantee_.epsilon == proved
-    assert json.loads(written(model.calibrator))["promise"]["epsilon"] == proved
+    assert json.loads(written(model.calibrator))["guarantee"]["epsilon"] == proved
     for share in (0.901, 0.99, 0.9999999):
-        refused(with_epsilon(share * proved, "calibrant.model/1"), "epsilon of the promise")
+        refused(with_epsilon(share * proved, "calibrant.model/1"), "epsilon of the guarantee")
 
 
 def nested(depth: int) -> bytes:
@@ -104,7 +108,7 @@ def many(entry: bytes, size: int) -> bytes:
 
 
 def many_regions(n_regions: int, interval: str) -> bytes:
-    """A file that is right but for its promise, and as laborious as any."""
+    """A file that is right but for its guarantee, and as laborious as any."""
     content = json.loads(file_of(SMALL))
     state = content["calibrator"]["state"]
     content["calibrator"]["parameters"]["interval"] = interval
@@ -187,7 +191,7 @@ HOSTILE = {
     "too many regions": (many_regions(10_001, "blaker"), "at most 10,000 regions"),
     "as many regions as allowed": (
         many_regions(10_000, "clopper-pearson"),
-        "epsilon of the promise",
+        "epsilon of the guarantee",
     ),
     "as many values as allowed, damaged": (
         json.dumps(
@@ -197,18 +201,18 @@ HOSTILE = {
     ),
     "columns not text": (changed("columns", to={"score": 1}), "columns"),
     "provenance not an object": (changed("provenance", to=[1]), "provenance"),
-    "promise too good": (changed("promise", "epsilon", to=0.01), "epsilon of the promise"),
-    "promise of nothing": (changed("promise", "epsilon", to=None), "epsilon of the promise"),
-    "promise where there is none": (
-        changed("promise", "epsilon", to=0.5, of=EXAMPLES["platt"][0]),
+    "guarantee too good": (changed("guarantee", "epsilon", to=0.01), "epsilon of the guarantee"),
+    "guarantee of nothing": (changed("guarantee", "epsilon", to=None), "epsilon of the guarantee"),
+    "guarantee where there is none": (
+        changed("guarantee", "epsilon", to=0.5, of=EXAMPLES["platt"][0]),
         "epsilon",
     ),
-    "promise of another level": (
-        changed("promise", "confidence_level", to=0.99),
+    "guarantee of another level": (
+        changed("guarantee", "confidence_level", to=0.99),
         "confidence_level",
     ),
-    "promise without sentence": (changed("promise", "sentence", to=None), "sentence"),
-    "promise not an object": (changed("promise", to=[]), "promise"),
+    "guarantee without sentence": (changed("guarantee", "sentence", to=None), "sentence"),
+    "guarantee not an object": (changed("guarantee", to=[]), "guarantee"),
     "calibrator not an object": (changed("calibrator", to=[1]), "state must be the dict"),
     "type is a dunder": (changed("calibrator", "type", to="__class__"), "type of the calibrator"),
     "type is a list": (

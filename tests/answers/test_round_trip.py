@@ -140,8 +140,8 @@ def test_file_is_for_readers_too():
     lines = written(SMALL).decode().splitlines()
     assert lines[1] == '  "format": "calibrant.model/2",'
     assert f'        "counts": {SMALL.tally_.counts.tolist()},' in lines
-    promise = json.loads(written(SMALL))["promise"]
-    assert promise == {
+    guarantee = json.loads(written(SMALL))["guarantee"]
+    assert guarantee == {
         "epsilon": SMALL.guarantee_.epsilon,
         "confidence_level": 0.9,
         "sentence": SMALL.guarantee_.sentence,

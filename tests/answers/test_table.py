@@ -249,7 +249,7 @@ def test_names_of_functions_that_are_refused(name):
         to_python(worlds.fixed_width(), name=name)
 
 
-def test_onnx_models_carry_the_promise():
+def test_onnx_models_carry_the_guarantee():
     calibrator = worlds.positive_first()
     model = to_onnx(calibrator)
     about = {entry.key: entry.value for entry in model.metadata_props}

@@ -46,7 +46,7 @@ def test_real_error_on_coin_flips_is_one_half_at_every_size() -> None:
 
 
 @pytest.mark.broad
-def test_binning_shrinks_and_keeps_its_promise() -> None:
+def test_binning_shrinks_and_keeps_its_guarantee() -> None:
     result = confront(PlattCalibrator(), sample_sizes=SIZES)
     binning = result.methods.index("Binning")
     assert not result.injective[binning].any()

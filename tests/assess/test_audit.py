@@ -14,7 +14,7 @@ from calibrant.intervals import Interval
 from calibrant.limits.non_identical import non_identical
 from calibrant.sample.reader import read_rows
 from worlds.binary import WORLDS, World
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 ROWS = 200
 ALPHA = 0.1

@@ -1,4 +1,4 @@
-"""The comparison: measured on rows not fitted on, promises taken from the calibrators themselves."""
+"""The comparison: measured on rows not fitted on, guarantees taken from the calibrators themselves."""
 
 import json
 from dataclasses import replace

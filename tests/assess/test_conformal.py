@@ -278,17 +278,17 @@ def test_with_keys_a_model_that_was_saved_gives_the_same_sets_and_another_fit_ot
     assert np.abs(other - values[2]).max() > 1e-3
 
 
-def test_promise_in_words():
-    promise = ConformalSets(conditional="label").fit(*data()).guarantee_
-    assert isinstance(promise, ConformalGuarantee)
-    assert promise.is_proved
-    assert "of either class" in str(promise)
-    assert "exactly" not in str(promise)
+def test_guarantee_in_words():
+    guarantee = ConformalSets(conditional="label").fit(*data()).guarantee_
+    assert isinstance(guarantee, ConformalGuarantee)
+    assert guarantee.is_proved
+    assert "of either class" in str(guarantee)
+    assert "exactly" not in str(guarantee)
     drawn = ConformalSets(randomized=True).fit(*data()).guarantee_
     assert "exactly" in str(drawn)
     assert "and the random numbers together" in str(drawn)
     assert "random numbers of its own" in drawn.assumptions[-1]
-    assert len(promise.assumptions) == len(drawn.assumptions) - 1
+    assert len(guarantee.assumptions) == len(drawn.assumptions) - 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A look for rows that belong together: it finds ids, copies and runs, and is silent on honest
+"""A look for grouped rows: it finds ids, copies and runs, and is silent on honest
 data.
 """
 
@@ -191,7 +191,7 @@ def test_check_has_the_signs_of_rows_without_groups() -> None:
     assert [sign.column for sign in found.signs] == ["customer_id"]
     (row,) = found.to_dict()["signs"]
     assert row["sentence"] == found.signs[0].sentence
-    assert f"A sign that rows belong together: {render(found.signs[0].text)}." in str(found)
+    assert f"A sign that rows are grouped: {render(found.signs[0].text)}." in str(found)
     assert check(data, groups="customer_id").signs == ()
     assert check(scored(table, score="p", label="y", group="customer_id")).signs == ()
     assert check(table["y"].to_numpy(zero_copy_only=False), p).signs == ()

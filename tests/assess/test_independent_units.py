@@ -20,7 +20,7 @@ from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import auc, brier_score, debiased_ece, ece, log_loss, smooth_ece
 from calibrant.sample.reader import read_rows
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 SIZE = 8
 

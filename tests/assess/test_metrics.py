@@ -29,7 +29,7 @@ from calibrant.metrics import (
     sweep_bins,
 )
 from worlds.binary import WORLDS, World
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 ROWS = 150
 ALPHA = 0.1

@@ -13,7 +13,7 @@ from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, plan
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import METHODS, get_method
 from calibrant.limits.empirical_bernstein import largest_bernstein
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 PLANNED = [name for name, method in METHODS.items() if method.largest_radius is not None]
 """The methods that `plan` offers, the default first."""

@@ -113,7 +113,7 @@ def edited(name: str, path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     assert place.get(path[-1]) != value if isinstance(place, dict) else True
     place[path[-1]] = value
     if path == ("confidence_level",) and isinstance(value, float):
-        content["promise"]["confidence_level"] = value
+        content["guarantee"]["confidence_level"] = value
     return content
 
 

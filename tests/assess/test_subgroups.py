@@ -24,7 +24,7 @@ from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.attributes import read_attributes
 from calibrant.params.random import RandomSource
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 from worlds.subgroups import SCORES, Rows, attributes, calibrated, planted, waves
 
 

@@ -213,7 +213,7 @@ def test_report_shows_the_table_and_the_grades(rows) -> None:
 
 
 @pytest.mark.broad
-def test_rows_that_belong_together_need_a_bound(rows) -> None:
+def test_grouped_rows_need_a_bound(rows) -> None:
     y, scores = rows
     frame = pd.DataFrame({"p": scores, "y": y, "who": np.arange(y.size) // 3, "w": 1.0})
     for beside, bound in (({"group": "who"}, "max_group_size"), ({"weight": "w"}, "weight_bound")):

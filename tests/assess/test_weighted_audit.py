@@ -1,4 +1,4 @@
-"""Audits of rows that count differently, and of rows that belong together."""
+"""Audits of weighted rows, and of grouped rows."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.bounded_mean import weighted_means
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 from worlds.weighted import clusters, kept_too_seldom, survey
 
 

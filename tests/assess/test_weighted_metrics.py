@@ -1,4 +1,4 @@
-"""Metrics of rows that count differently, and of rows that belong together."""
+"""Metrics of weighted rows, and of grouped rows."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from calibrant.metrics import (
     reliability_table,
     smooth_ece,
 )
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 from worlds.weighted import clusters, kept_too_seldom, survey
 
 VALUES = {

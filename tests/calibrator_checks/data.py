@@ -19,7 +19,7 @@ from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.ratios import DensityRatio
 
-LIMIT_ACCURACY = 1e-9  # what the package promises of its limits
+LIMIT_ACCURACY = 1e-9  # what the package guarantees of its limits
 N_ROWS = 300
 
 

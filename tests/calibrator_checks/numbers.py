@@ -315,7 +315,7 @@ def check_merged_tallies_equal_one_fit(calibrator: Any) -> None:
 
 
 @check("scores", "tally", "ties")
-def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator: Any) -> None:
+def check_region_without_rows_predicts_one_half_and_guarantees_nothing(calibrator: Any) -> None:
     partition = Partition.fixed_width(3)
     tally = Tally.from_counts([50, 0, 50], [5, 0, 45], partition=partition)
     names = ("interval", "value", "confidence_level")

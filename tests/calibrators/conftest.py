@@ -1,4 +1,4 @@
-"""Rows that belong together, for all tests of groups."""
+"""Grouped rows, for all tests of groups."""
 
 import numpy as np
 import pytest

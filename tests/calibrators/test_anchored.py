@@ -173,10 +173,10 @@ def test_average_epsilon_is_at_most_epsilon_and_at_least_the_average_over_the_ro
 
 
 @pytest.mark.broad
-def test_sentence_says_what_is_promised_and_what_is_not():
+def test_sentence_says_what_is_guaranteed_and_what_is_not():
     text = str(AnchoredCalibrator(n_bins=5).fit(*draw(2000)).guarantee_)
     assert "of the average prediction" in text
-    assert "Nothing is promised for one score" in text
+    assert "Nothing is guaranteed for one score" in text
 
 
 @pytest.mark.broad

@@ -101,7 +101,7 @@ def test_without_folds_the_pair_is_at_hand(calibrator):
     assert (p0 < p1).all()
 
 
-def test_other_calibrators_without_a_promise_may_be_cross_fitted():
+def test_other_calibrators_without_a_guarantee_may_be_cross_fitted():
     model = CalibratedClassifier(LogisticRegression(), PlattCalibrator(), cv=3, random_state=0).fit(
         X, Y
     )

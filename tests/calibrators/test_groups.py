@@ -33,7 +33,7 @@ CALIBRATORS = [
 
 
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=lambda found: type(found).__name__)
-def test_a_model_file_keeps_the_promise(rows, calibrator):
+def test_a_model_file_keeps_the_guarantee(rows, calibrator):
     scores, y, groups = rows
     fitted = calibrator.fit(scores, y, groups=groups)
     read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))

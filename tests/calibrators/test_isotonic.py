@@ -79,8 +79,8 @@ def test_one_class():
 
 
 def test_says_what_is_known_and_why_there_is_no_epsilon():
-    promise = IsotonicCalibrator().fit([0.1, 0.2, 0.3], [0, 1, 1]).guarantee_
-    assert promise.epsilon is None
-    assert "chooses its steps by the labels" in promise.reason
-    assert str(promise).startswith("No bound on the calibration error is proved")
-    assert "ScalingBinningCalibrator" in str(promise)
+    guarantee = IsotonicCalibrator().fit([0.1, 0.2, 0.3], [0, 1, 1]).guarantee_
+    assert guarantee.epsilon is None
+    assert "chooses its steps by the labels" in guarantee.reason
+    assert str(guarantee).startswith("No bound on the calibration error is proved")
+    assert "ScalingBinningCalibrator" in str(guarantee)

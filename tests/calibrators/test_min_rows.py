@@ -33,7 +33,7 @@ BOTH = pytest.mark.parametrize("kind", [AnchoredCalibrator, BinningCalibrator])
 
 @pytest.mark.broad
 @BOTH
-def test_small_segments_are_pooled_by_default_and_the_promise_is_not_vacuous(kind):
+def test_small_segments_are_pooled_by_default_and_the_guarantee_is_not_vacuous(kind):
     pooled = kind().fit(SCORES, Y, segments=SEGMENTS)
     each = kind(segment_rule=None).fit(SCORES, Y, segments=SEGMENTS)
     assert pooled.partition_.segments == ("s00", "s01", "s02", OTHER)

@@ -99,11 +99,11 @@ def test_separable_labels_come_out_nearly_certain():
 
 
 def test_says_why_there_is_no_guarantee():
-    promise = PlattCalibrator().fit(*data()).guarantee_
-    assert isinstance(promise, NoGuarantee)
-    assert promise.epsilon is None
-    assert "Theorem 3" in str(promise)
-    assert "ScalingBinningCalibrator" in promise.advice
+    guarantee = PlattCalibrator().fit(*data()).guarantee_
+    assert isinstance(guarantee, NoGuarantee)
+    assert guarantee.epsilon is None
+    assert "Theorem 3" in str(guarantee)
+    assert "ScalingBinningCalibrator" in guarantee.advice
 
 
 def test_smoothing_must_be_a_flag():

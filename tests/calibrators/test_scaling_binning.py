@@ -38,15 +38,15 @@ def drawn(split, seed):
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
-def test_bins_of_any_base_carry_a_proved_promise(base, strategy):
+def test_bins_of_any_base_carry_a_proved_guarantee(base, strategy):
     scores, y = data()
     calibrator = ScalingBinningCalibrator(base, n_bins=5, partition=strategy, random_state=3).fit(
         scores, y
     )
-    promise = calibrator.guarantee_
-    assert promise.is_proved
-    assert "the base map was fitted on a random part of the rows" in promise.assumptions[-1]
-    aside = promise.statement.looked + promise.statement.cutting
+    guarantee = calibrator.guarantee_
+    assert guarantee.is_proved
+    assert "the base map was fitted on a random part of the rows" in guarantee.assumptions[-1]
+    aside = guarantee.statement.looked + guarantee.statement.cutting
     assert calibrator.tally_.n_rows + aside == np.count_nonzero(~drawn(0.5, seed=3))
     assert len(np.unique(calibrator.predict(scores))) <= calibrator.partition_.n_regions
     assert calibrator.base is base
@@ -64,10 +64,10 @@ def test_bins_of_any_base_say_something_where_rows_are(base, strategy):
         calibrator = ScalingBinningCalibrator(
             base, n_bins=5, partition=strategy, random_state=seed
         ).fit(scores, y)
-        promise = calibrator.guarantee_
-        assert promise.is_proved
-        assert promise.counts.sum() == calibrator.tally_.n_rows
-        assert promise.radius[promise.counts > 0].max() < 0.15
+        guarantee = calibrator.guarantee_
+        assert guarantee.is_proved
+        assert guarantee.counts.sum() == calibrator.tally_.n_rows
+        assert guarantee.radius[guarantee.counts > 0].max() < 0.15
 
 
 def test_counted_rows_are_those_the_base_never_saw():

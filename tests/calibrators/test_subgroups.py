@@ -25,7 +25,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_onnx, to_python, to_sql
 from calibrant.limits.shared_tails import even_width_tails
 from calibrant.params.attributes import read_attributes
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 
 def world(

@@ -83,5 +83,5 @@ def test_scale_must_be_known():
 
 
 def test_says_why_there_is_no_guarantee():
-    promise = TemperatureCalibrator(scale="logit").fit(*data()).guarantee_
-    assert "Theorem 3" in str(promise)
+    guarantee = TemperatureCalibrator(scale="logit").fit(*data()).guarantee_
+    assert "Theorem 3" in str(guarantee)

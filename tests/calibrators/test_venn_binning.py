@@ -45,11 +45,11 @@ def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(
     plain = BinningCalibrator(n_bins=6, **options).fit(scores, y)
     np.testing.assert_array_equal(venn.predict_interval(scores), plain.predict_interval(scores))
     np.testing.assert_array_equal(venn.predict_set(scores), plain.predict_set(scores))
-    promise = venn.guarantee_
-    radius = np.maximum(promise.upper - promise.value, promise.value - promise.lower)
-    assert promise.is_proved
-    assert promise.epsilon == radius.max()
-    assert promise.epsilon_for(0.9) <= promise.epsilon
+    guarantee = venn.guarantee_
+    radius = np.maximum(guarantee.upper - guarantee.value, guarantee.value - guarantee.lower)
+    assert guarantee.is_proved
+    assert guarantee.epsilon == radius.max()
+    assert guarantee.epsilon_for(0.9) <= guarantee.epsilon
 
 
 @pytest.mark.broad

@@ -140,7 +140,7 @@ def test_tally_plus_something_else_is_a_type_error():
             COUNTS + other
 
 
-def test_umd_refuses_ties_for_which_it_promises_too_much():
+def test_umd_refuses_ties_for_which_it_guarantees_too_much():
     with pytest.raises(ValueError, match="interval='umd'"):
         fit(np.round(S, 1), interval="umd", n_bins=4)
 

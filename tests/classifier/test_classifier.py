@@ -26,7 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, CalibratedClassifier
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 X, Y = make_classification(n_samples=3000, n_features=6, flip_y=0.2, random_state=0)
 
@@ -241,7 +241,7 @@ def test_a_refused_fit_leaves_the_fitted_model_as_it_was() -> None:
 
 
 @pytest.mark.slow
-def test_promise_holds_for_the_whole_classifier() -> None:
+def test_guarantee_holds_for_the_whole_classifier() -> None:
     # a world in which the truth is known: the label depends on the first feature, which takes 40
     # values
     rng = np.random.default_rng(0)

@@ -242,7 +242,7 @@ class TestAuditByMonth:
         assert "of 2 months" in text
         assert text.index('<h3 title="2024-01">') < text.index('<h3 title="2024-02">')
         assert "largest error first" not in text
-        assert "own promise" not in text
+        assert "own guarantee" not in text
         model = str(drift.with_name("model.json"))
         assert (
             calibrant(
@@ -260,7 +260,7 @@ class TestAuditByMonth:
             16,
             16,
         ], "four ranges of scores, both limits"
-        assert "own promise" in page.read_text()
+        assert "own guarantee" in page.read_text()
 
     def test_skipped_rows_are_told(self, tmp_path: Path, calibrant: Any) -> None:
         path = tmp_path / "few.csv"

@@ -1,4 +1,4 @@
-"""What is checked of a model before its promise is shown, and what a report and a next step may
+"""What is checked of a model before its guarantee is shown, and what a report and a next step may
 rely on.
 """
 
@@ -217,7 +217,7 @@ class TestVerifyOfDamage:
         answer = calibrant("verify", name, "scores.csv", stdin=stdin)
         assert answer.code == 1
         assert answer.out.startswith(
-            "The certificate does not stand: the model file is not as it was written."
+            "The guarantee does not stand: the model file is not as it was written."
         )
         assert "NO  model file" in answer.out
         found = calibrant("verify", name, "scores.csv", "--json", stdin=stdin)
@@ -311,7 +311,7 @@ class TestVerifyOfASplit:
         save_model(model, folder / "old.json", provenance=provenance)
         answer = calibrant("verify", "old.json", "scores.csv")
         assert answer.code == 3, answer.out
-        assert answer.out.startswith("The certificate is not fully checked: regions, counts")
+        assert answer.out.startswith("The guarantee is not fully checked: regions, counts")
         assert re.search(
             r"^  --  regions +not checked: rows were drawn by an earlier rule$", answer.out, re.M
         )

@@ -145,7 +145,7 @@ class TestFit:
         assert answer.json["guarantee"]["epsilon"] is None
         verified = calibrant("verify", "model.json", "scores.csv")
         assert verified.code == 1
-        assert verified.out.startswith("There is no certificate to verify.")
+        assert verified.out.startswith("There is no guarantee to verify.")
         assert calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet").code == 0
         result = pq.read_table(folder / "out.parquet")
         assert result.column_names == [*table.column_names, "calibrated"]

@@ -47,7 +47,7 @@ def tight_limits(content: dict[str, Any]) -> None:
     middle = [(low + high) / 2 for low, high in zip(limits["lower"], limits["upper"], strict=True)]
     for name, sign in (("lower", -1), ("upper", 1)):
         limits[name] = [value + sign * 1e-3 for value in middle]
-    content["promise"]["epsilon"] = BinningCalibrator.from_dict(
+    content["guarantee"]["epsilon"] = BinningCalibrator.from_dict(
         content["calibrator"]
     ).guarantee_.epsilon
 
@@ -89,7 +89,7 @@ class TestWeightedLimits:
         forge(weighted, change)
         answer = calibrant("verify", "model.json", "scores.csv")
         assert answer.code == 3
-        assert answer.out.startswith("The certificate is not fully checked: regions, counts")
+        assert answer.out.startswith("The guarantee is not fully checked: regions, counts")
         assert "With 90% confidence" not in answer.out
         assert calibrant("verify", "model.json", "scores.csv", "--weight", "w").code == 1
 
@@ -122,7 +122,7 @@ def test_bins_picked_by_labels_are_not_checked(
 @pytest.mark.parametrize("part", ["sentence", "details"])
 def test_a_forged_sentence_does_not_stand(part: str, model: Path, calibrant: Any) -> None:
     def boast(content: dict[str, Any]) -> None:
-        content["promise"][part] = "With 100% confidence, within 0.0."
+        content["guarantee"][part] = "With 100% confidence, within 0.0."
 
     forge(model, boast)
     answer = calibrant("verify", "model.json", "scores.csv")
@@ -132,17 +132,17 @@ def test_a_forged_sentence_does_not_stand(part: str, model: Path, calibrant: Any
     forge(model, lambda content: content.update(created_by="calibrant 0.0.1"))
     answer = calibrant("verify", "model.json", "scores.csv")
     assert answer.code == 3
-    assert answer.out.startswith("The certificate is not fully checked: sentence.")
+    assert answer.out.startswith("The guarantee is not fully checked: sentence.")
 
 
 def test_a_sentence_of_files_without_details_is_that_of_an_earlier_release(
     model: Path, calibrant: Any
 ) -> None:
     def earlier(content: dict[str, Any]) -> None:
-        content["promise"]["sentence"] = (
+        content["guarantee"]["sentence"] = (
             "With 90% confidence, the rate is within 0.1 of the predicted probability."
         )
-        del content["promise"]["details"]
+        del content["guarantee"]["details"]
 
     forge(model, earlier)
     answer = calibrant("verify", "model.json", "scores.csv")
@@ -182,10 +182,10 @@ def test_what_was_learned_is_compared(
     forged(content)
     from calibrant import ScoreCalibrator
 
-    content["promise"]["epsilon"] = ScoreCalibrator.from_dict(
+    content["guarantee"]["epsilon"] = ScoreCalibrator.from_dict(
         content["calibrator"]
     ).guarantee_.epsilon
-    content["promise"]["sentence"] = ScoreCalibrator.from_dict(
+    content["guarantee"]["sentence"] = ScoreCalibrator.from_dict(
         content["calibrator"]
     ).guarantee_.sentence
     (folder / "model.json").write_text(pretty({**content, "checksum": checksum_of(content)}))
@@ -294,12 +294,12 @@ def test_an_epsilon_of_the_first_format_is_compared(model: Path, calibrant: Any)
 
     def claim(content: dict[str, Any]) -> None:
         content["format"] = "calibrant.model/1"
-        content["promise"]["epsilon"] *= 0.901
+        content["guarantee"]["epsilon"] *= 0.901
 
     forge(model, claim)
     answer = calibrant("verify", "model.json", "scores.csv")
     assert answer.code == 1
-    assert "epsilon of the promise must follow" in " ".join(answer.out.split())
+    assert "epsilon of the guarantee must follow" in " ".join(answer.out.split())
 
 
 def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(
@@ -315,7 +315,7 @@ def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(
 
     def older(content: dict[str, Any]) -> None:
         content["format"] = "calibrant.model/1"
-        content["promise"]["epsilon"] = earlier
+        content["guarantee"]["epsilon"] = earlier
 
     forge(folder / "old.json", older)
     answer = calibrant("verify", "old.json", "scores.csv")
@@ -404,7 +404,7 @@ def test_the_guide_shows_how_to_sign(model: Path, folder: Path) -> None:
     for command in commands:
         assert command.startswith("openssl ")
         subprocess.run(["bash", "-c", command], cwd=folder, check=True, capture_output=True)
-    forge(model, lambda content: content["promise"].update(sentence="more"))
+    forge(model, lambda content: content["guarantee"].update(sentence="more"))
     done = subprocess.run(["bash", "-c", commands[-1]], cwd=folder, capture_output=True, text=True)
     assert done.returncode != 0
     assert "Verification" in done.stdout + done.stderr

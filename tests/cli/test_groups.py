@@ -1,4 +1,4 @@
-"""`--group`: whole groups are drawn and counted, the certificate tells of them, and verify counts
+"""`--group`: whole groups are drawn and counted, the guarantee tells of them, and verify counts
 them again.
 """
 
@@ -218,7 +218,7 @@ def test_weights_are_importance_weights_of_the_chosen_method(
     calibrant("compare-models", *two[:-1], "-o", "alone.html")
     limits = models_chart(reliability_tables(labels, models, 0.95)).series[0].whiskers
     assert limits in Path("alone.html").read_text()
-    assert limits not in Path("pair.html").read_text()  # rows that belong together have wider ones
+    assert limits not in Path("pair.html").read_text()  # grouped rows have wider ones
     found = calibrant("audit", *plain, *given, "--group", "patient", "--json")
     beside = {"importance_weight": weight, "groups": visits["patient"], "weight_bound": 1.0}
     assert found.json["lower_bound"] == pytest.approx(audit(labels, scores, **beside).lower_bound)

@@ -65,7 +65,7 @@ def test_limits_of_the_paper_are_cited_by_number(folder: Path, calibrant: Any) -
     check_plain(theorem)
 
 
-def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: Any) -> None:
+def test_methods_without_a_guarantee_name_those_with_one(folder: Path, calibrant: Any) -> None:
     told = " ".join(calibrant("fit", "scores.csv", *COLUMNS, "--method", "platt").out.split())
     assert "Theorem 3" in told
     assert told.endswith(

@@ -1,4 +1,4 @@
-"""The page to play with, opened in Chromium: its limits are the library's, and its promises hold
+"""The page to play with, opened in Chromium: its limits are the library's, and its guarantees hold
 where it draws.
 """
 
@@ -88,7 +88,7 @@ def test_more_rows_make_it_narrower_and_more_bins_wider(page):
 
 
 @pytest.mark.parametrize("base", [-2.3, -0.6])
-def test_what_it_promises_holds_where_it_draws(page, base):
+def test_what_it_guarantees_holds_where_it_draws(page, base):
     for name, value in {"rows": 2, "bins": 8, "confidence": 0.5, "base": base}.items():
         set_slider(page, name, value)
     page.get_by_role("button", name="Draw 200 times").click()

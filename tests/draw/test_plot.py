@@ -45,10 +45,10 @@ def test_observed_rates_are_those_of_the_table(ax) -> None:
     assert {round(float(rate), 9) for rate in table.rate} <= heights(ax)
 
 
-def test_promises_are_those_of_the_calibrator(ax) -> None:
+def test_guarantees_are_those_of_the_calibrator(ax) -> None:
     calibrator = BinningCalibrator(8).fit(SCORES, Y)
     display = ReliabilityDisplay.from_calibrator(calibrator, ax=ax)
-    assert display.promised is calibrator.guarantee_
+    assert display.guaranteed is calibrator.guarantee_
     assert display.observed is None
 
 
@@ -58,7 +58,7 @@ def test_a_classifier_is_drawn_by_its_calibrator(ax) -> None:
 
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(SCORES[:, None], Y)
     display = ReliabilityDisplay.from_calibrator(model, ax=ax)
-    assert display.promised is model.guarantee_
+    assert display.guaranteed is model.guarantee_
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a report says: its tables, verdicts, promises and assumptions are those of the results."""
+"""What a report says: its tables, verdicts, guarantees and assumptions are those of the results."""
 
 import re
 from dataclasses import replace
@@ -174,12 +174,12 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
         )
 
 
-def test_the_promise_is_the_guarantees_own_sentence() -> None:
+def test_the_guarantee_is_the_guarantees_own_sentence() -> None:
     assert CALIBRATOR.guarantee_.sentence in read(Report(AUDIT, CALIBRATOR).html).text
     assert "No calibrator was given" in Report(AUDIT).html
 
 
-def test_a_calibrator_without_a_promise_is_said_to_have_none() -> None:
+def test_a_calibrator_without_a_guarantee_is_said_to_have_none() -> None:
     root = read(Report(AUDIT, PlattCalibrator().fit(SCORES, Y)).html)
     assert "No guarantee" in root.text
     assert "There is no figure here, because there is no guarantee." in root.text
@@ -189,7 +189,7 @@ def test_a_calibrator_without_a_promise_is_said_to_have_none() -> None:
     ] == ["before"]
 
 
-def test_a_promise_that_is_not_proved_is_not_listed_as_proved() -> None:
+def test_a_guarantee_that_is_not_proved_is_not_listed_as_proved() -> None:
     calibrator = BinningCalibrator(12).fit(SCORES, Y)
     calibrator.guarantee_ = calibrator.guarantee_.with_caveat("folds were used")
     text = read(Report(AUDIT, calibrator).html).text
@@ -266,7 +266,7 @@ def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
     )
 
 
-def test_a_promise_that_leaves_regions_out_is_told_the_same_everywhere() -> None:
+def test_a_guarantee_that_leaves_regions_out_is_told_the_same_everywhere() -> None:
     rng = np.random.default_rng(3)
     scores = np.round(rng.uniform(size=30_000), 5)  # ties make small regions of single values
     y = rng.uniform(size=30_000) < scores

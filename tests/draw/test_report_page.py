@@ -41,8 +41,8 @@ from worlds.report_pages import (
 EVERY_KIND = {
     "audit": {},
     "segments": {"calibrator": BinningCalibrator(3).fit(SCORES, Y, segments=SEGMENTS)},
-    "promise": {"calibrator": CALIBRATOR, "histogram": HISTOGRAM, "title": "Late <flights>"},
-    "no promise": {
+    "guarantee": {"calibrator": CALIBRATOR, "histogram": HISTOGRAM, "title": "Late <flights>"},
+    "no guarantee": {
         "calibrator": PlattCalibrator().fit(SCORES, Y),
         "source": {"file": "<a>.csv", "rows": 6000},
     },

@@ -149,5 +149,5 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Limits:
 
 @pytest.fixture
 def no_mass_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits on the mass of regions take half of the time, and not every promise needs them."""
+    """Limits on the mass of regions take half of the time, and not every guarantee needs them."""
     monkeypatch.setattr(mass, "upper_limit", lambda counts, totals, tail: np.ones(len(counts)))

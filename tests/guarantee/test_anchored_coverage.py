@@ -1,4 +1,4 @@
-"""The average of the predictions in every region is as near to its rate as promised, whatever the
+"""The average of the predictions in every region is as near to its rate as guaranteed, whatever the
 curve.
 """
 
@@ -15,7 +15,7 @@ from calibrant.cells.bins import OTHER
 from calibrant.intervals import get_method
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from worlds.binary import WORLDS, World
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 ROWS = 200
 ALPHA = 0.1
@@ -55,7 +55,7 @@ def average_prediction(world, model):
 
 
 def simulate(curve):
-    """In which worlds the promise was broken, and whether in one drawn at random, for ever."""
+    """In which worlds the guarantee was broken, and whether in one drawn at random, for ever."""
     rng = np.random.default_rng(70)
     while True:
         broken = {}
@@ -71,7 +71,7 @@ def simulate(curve):
 @pytest.mark.slow
 @pytest.mark.parametrize(("curve", "caught"), [("isotonic", 0.21), ("auto", 0.25)])
 @pytest.mark.usefixtures("no_mass_limits")
-def test_promise_holds(curve, caught):
+def test_guarantee_holds(curve, caught):
     assert_kept(simulate(curve), ALPHA, caught=caught)
 
 
@@ -130,7 +130,7 @@ def misses_of_adversary(draws, *, spikes, over_rows=False):
 
 
 @pytest.mark.broad
-def test_promise_holds_for_a_curve_that_knows_the_truth():
+def test_guarantee_holds_for_a_curve_that_knows_the_truth():
     misses = misses_of_adversary(400, spikes=False)
     assert stats.binomtest(misses, 400, ALPHA, alternative="greater").pvalue > LEVEL
 
@@ -163,7 +163,7 @@ def cells(n_scores=60, n_small=20):
 
 
 @pytest.mark.slow
-def test_promise_holds_within_segments_and_for_the_pooled_ones():
+def test_guarantee_holds_within_segments_and_for_the_pooled_ones():
     segment, score, mass, rate = cells()
     broken = 0
     draws = 40

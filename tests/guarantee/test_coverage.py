@@ -1,4 +1,4 @@
-"""Every promise, against distributions whose truth is known: not broken more often than it says."""
+"""Every guarantee, against distributions whose truth is known: not broken more often than it says."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -12,9 +12,11 @@ from calibrant.intervals import METHODS
 from calibrant.limits.mass import budgets
 from guarantee.conftest import Limits
 from worlds.binary import WORLDS, World
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
-CAUGHT = 0.16  # a promise that is broken so often, in place of 10%, is caught with probability 0.99
+CAUGHT = (
+    0.16  # a guarantee that is broken so often, in place of 10%, is caught with probability 0.99
+)
 BATCH = 50
 ROWS = 600
 ALPHA = 0.1
@@ -30,8 +32,8 @@ DESIGNS = {
 }
 
 
-def broken_promises(mass: np.ndarray, rate: np.ndarray, guarantee: Guarantee) -> dict[str, bool]:
-    """Which of the promises of one fit are false, where the true mass and rate of each region are
+def broken_guarantees(mass: np.ndarray, rate: np.ndarray, guarantee: Guarantee) -> dict[str, bool]:
+    """Which of the guarantees of one fit are false, where the true mass and rate of each region are
     known.
     """
     real = mass > 0
@@ -64,7 +66,7 @@ def guarantee_sets(guarantee: Guarantee) -> np.ndarray:
 def simulate(
     world: World, design: dict, methods: list[str], seed: int, limits: Limits
 ) -> Iterator[dict[tuple[str, str], list[bool]]]:
-    """Which promises of each method were broken, for ever, some draws at a time."""
+    """Which guarantees of each method were broken, for ever, some draws at a time."""
     rng = np.random.default_rng(seed)
     while True:
         with limits.collect():
@@ -81,15 +83,15 @@ def simulate(
                 found = Guarantee.from_tally(
                     fit.partition_, fit.tally_, interval=name, confidence_level=1 - ALPHA
                 )
-                for promise, is_broken in broken_promises(mass, rate, found).items():
-                    broken.setdefault((name, promise), []).append(is_broken)
+                for guarantee, is_broken in broken_guarantees(mass, rate, found).items():
+                    broken.setdefault((name, guarantee), []).append(is_broken)
         yield broken
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
-def test_no_promise_is_broken_more_often_than_stated(
+def test_no_guarantee_is_broken_more_often_than_stated(
     world: World, design: str, limits: Limits
 ) -> None:
     # umd is refused where bins are not of equal mass, and weighted limits depend on edges: they are
@@ -112,14 +114,14 @@ def test_limits_that_depend_on_all_bins_hold_for_continuous_scores(
 ) -> None:
     simulated = simulate(WORLDS[0], DESIGNS["own"], [method], 1, limits)
     assert set(next(simulated)) == {
-        (method, promise) for promise in ("interval", "epsilon", "set", "partial")
+        (method, guarantee) for guarantee in ("interval", "epsilon", "set", "partial")
     }
     assert_kept(simulated, ALPHA, caught=CAUGHT)
 
 
 @pytest.mark.broad
 def test_exact_intervals_spend_their_error_budget() -> None:
-    # a promise kept always would be a wider interval than need be: on the smooth world the default
+    # a guarantee kept always would be a wider interval than need be: on the smooth world the default
     # must miss sometimes
     rng = np.random.default_rng(3)
     draws = 20_000  # so many are needed to refute the half below

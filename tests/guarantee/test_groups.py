@@ -1,4 +1,4 @@
-"""Promises about rows of new groups, attacked where the truth is known."""
+"""Guarantees about rows of new groups, attacked where the truth is known."""
 
 import numpy as np
 import pytest

@@ -32,7 +32,7 @@ def test_an_epsilon_of_a_quarter_is_little_and_one_below_it_is_not() -> None:
 
 
 @pytest.mark.broad
-def test_sentence_never_promises_more_than_is_proved() -> None:
+def test_sentence_never_guarantees_more_than_is_proved() -> None:
     for k in range(28, 501, 7):  # below 5 %, relative limits are stated
         one = guarantee([500] * 4, [k] * 4)
         stated = float(one.sentence.split("within ")[1].split(" of the prediction")[0])
@@ -50,7 +50,7 @@ def test_sentence_names_confidence_regions_label_and_assumption() -> None:
         assert phrase in text
 
 
-def test_a_caveat_withdraws_the_promise_and_keeps_the_numbers() -> None:
+def test_a_caveat_withdraws_the_guarantee_and_keeps_the_numbers() -> None:
     proved = guarantee([500] * 4, [100] * 4)
     withdrawn = proved.with_caveat("the weights were guessed")
     assert proved.is_proved

@@ -1,4 +1,4 @@
-"""The promises over all classes at once, on worlds whose truth is known."""
+"""The guarantees over all classes at once, on worlds whose truth is known."""
 
 from itertools import islice
 
@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrant import ClassWiseCalibrator, TopLabelCalibrator
+from worlds.guarantees import assert_kept
 from worlds.multiclass import SIMULATED
-from worlds.promises import assert_kept
 
 ROWS = 120
 DRAWS = 25
@@ -21,12 +21,12 @@ def rates_in(region, mass, hits, n_regions):
     return real, positive[real] / total[real]
 
 
-def holds(promise, region, mass, hits):
+def holds(guarantee, region, mass, hits):
     real, rate = rates_in(
-        region[region >= 0], mass[region >= 0], hits[region >= 0], promise.value.size
+        region[region >= 0], mass[region >= 0], hits[region >= 0], guarantee.value.size
     )
     return bool(
-        np.all((rate >= promise.lower[real] - 1e-12) & (rate <= promise.upper[real] + 1e-12))
+        np.all((rate >= guarantee.lower[real] - 1e-12) & (rate <= guarantee.upper[real] + 1e-12))
     )
 
 
@@ -35,7 +35,7 @@ def membership(partition, scores, segments=None):
 
 
 def simulate(truth):
-    """Whether the promises of both ways to calibrate were broken, for ever, one draw at a time."""
+    """Whether the guarantees of both ways to calibrate were broken, for ever, one draw at a time."""
     rng = np.random.default_rng(40 + SIMULATED.index(truth))
     top = truth.scores.argmax(axis=1)
     confidence = truth.scores.max(axis=1)
@@ -61,13 +61,13 @@ def simulate(truth):
         }
 
 
-def averages_hold(promise, region, mass, hits, predicted):
-    """Whether, in every region, the average prediction is within the promised distance of the rate."""
+def averages_hold(guarantee, region, mass, hits, predicted):
+    """Whether the average prediction of every region is as near to the rate as guaranteed."""
     inside = region >= 0
     real, error = rates_in(
-        region[inside], mass[inside], (predicted - hits)[inside], promise.value.size
+        region[inside], mass[inside], (predicted - hits)[inside], guarantee.value.size
     )
-    return bool((np.abs(error) <= promise.radius[real] + 1e-9).all())
+    return bool((np.abs(error) <= guarantee.radius[real] + 1e-9).all())
 
 
 def simulate_default(truth):
@@ -111,6 +111,6 @@ def test_averages_of_the_default_hold_for_all_classes_at_once(truth):
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", SIMULATED, ids=lambda truth: truth.name)
 @pytest.mark.usefixtures("no_mass_limits")
-def test_promises_hold_for_all_classes_at_once(truth, limits):
+def test_guarantees_hold_for_all_classes_at_once(truth, limits):
     limits.learn_up_to(ROWS)
     assert_kept(simulate(truth), 0.1, caught=0.18)

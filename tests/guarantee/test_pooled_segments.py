@@ -1,4 +1,4 @@
-"""Segments chosen by rows that are not counted: the promise holds where a choice by all rows breaks
+"""Segments chosen by rows that are not counted: the guarantee holds where a choice by all rows breaks
 it.
 """
 

@@ -1,4 +1,4 @@
-"""Bins of a fitted map hold their promise, whatever the map was fitted to."""
+"""Bins of a fitted map hold their guarantee, whatever the map was fitted to."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ from scipy.special import logit
 
 from calibrant.calibrators import ScalingBinningCalibrator
 from worlds.binary import WORLDS
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 ROWS = 200
 SIMULATED = [world for world in WORLDS if world.name not in ("near-empty", "many-ties")]
@@ -31,18 +31,18 @@ def in_score_space(calibrator):
 
 
 def simulate(world):
-    """Whether the promise was broken, for ever, one draw at a time."""
+    """Whether the guarantee was broken, for ever, one draw at a time."""
     rng = np.random.default_rng(60 + WORLDS.index(world))
     while True:
         calibrator = ScalingBinningCalibrator(n_bins=4, random_state=rng).fit(
             *world.draw(rng, ROWS), classes=(0, 1)
         )
-        promise = calibrator.guarantee_
+        guarantee = calibrator.guarantee_
         mass, rate = world.truth(in_score_space(calibrator))
         real = mass > 1e-9
         yield {
             "rates": bool(
-                np.any(real & ((rate < promise.lower - 1e-9) | (rate > promise.upper + 1e-9)))
+                np.any(real & ((rate < guarantee.lower - 1e-9) | (rate > guarantee.upper + 1e-9)))
             )
         }
 
@@ -50,6 +50,6 @@ def simulate(world):
 @pytest.mark.slow
 @pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
 @pytest.mark.usefixtures("no_mass_limits")
-def test_promise_holds(world, limits):
+def test_guarantee_holds(world, limits):
     limits.learn_up_to(ROWS)
     assert_kept(simulate(world), 0.1, caught=0.18)

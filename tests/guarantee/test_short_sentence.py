@@ -32,8 +32,8 @@ from calibrant.guarantee.relative import relative_limits
 from calibrant.guarantee.short import MOST_WORDS, n_words
 from calibrant.limits.interval import Interval
 from calibrant.ratios import LogisticRatio
+from worlds.guarantees import assert_kept
 from worlds.guarantees_of_counts import guarantee
-from worlds.promises import assert_kept
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

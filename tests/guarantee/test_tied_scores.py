@@ -1,4 +1,4 @@
-"""Tied scores: the look, the cut and the absorbed edge hold what they promise, and serve."""
+"""Tied scores: the look, the cut and the absorbed edge hold what they guarantee, and serve."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -10,7 +10,7 @@ from scipy import stats
 from calibrant import BinningCalibrator
 from calibrant.calibrators.regions.binned_rows import look_size, split_size
 from calibrant.guarantee import absorbed
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 ALPHA = 0.1
 N = 400
@@ -64,10 +64,12 @@ def broken(
             held = np.bincount(region[inside], mass[inside], fitted.partition_.n_regions)
             hits = np.bincount(region[inside], (mass * rate)[inside], fitted.partition_.n_regions)
             true = hits / np.maximum(held, 1e-300)
-            promise = fitted.guarantee_
-            absorbing.append(promise.statement.n_absorbed > 0)
-            cut.append(promise.statement.cutting > 0)
-            yield {"rates": bool(((true < promise.lower) | (true > promise.upper))[held > 0].any())}
+            guarantee = fitted.guarantee_
+            absorbing.append(guarantee.statement.n_absorbed > 0)
+            cut.append(guarantee.statement.cutting > 0)
+            yield {
+                "rates": bool(((true < guarantee.lower) | (true > guarantee.upper))[held > 0].any())
+            }
 
     return assert_kept(simulate(), ALPHA, caught=0.2), sum(absorbing), sum(cut)
 

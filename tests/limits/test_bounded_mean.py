@@ -11,7 +11,7 @@ from scipy import special, stats
 from calibrant.limits import bounded_mean
 from calibrant.limits.bets import Bets
 from calibrant.limits.bounded_mean import betting_mean, lower_mean
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 ALPHA = 0.1
 LEVEL = 1e-4  # there are some 40 binomial tests of metrics and means

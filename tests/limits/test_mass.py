@@ -14,7 +14,7 @@ from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.limits.mass import budgets, mass_limits, missing_mass_limit
 from guarantee.conftest import Limits
 from worlds.binary import WORLDS
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 TAU = 0.05
 

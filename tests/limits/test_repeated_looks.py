@@ -11,7 +11,7 @@ from rich.console import Console
 from scipy import stats
 
 from calibrant.sequences import SEQUENCES
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 SCRIPT = Path(__file__).parents[2] / "experiments" / "online_coverage.py"
 
@@ -39,7 +39,7 @@ def test_a_look_after_every_label_misses_no_more_than_alpha(experiment, rate: fl
             yield {name: found[name] <= n_labels for name in SEQUENCES}
 
     assert_kept(simulate(), experiment.ALPHA, caught=1.8 * experiment.ALPHA)
-    # the exact interval for one look, looked at every time, breaks its promise
+    # the exact interval for one look, looked at every time, breaks its guarantee
     assert (
         stats.binomtest(sum(naive), len(naive), experiment.ALPHA, alternative="greater").pvalue
         < 1e-6

@@ -24,7 +24,7 @@ from calibrant import (
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.monitor.watched import Watched
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 ONE = Partition.fixed_width(1)
 

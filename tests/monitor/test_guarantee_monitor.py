@@ -8,7 +8,7 @@ import pytest
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, GuaranteeMonitor, PlattCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 
 def fitted(kind: type = BinningCalibrator, n_rows: int = 4000, seed: int = 0) -> object:

@@ -17,7 +17,7 @@ from calibrant import (
     expected_performance,
 )
 from calibrant.errors import CalibrantError, InvalidValueError
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 
 @pytest.mark.slow

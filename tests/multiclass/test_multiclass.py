@@ -80,7 +80,7 @@ def test_tied_scores_are_served(method):
 
 
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
-def test_a_promise_that_says_little_is_a_warning(kind):
+def test_a_guarantee_that_says_little_is_a_warning(kind):
     scores, y = data(60)
     with pytest.warns(WeakGuaranteeWarning, match="says almost nothing yet") as found:
         kind(n_bins=5).fit(scores, y)
@@ -88,7 +88,7 @@ def test_a_promise_that_says_little_is_a_warning(kind):
 
 
 @pytest.mark.parametrize("method", ["anchored", "binning"])
-def test_class_that_was_never_predicted_promises_nothing(method):
+def test_class_that_was_never_predicted_guarantees_nothing(method):
     scores = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50)
     y = np.array([0, 1] * 50)
     calibrator = TopLabelCalibrator(n_bins=2, method=method).fit(scores, y, classes=(0, 1, 2))

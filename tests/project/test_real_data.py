@@ -1,4 +1,4 @@
-"""On real data the default promises something, keeps the ranking, and is as sharp as other
+"""On real data the default guarantees something, keeps the ranking, and is as sharp as other
 calibrators.
 
 `make study` asks the same of many more sets, beside more calibrators.

@@ -1,4 +1,4 @@
-"""The validation study judges promises correctly, its parts run, and its page shows what its files
+"""The validation study judges guarantees correctly, its parts run, and its page shows what its files
 say.
 """
 
@@ -29,7 +29,7 @@ def fitted():
     return BinningCalibrator(4).fit(scores, rng.uniform(size=2_000) < scores)
 
 
-def test_a_promise_is_broken_where_some_rate_leaves_its_limits(fitted):
+def test_a_guarantee_is_broken_where_some_rate_leaves_its_limits(fitted):
     rng = np.random.default_rng(1)
     scores = rng.uniform(size=40_000)
     true = rng.uniform(size=scores.size) < scores
@@ -40,7 +40,7 @@ def test_a_promise_is_broken_where_some_rate_leaves_its_limits(fitted):
     )  # too many rows in a region
 
 
-def test_new_rows_refute_a_promise_where_their_exact_limits_miss_the_promised_ones(fitted):
+def test_new_rows_refute_a_guarantee_where_their_exact_limits_miss_the_guaranteed_ones(fitted):
     rng = np.random.default_rng(2)
     scores = rng.uniform(size=1_000)
     y = rng.uniform(size=scores.size) < scores / 2
@@ -121,7 +121,7 @@ def test_committed_files_have_every_unit_of_the_study():
     assert len(SETS) >= 30
 
 
-def test_committed_promises_are_not_broken_more_often_than_they_may_be():
+def test_committed_guarantees_are_not_broken_more_often_than_they_may_be():
     rows = pd.read_csv(page.RESULTS / "rows.csv")
     for _, ours in rows.groupby("method"):
         assert page.share(ours.broken.sum(), ours.draws.sum())[2] < 0.1

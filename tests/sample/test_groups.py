@@ -218,7 +218,7 @@ def test_faulty_groups_are_refused_by_name(name) -> None:
         assert "faulty row" in str(caught.value)
 
 
-def test_a_curve_that_promises_nothing_takes_any_rows() -> None:
+def test_a_curve_that_guarantees_nothing_takes_any_rows() -> None:
     curve = PlattCalibrator().fit(named(TABLE, "number"))
     assert curve.predict([0.5]) == PlattCalibrator().fit(SCORES, LABELS).predict([0.5])
 

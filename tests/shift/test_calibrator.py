@@ -1,4 +1,4 @@
-"""ShiftCalibrator: estimators against sums by hand, what is promised in words, saving, and the
+"""ShiftCalibrator: estimators against sums by hand, what is guaranteed in words, saving, and the
 classifier.
 """
 
@@ -254,7 +254,7 @@ def test_merged_tallies_equal_one_fit():
         ShiftCalibrator.from_tally(BINS, Tally.from_data(BINS, scores, y), weight_bound=BOUND)
 
 
-def test_a_bin_without_weight_predicts_one_half_and_promises_nothing():
+def test_a_bin_without_weight_predicts_one_half_and_guarantees_nothing():
     _, scores, y, w = data()
     w[BINS.assign(scores) == 2] = 0.0
     for name in ("betting", "empirical-bernstein", "hoeffding"):
@@ -366,14 +366,14 @@ def test_methods_that_divide_by_the_weights_take_any_multiple(interval):
 @pytest.mark.broad
 @pytest.mark.parametrize("options", [{"interval": "oracle"}, {"value": "known-mass"}])
 def test_methods_of_known_masses_need_the_density_ratio_itself(options):
-    promise = halved(options, 0.5)
+    guarantee = halved(options, 0.5)
     rates = truth(Partition.from_edges([-0.2, 0.2]))[0]
-    wrong = promise.value if "value" in options else promise.upper
+    wrong = guarantee.value if "value" in options else guarantee.upper
     assert (
         wrong < rates - GRID_ERROR
     ).all()  # halved weights halve what is predicted: no statement may cover them
-    assert not any("or a multiple of it" in assumption for assumption in promise.assumptions)
-    assert any("itself, not a multiple of it" in assumption for assumption in promise.assumptions)
+    assert not any("or a multiple of it" in assumption for assumption in guarantee.assumptions)
+    assert any("itself, not a multiple of it" in assumption for assumption in guarantee.assumptions)
 
 
 @pytest.mark.broad

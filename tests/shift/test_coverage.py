@@ -1,4 +1,4 @@
-"""Promises under covariate and label shift, against populations whose truth is known."""
+"""Guarantees under covariate and label shift, against populations whose truth is known."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import stats
 
 from calibrant import LabelShiftCalibrator, Partition, ShiftCalibrator
 from calibrant.shift import SHIFT_METHODS
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 from worlds.shifted import BOUND, GRID_ERROR, draw, score, truth, weight
 
 ALPHA = 0.1
@@ -52,7 +52,7 @@ def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", [{}, {"pilot": 0.25}])
-def test_bins_cut_from_the_very_rows_keep_the_promise(design):
+def test_bins_cut_from_the_very_rows_keep_the_guarantee(design):
     rng = np.random.default_rng(1)
     epsilons = []
 
@@ -69,7 +69,7 @@ def test_bins_cut_from_the_very_rows_keep_the_promise(design):
 
 
 @pytest.mark.broad
-def test_unweighted_binning_breaks_the_promise_for_the_target_population():
+def test_unweighted_binning_breaks_the_guarantee_for_the_target_population():
     # what the correction is for: with this many rows plain intervals are narrow, and about the
     # wrong population
     from calibrant import BinningCalibrator
@@ -89,7 +89,7 @@ def test_unweighted_binning_breaks_the_promise_for_the_target_population():
 
 
 @pytest.mark.slow
-def test_wrong_weights_within_the_stated_error_keep_the_promise():
+def test_wrong_weights_within_the_stated_error_keep_the_guarantee():
     rng = np.random.default_rng(3)
     bins = Partition.from_edges(np.quantile(score(rng.uniform(size=(1940, 3))), [0.25, 0.5, 0.75]))
     rates, _ = truth(bins)
@@ -114,7 +114,7 @@ def test_wrong_weights_within_the_stated_error_keep_the_promise():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
-def test_label_shift_keeps_its_promise(known):
+def test_label_shift_keeps_its_guarantee(known):
     rng = np.random.default_rng(4)
     bins = Partition.from_edges([-0.5, 0.5, 1.0, 2.0])
     edges = np.array([-np.inf, -0.5, 0.5, 1.0, 2.0, np.inf])

@@ -229,12 +229,12 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
     limits = made.predict_interval([0.0, 0.0], segments=["a", "b"])
     for (low, high), rate in zip(limits, in_target.values(), strict=True):
         assert not low <= rate <= high  # a miss, always: the statement must not cover this world
-    promise = made.guarantee_
+    guarantee = made.guarantee_
     assert "pairs of score and segment given the label are distributed alike" in " ".join(
-        promise.assumptions
+        guarantee.assumptions
     )
-    assert "if scores and segments given the label are distributed" in promise.details
-    assert "if P(score, segment | class) is unchanged" in promise.sentence
+    assert "if scores and segments given the label are distributed" in guarantee.details
+    assert "if P(score, segment | class) is unchanged" in guarantee.sentence
     without = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, y).guarantee_
     assert "segment" not in " ".join(without.assumptions) + without.details
 

@@ -1,4 +1,4 @@
-"""Importance weights in `fit`, such as survey weights: the promise is about the weighted
+"""Importance weights in `fit`, such as survey weights: the guarantee is about the weighted
 population.
 """
 
@@ -84,7 +84,7 @@ GRID = (np.arange(20_000) + 0.5) / 20_000
 
 
 @pytest.mark.slow
-def test_the_average_of_a_weighted_curve_is_as_near_to_the_rate_of_the_population_as_promised():
+def test_the_average_of_a_weighted_curve_is_as_near_to_the_rate_of_the_population_as_guaranteed():
     rng = np.random.default_rng(8)
     draws = 150
     held = 0

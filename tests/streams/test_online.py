@@ -1,4 +1,4 @@
-"""The online calibrator: one promise for a whole stream, however it is cut, merged, stopped or
+"""The online calibrator: one guarantee for a whole stream, however it is cut, merged, stopped or
 steered.
 """
 
@@ -123,7 +123,7 @@ def test_a_refused_batch_leaves_the_stream_as_it_was(scores, labels, message: st
     assert as_json(online) == before
 
 
-def test_the_promise_can_not_be_changed_in_mid_stream() -> None:
+def test_the_guarantee_can_not_be_changed_in_mid_stream() -> None:
     online = stream([(0.1, 1)])
     with pytest.raises(ValueError, match="must stay as in the first batch"):
         online.set_params(confidence_level=0.99).partial_fit([0.1], [1])

@@ -1,4 +1,4 @@
-"""Streams that are steered by what was seen: the promise holds where it is made, and breaks where
+"""Streams that are steered by what was seen: the guarantee holds where it is made, and breaks where
 it is not.
 """
 
@@ -12,8 +12,8 @@ from calibrant import OnlineCalibrator, Partition
 from calibrant.intervals import Interval
 from calibrant.limits.sequences.centred import log_evidence
 from calibrant.sequences import CentredBetaBinomial
+from worlds.guarantees import assert_kept
 from worlds.label_streams import BINS, stream
-from worlds.promises import assert_kept
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_a_confidence_level_below_1_is_never_printed_as_certain(share) -> None:
 
 
 @given(rows=st.integers(1, 10**12), share=shares, alpha=st.floats(1e-12, 0.5))
-def test_the_sentence_promises_no_less_than_epsilon(rows, share, alpha) -> None:
+def test_the_sentence_guarantees_no_less_than_epsilon(rows, share, alpha) -> None:
     bins = Partition.fixed_width(1)
     tally = Tally.from_counts([rows], [round(share * rows)], partition=bins)
     guarantee = BinningCalibrator.from_tally(bins, tally, confidence_level=1 - alpha).guarantee_

@@ -1,4 +1,4 @@
-"""Rows that count differently, and rows that belong together."""
+"""Weighted rows, and grouped rows."""
 
 import numpy as np
 from scipy import stats

@@ -16,37 +16,37 @@ _FIRST_FORMAT = "calibrant.model/1"
 _EARLIER_BUDGET = ("BinningCalibrator", "ScalingBinningCalibrator", "VennBinningCalibrator")
 
 
-def check_promise(promise: Any) -> None:
-    """Raise an error for a promise of another shape."""
-    if not isinstance(promise, dict) or set(promise) - {"details"} != {
+def check_guarantee(guarantee: Any) -> None:
+    """Raise an error for a guarantee of another shape."""
+    if not isinstance(guarantee, dict) or set(guarantee) - {"details"} != {
         "epsilon",
         "confidence_level",
         "sentence",
     }:
         rule = "have an epsilon, a confidence_level and a sentence"
-        raise InvalidValueError("promise of the model file", rule, got=shown(promise))
+        raise InvalidValueError("guarantee of the model file", rule, got=shown(guarantee))
     for name in ("epsilon", "confidence_level"):
-        if promise[name] is not None and type(promise[name]) is not float:
+        if guarantee[name] is not None and type(guarantee[name]) is not float:
             rule = "be a number with a decimal point, or null"
-            raise InvalidTypeError(f"{name} of the promise", rule, got=shown(promise[name]))
-    TEXT.check("sentence of the promise", promise["sentence"])
-    TEXT.check("details of the promise", promise.get("details", ""))
+            raise InvalidTypeError(f"{name} of the guarantee", rule, got=shown(guarantee[name]))
+    TEXT.check("sentence of the guarantee", guarantee["sentence"])
+    TEXT.check("details of the guarantee", guarantee.get("details", ""))
 
 
 def check_numbers(
-    promise: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None
+    guarantee: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None
 ) -> None:
-    """Raise an error for numbers of a promise that the calibrator does not give.
+    """Raise an error for numbers of a guarantee that the calibrator does not give.
 
     `earlier` is the epsilon by the rule of an earlier format, which may be written in its place.
     """
     for name in ("epsilon", "confidence_level"):
-        said = promise[name]
+        said = guarantee[name]
         found = derived[name]
         if said == found or is_near(said, found) or (name == "epsilon" and is_near(said, earlier)):
             continue
         rule = f"follow from the calibrator's own counts, {found!r}"
-        raise InvalidValueError(f"{name} of the promise", rule, got=repr(said))
+        raise InvalidValueError(f"{name} of the guarantee", rule, got=repr(said))
 
 
 def is_near(one: float | None, other: float | None) -> bool:

@@ -14,7 +14,12 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from calibrant._file import write_file
-from calibrant.answers._strict import check_complete, check_numbers, check_promise, earlier_epsilon
+from calibrant.answers._strict import (
+    check_complete,
+    check_guarantee,
+    check_numbers,
+    earlier_epsilon,
+)
 from calibrant.answers.model_text import (
     DEEPEST,
     MOST_BYTES,
@@ -42,7 +47,8 @@ FORMAT = "calibrant.model/2"
 MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
 PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
 _FORMATS = ("calibrant.model/1", FORMAT)
-_KEYS = ("format", "checksum", "created_by", "columns", "provenance", "promise", "calibrator")
+_KEYS = ("format", "checksum", "created_by", "columns", "provenance", "guarantee", "calibrator")
+_FORMER_KEYS = {"promise": "guarantee"}  # of files written before 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,7 +289,7 @@ def _sealed(model: Model) -> dict[str, Any]:
         "created_by": f"calibrant {__version__}",
         "columns": dict(model.columns),
         "provenance": dict(model.provenance),
-        "promise": _promise(model.calibrator),
+        "guarantee": _guarantee(model.calibrator),
         "calibrator": state,
     }
     return {**content, "checksum": checksum_of(content)}
@@ -298,7 +304,7 @@ def _state_of(calibrator: Any) -> dict[str, Any]:
     return kept
 
 
-def _promise(calibrator: Any) -> dict[str, Any]:
+def _guarantee(calibrator: Any) -> dict[str, Any]:
     """What a reader of the file should know without calibrant."""
     stated = getattr(calibrator, "guarantee_", calibrator)
     if getattr(stated, "read", ()):
@@ -317,14 +323,15 @@ def _promise(calibrator: Any) -> dict[str, Any]:
 
 def _read(data: bytes) -> Model:
     """Check the outer layers first: nothing is computed from a damaged file."""
-    content = parse(data)
-    _check_format(content)
+    as_written = parse(data)
+    _check_format(as_written)
+    content = _current_keys(as_written)
     if set(content) != set(_KEYS):
         got = next((f"none named {key!r}" for key in _KEYS if key not in content), None)
         unknown = next((key for key in content if key not in _KEYS), "")
         rule = f"have exactly the entries {', '.join(_KEYS)}"
         raise InvalidValueError("the model file", rule, got=got or f"another, {shown(unknown)}")
-    checksum = checksum_of(content)
+    checksum = checksum_of(as_written)
     if content["checksum"] != checksum:
         advice = (
             "get the file again from its source; it was changed or damaged after it was written"
@@ -335,23 +342,30 @@ def _read(data: bytes) -> Model:
     TEXT.check("created_by of the model file", content["created_by"])
     columns = _check_columns(content["columns"])
     Instance(dict, "an object").check("provenance of the model file", content["provenance"])
-    check_promise(content["promise"])
+    check_guarantee(content["guarantee"])
     _check_regions(content["calibrator"])
-    calibrator = _read_calibrator(content["calibrator"], content["promise"], content["format"])
-    promise = content["promise"]
+    calibrator = _read_calibrator(content["calibrator"], content["guarantee"], content["format"])
+    guarantee = content["guarantee"]
     written = {
         "checksum": checksum,
         "created_by": content["created_by"],
-        "sentence": promise["sentence"],
+        "sentence": guarantee["sentence"],
     }
     if isinstance(content["calibrator"], dict) and isinstance(
         content["calibrator"].get("sentence"), str
     ):
         written["inner_sentence"] = content["calibrator"]["sentence"]
-    if "details" in promise:
-        written["details"] = promise["details"]
-    written |= {"format": content["format"], "epsilon": repr(promise["epsilon"])}
+    if "details" in guarantee:
+        written["details"] = guarantee["details"]
+    written |= {"format": content["format"], "epsilon": repr(guarantee["epsilon"])}
     return Model(calibrator, columns, content["provenance"], written)
+
+
+def _current_keys(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The same entries by the names of today."""
+    if "guarantee" in content:
+        return dict(content)
+    return {_FORMER_KEYS.get(key, key): value for key, value in content.items()}
 
 
 def _check_format(content: Mapping[str, Any]) -> None:
@@ -390,7 +404,7 @@ def _check_regions(calibrator: Any) -> None:
         )
 
 
-def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -> Any:
+def _read_calibrator(state: Any, guarantee: Mapping[str, Any], file_format: str) -> Any:
     # imports the whole package, which the checks before do not need
     from calibrant.calibrators.former_files import current_form
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
@@ -399,7 +413,7 @@ def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -
         schema = state.get("schema") if isinstance(state, dict) else None
         calibrator = _others().get(str(schema), ScoreCalibrator).from_dict(state)
         check_complete(current_form(state), calibrator.to_dict())
-        derived = _promise(calibrator)
+        derived = _guarantee(calibrator)
         earlier = earlier_epsilon(file_format, state)
     except Exception as error:  # an error that the checks did not foresee is reported too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
@@ -407,5 +421,5 @@ def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -
             str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
         )
         raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error
-    check_numbers(promise, derived, earlier)
+    check_numbers(guarantee, derived, earlier)
     return calibrator

@@ -149,7 +149,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     with ``conditional="label"`` also P(label in set | label = y) >= coverage for both labels y
     (Mondrian). Assumed: all rows are exchangeable, and the model was not trained on the calibration
     rows. Not claimed: anything at one score, or given the calibration rows.
-    `BinningCalibrator.predict_set` promises something else: with a stated confidence over the
+    `BinningCalibrator.predict_set` guarantees something else: with a stated confidence over the
     calibration rows, in *every* region, a bound on the rate of misses.
 
     Parameters
@@ -245,8 +245,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         y : array-like of shape (n,)
             Labels of two classes.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is
-            drawn at random and the others are not used: the promise is then about a row drawn at
+            The group of each row, such as its customer. One row of each group is
+            drawn at random and the others are not used: the guarantee is then about a row drawn at
             random from a new group.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.

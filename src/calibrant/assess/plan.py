@@ -207,7 +207,7 @@ def plan(
         random share the rest equally: of positives, of rows in a bin, of rows that a fraction
         draws.
     group_size : int, optional
-        Rows of each group, where rows belong together; see `BinningCalibrator.fit`. `n` is a
+        Rows of each group, where rows are grouped; see `BinningCalibrator.fit`. `n` is a
         multiple of it.
     icc : float in [0, 1], optional
         Intra-cluster correlation of the labels, to be given with `group_size`: 0 for independent

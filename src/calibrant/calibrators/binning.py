@@ -87,7 +87,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     Attributes
     ----------
     guarantee_ : Guarantee
-        The promise, in numbers and in words.
+        The guarantee, in numbers and in words.
     partition_ : Partition
         The regions.
     tally_ : Tally

@@ -152,7 +152,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arr
         pilot_scores, pilot_y : array-like of shape (m,)
             Probabilities and labels of other rows, which only choose the regions.
         groups, pilot_groups : array-like of shape (n,) and (m,), optional
-            Which rows belong together. No group may have rows of both kinds.
+            The group of each row. No group may have rows of both kinds.
         order : int array of shape (n,), optional
             A random order of the rows, or of the groups by their sorted names, in which they are
             bet on. It must be independent of probabilities and labels. By default `random_state`

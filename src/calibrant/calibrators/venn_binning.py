@@ -119,7 +119,7 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
         `importance_weight` must be None: rows of different weights are not exchangeable, as Venn
         prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
-        the promise is then about a row drawn at random from a new group.
+        the guarantee is then about a row drawn at random from a new group.
         """
         self._check_parameters()
         check_no_weights(

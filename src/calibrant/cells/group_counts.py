@@ -1,4 +1,4 @@
-"""Counts of groups, rows that belong together: how many groups have each number of rows and
+"""Counts of groups: how many groups have each number of rows and
 positives in a region.
 """
 

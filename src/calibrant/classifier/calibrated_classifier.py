@@ -215,8 +215,8 @@ class CalibratedClassifier(
         calibration_weight : array-like of shape (n,), optional
             The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer or patient, where several rows belong
-            together: whole numbers, dates or text. Groups stay whole: hold-out and folds draw
+            The group of each row, such as its customer or patient, where rows are
+            grouped: whole numbers, dates or text. Groups stay whole: hold-out and folds draw
             groups in place of rows, and `calibration_size` is a share or a number of groups. The
             calibrator's `fit` gets them too, where it takes groups.
         time : array-like of shape (n,), optional

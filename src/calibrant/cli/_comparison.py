@@ -121,9 +121,9 @@ class SameData:
 
 
 def same_number(name: str, here: int, saved: Any, *notes: str) -> Check:
-    """Compare a number with that of the certificate."""
+    """Compare a number with that of the model file."""
     same = type(saved) is int and here == saved
-    other = "" if same else f"; the certificate is of {shown(saved)}"
+    other = "" if same else f"; the model file has {shown(saved)}"
     return Check(name, same, "; ".join((f"{here:,}{other}", *notes)))
 
 
@@ -153,7 +153,7 @@ def same_data(model: Any, data: Any) -> SameData:
             None,
         )
     if str(seen) != known:
-        other = f"{seen}; the certificate is of {shown(known)}: these are other rows"
+        other = f"{seen}; the model file has {shown(known)}: these are other rows"
         return SameData((*checks, Check("fingerprint", False, other)), "rows")
     checks.append(Check("fingerprint", True, str(seen)))
     if order is None:

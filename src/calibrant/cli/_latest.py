@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZE = 0.25  # of the rows, as in CalibratedClassifier
 _LARGE_GROUPS = (
-    "; groups with many rows are more often among the most recent, and the promise is about such"
+    "; groups with many rows are more often among the most recent, and the guarantee is about such"
     " groups"
 )
 

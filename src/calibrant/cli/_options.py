@@ -106,9 +106,7 @@ weights = together(
     click.option("--weight-bound", type=float, metavar="BOUND", help="Upper bound of the weights."),
 )
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
-group = column(
-    "group", "Column of groups: rows that belong together, such as those of one customer."
-)
+group = column("group", "Column of groups, such as customers.")
 max_group_size = group_size(" in a bin. Default: the most among groups set aside.")
 group_target = click.option(
     "--group-target",

@@ -1,4 +1,4 @@
-"""Signs that rows belong together, for commands that assume that they do not."""
+"""Signs that rows are grouped, for commands that assume that they are not."""
 
 import shlex
 from collections.abc import Mapping

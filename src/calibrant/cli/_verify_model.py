@@ -23,7 +23,7 @@ PROOF = (
     "sentence",
     "settings",
 )
-"""What a certificate consists of."""
+"""What a guarantee consists of."""
 _SAID = ("notes", "is_proved", "confidence_level", "method", "theorem", "assumptions")
 _OF_ROWS = ("method", "seed", "skip_missing", "holdout", "time", "calibration_size", "weighted")
 """Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify`
@@ -126,9 +126,9 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
     return again, [regions, *counts, *learned, _same_settings(model, data)]
 
 
-def _column(promise: dict[str, Any], name: str) -> list[Any]:
+def _column(guarantee: dict[str, Any], name: str) -> list[Any]:
     """An entry of every region."""
-    return [region[name] for region in promise["regions"]]
+    return [region[name] for region in guarantee["regions"]]
 
 
 def _why_not(model: Any, data: Any) -> str | None:
@@ -180,7 +180,7 @@ def _by_position(data: Any) -> str:
 def unchecked(
     first: str, why: str = "that takes the same regions, cut by the same rows"
 ) -> list[Check]:
-    """All parts of the certificate from this one on, but for the settings."""
+    """All parts of the guarantee from this one on, but for the settings."""
     return [Check(name, None, f"not checked: {why}") for name in PROOF[PROOF.index(first) : -1]]
 
 
@@ -203,7 +203,7 @@ def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
         off = int(np.count_nonzero(new != old))
         total = int(new.sum())
         of_all = counted(old.size, "region")
-        text = f"{total:,}; the certificate says {int(old.sum()):,}, and {off} of {of_all} differ"
+        text = f"{total:,}; the model file says {int(old.sum()):,}, and {off} of {of_all} differ"
         checks.append(Check(name, not off, text if off else f"{total:,}, the same in all {of_all}"))
     return checks
 
@@ -214,7 +214,7 @@ def _same_guarantee(model: Any, again: Any) -> list[Check]:
     said = guarantee_json(calibrator)
     found = guarantee_json(again)
     same = close(said["epsilon"], found["epsilon"])
-    other = f"{found['epsilon']!r}; the certificate says {said['epsilon']!r}"
+    other = f"{found['epsilon']!r}; the model file says {said['epsilon']!r}"
     written = model.written.get("epsilon")
     first = model.written.get("format") == "calibrant.model/1"
     earlier = f"; the file has {written}, by the rule of its format for the same counts"
@@ -245,7 +245,7 @@ def _same_range(calibrator: Any, again: Any) -> Check:
     return Check(
         "score range",
         same,
-        text if same else f"{text}; the certificate says {said[0]!r} to {said[1]!r}",
+        text if same else f"{text}; the model file says {said[0]!r} to {said[1]!r}",
     )
 
 
@@ -331,7 +331,7 @@ def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any)
     if type(made) is not type(calibrator):
         here = type(calibrator).__name__
         return Check(
-            "settings", False, f"they make a {type(made).__name__}; the certificate is of a {here}"
+            "settings", False, f"they make a {type(made).__name__}; the model file has a {here}"
         )
     stated = {PARAMETERS.get(name, name) for name in told} - set(_OF_ROWS)
     parameters = {**asdict(Stated(**facts)), **made.get_params(deep=False)}
@@ -340,7 +340,7 @@ def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any)
     for name in sorted((stated | fixed) & set(parameters) - {"random_state", "pos_label"}):
         if not close(_plain(parameters[name]), _plain(saved[name])):
             text = (
-                f"{name} is {shown(parameters[name])} by them; the certificate is of"
+                f"{name} is {shown(parameters[name])} by them; the model file has"
                 f" {shown(saved[name])}"
             )
             return Check("settings", False, text)

@@ -11,7 +11,7 @@ from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
 
 THRESHOLD_PROOF = ("thresholds", "counts", "limits", "sentence", "settings")
-"""What a certificate of thresholds consists of."""
+"""What a guarantee of thresholds consists of."""
 SETTINGS = ("method", "start", "pilot", "max_group_size", "weight_bound")
 """Settings of `calibrant threshold` that are not in its result."""
 _CHOSEN = ("segment", "target", "level", "threshold", "reason", "labels_needed")

@@ -1,4 +1,4 @@
-"""`calibrant check`: are rows drawn alike, as every guarantee assumes."""
+"""`calibrant check`: are the rows i.i.d., as every guarantee assumes."""
 
 import shlex
 from typing import Any
@@ -14,7 +14,7 @@ from calibrant.text.numbers import rows
 from calibrant.text.sentences import PlainText, Setting
 
 
-@option.command("Are rows drawn alike?")
+@option.command("Are the rows i.i.d.?")
 @option.data
 @option.score
 @option.label
@@ -24,17 +24,14 @@ from calibrant.text.sentences import PlainText, Setting
 @option.column("group", "Column of groups, such as customers: one row of each group is tested.")
 @option.skip_missing
 @option.confidence(0.95)
-@click.option(
-    "--check", is_flag=True, help="Exit with 1 if the rows are proved not to be drawn alike."
-)
+@click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be i.i.d.")
 @option.most_rows
 @option.seed
 @option.classes
 @option.reading
 @option.common
 def command(**options: Any) -> int:
-    """Test whether rows are drawn alike, as every guarantee assumes, and look for rows that belong
-    together.
+    """Test whether rows are i.i.d., as every guarantee assumes, and look for groups.
 
     DATA are files, folders or globs, or - for standard input. The test is valid for every
     distribution of the data. It says whether scores or rates changed, and when. The look names a

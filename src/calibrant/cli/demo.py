@@ -239,8 +239,8 @@ def _kept(calibrator: "BinningCalibrator", rows: Any) -> int:
         pos_label=calibrator.pos_label,
         confidence_level=CONFIDENCE,
     )
-    promised = calibrator.guarantee_
-    return int(((promised.lower <= seen.upper) & (seen.lower <= promised.upper)).sum())
+    guarantee = calibrator.guarantee_
+    return int(((guarantee.lower <= seen.upper) & (seen.lower <= guarantee.upper)).sum())
 
 
 def _decisions(calibrator: "BinningCalibrator", rows: Any) -> None:

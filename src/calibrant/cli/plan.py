@@ -40,7 +40,7 @@ from calibrant.cli._show import result_json, show
 )
 @option.pilot
 @click.option(
-    "--group-size", type=int, metavar="N", help="Rows of each group, where rows belong together."
+    "--group-size", type=int, metavar="N", help="Rows of each group, where rows are grouped."
 )
 @click.option(
     "--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1."

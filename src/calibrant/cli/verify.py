@@ -1,4 +1,4 @@
-"""`calibrant verify`: recompute a certificate, and say whether it stands."""
+"""`calibrant verify`: recompute a guarantee, and say whether it stands."""
 
 import textwrap
 from dataclasses import asdict
@@ -26,7 +26,7 @@ _NOT_CHECKED = 3  # exit code
 _COLOURS = {True: "green", False: "red", None: "yellow"}
 
 
-@option.command("Does the certificate stand? Recompute it.")
+@option.command("Does the guarantee stand? Recompute it.")
 @option.model
 @option.data
 @option.columns
@@ -37,7 +37,7 @@ _COLOURS = {True: "green", False: "red", None: "yellow"}
 @option.reading
 @option.common
 def command(**options: Any) -> int:
-    """Fit the model again from DATA, and say whether its certificate stands.
+    """Fit the model again from DATA, and say whether its guarantee stands.
 
     MODEL is a file of calibrant fit or calibrant threshold. DATA are the rows it was made from, in
     any format. Give them in the same order, unless it was made with --id or --group. Columns are
@@ -58,7 +58,7 @@ def command(**options: Any) -> int:
         return _print([Check("model file", False, message_of(error))], options["as_json"])
     guarantee = getattr(model.calibrator, "guarantee_", None)
     if guarantee is not None and guarantee.epsilon is None:
-        nothing = Check("promise", False, guarantee_json(model.calibrator)["sentence"])
+        nothing = Check("guarantee", False, guarantee_json(model.calibrator)["sentence"])
         return _print([nothing], options["as_json"], model)
     with files(options) as source:
         columns = columns_for(model, source, options, *_ROLES)
@@ -67,7 +67,7 @@ def command(**options: Any) -> int:
         if guarantee is not None and not guarantee.is_proved:
             checks.append(
                 Check(
-                    "promise",
+                    "guarantee",
                     False,
                     f"nothing is proved: {render(guarantee.caveat or '', in_options)}",
                 )
@@ -101,7 +101,7 @@ def _print(
 ) -> int:
     """The verdict and the checks.
 
-    It stands only where every part of the certificate was recomputed.
+    It stands only where every part of the guarantee was recomputed.
     """
     proof = PROOF if hasattr(getattr(model, "calibrator", None), "guarantee_") else THRESHOLD_PROOF
     found = {check.name: check.stands for check in checks}
@@ -143,17 +143,17 @@ def _verdict(
     checks: list[Check], stands: bool | None, missing: list[str], model: Any, differs: str | None
 ) -> str:
     if model is None:
-        return "The certificate does not stand: the model file is not as it was written."
-    if checks[0].name == "promise":
-        return "There is no certificate to verify."
+        return "The guarantee does not stand: the model file is not as it was written."
+    if checks[0].name == "guarantee":
+        return "There is no guarantee to verify."
     if stands:
-        return "The certificate stands."
+        return "The guarantee stands."
     if stands is None and differs == "order":
-        return "The certificate is not checked: these are its rows, but in another order."
+        return "The guarantee is not checked: these are its rows, but in another order."
     if stands is None:
-        return f"The certificate is not fully checked: {', '.join(missing)}."
+        return f"The guarantee is not fully checked: {', '.join(missing)}."
     return (
-        "The certificate does not"
+        "The guarantee does not"
         f" stand{': these are other rows' if differs == 'rows' else ' for these data'}."
     )
 

@@ -19,13 +19,13 @@ _MARGIN = 0.02
 
 
 def logit_limits(
-    tables: Sequence[ReliabilityTable], promised: Guarantee | None
+    tables: Sequence[ReliabilityTable], guarantee: Guarantee | None
 ) -> tuple[float, float]:
     """Return the ends of both axes on the logit scale: a little beyond every score and rate that is
     not 0 or 1.
     """
     seen = [part[table.counts > 0] for table in tables for part in (table.mean_score, table.rate)]
-    return logit_ends(np.concatenate(seen if promised is None else [*seen, promised.value]))
+    return logit_ends(np.concatenate(seen if guarantee is None else [*seen, guarantee.value]))
 
 
 def score_limits(

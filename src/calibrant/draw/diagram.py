@@ -11,7 +11,7 @@ from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.draw.axes import STRIP
-from calibrant.draw.style import BAND, OBSERVED, PROMISED, QUIET, decided, named_cuts, style_of
+from calibrant.draw.style import BAND, GUARANTEED, OBSERVED, QUIET, decided, named_cuts, style_of
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import counted, nearest, percent, rows
 
@@ -144,29 +144,35 @@ def draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None
         ax.plot(scores, limit, color=BAND, linewidth=0.9, linestyle=(0, (1, 1)))
 
 
-def draw_promise(ax: "Axes", promised: Guarantee, bounds: FloatArray) -> None:
+def draw_guarantee(ax: "Axes", guarantee: Guarantee, bounds: FloatArray) -> None:
     """Steps in bands; a region of a single score value, which has no width, becomes a whisker."""
     low, high = bounds.T
     wide = high > low
-    lower = promised.lower
-    value = promised.value
-    upper = promised.upper
-    label = f"guaranteed interval, {percent(promised.confidence_level)}, all bins at once"
+    lower = guarantee.lower
+    value = guarantee.value
+    upper = guarantee.upper
+    label = f"guaranteed interval, {percent(guarantee.confidence_level)}, all bins at once"
     band: dict[str, Any] = {
         "align": "edge",
-        "color": PROMISED,
+        "color": GUARANTEED,
         "alpha": 0.22,
         "linewidth": 0,
         "label": label,
     }
     ax.bar(low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], **band)
-    steps: dict[str, Any] = {"color": PROMISED, "linewidth": 1.8, "label": "calibrated probability"}
+    steps: dict[str, Any] = {
+        "color": GUARANTEED,
+        "linewidth": 1.8,
+        "label": "calibrated probability",
+    }
     ax.hlines(value[wide], low[wide], high[wide], **steps)
     single = ~wide
     if single.any():
-        ax.vlines(low[single], lower[single], upper[single], color=PROMISED, alpha=0.5, linewidth=2)
+        ax.vlines(
+            low[single], lower[single], upper[single], color=GUARANTEED, alpha=0.5, linewidth=2
+        )
         ax.plot(
-            low[single], value[single], color=PROMISED, linestyle="none", marker="_", markersize=7
+            low[single], value[single], color=GUARANTEED, linestyle="none", marker="_", markersize=7
         )
 
 

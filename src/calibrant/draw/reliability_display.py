@@ -31,10 +31,10 @@ from calibrant.draw.diagram import (
     Display,
     draw_band,
     draw_diagonal,
+    draw_guarantee,
     draw_legend,
     draw_model,
     draw_observed,
-    draw_promise,
     draw_strip,
     draw_thresholds,
     without_frame,
@@ -65,10 +65,10 @@ class ReliabilityDisplay(Display):
     observed : ReliabilityTable or mapping of names to them, default=None
         Observed rates, drawn as points with their intervals as whiskers, above a histogram of the
         scores. Of several models the points are joined by lines, and there is no histogram.
-    promised : Guarantee, default=None
+    guarantee : Guarantee, default=None
         Predicted values and guaranteed intervals, drawn as steps in bands.
     bounds : float array of shape (n_regions, 2), default=None
-        Where each region of `promised` begins and ends.
+        Where each region of `guarantee` begins and ends.
     name : str, default=None
         Name of the model, for the legend.
     band : MonotoneBand, default=None
@@ -101,24 +101,24 @@ class ReliabilityDisplay(Display):
     def __init__(
         self,
         observed: ReliabilityTable | Mapping[str, ReliabilityTable] | None = None,
-        promised: Guarantee | None = None,
+        guarantee: Guarantee | None = None,
         bounds: FloatArray | None = None,
         *,
         name: str | None = None,
         band: MonotoneBand | None = None,
         confidence_level: float | None = None,
     ) -> None:
-        if observed is None and promised is None:
+        if observed is None and guarantee is None:
             raise InvalidTypeError(
-                "ReliabilityDisplay", "get observed, promised with bounds, or both", got="neither"
+                "ReliabilityDisplay", "get observed, guarantee with bounds, or both", got="neither"
             )
-        if (promised is None) != (bounds is None):
+        if (guarantee is None) != (bounds is None):
             raise InvalidTypeError(
-                "promised and bounds", "be given together", got="only one of them"
+                "guarantee and bounds", "be given together", got="only one of them"
             )
         self.models = dict(observed) if isinstance(observed, Mapping) else {}
         self.observed = None if isinstance(observed, Mapping) else observed
-        self.promised = promised
+        self.guarantee = guarantee
         self.bounds = bounds
         self.name = name
         self.band = band
@@ -155,7 +155,7 @@ class ReliabilityDisplay(Display):
             Scores; of several models for one diagram. Their intervals then hold for all bins of all
             models at once.
         importance_weight, weight_bound, groups, max_group_size
-            As there, for rows that count differently or belong together; not with `monotone`.
+            As there, for weighted or grouped rows; not with `monotone`.
         monotone : bool, default=False
             Whether to draw the `MonotoneBand` of the same rows too: limits at every score, which
             assume that the rate does not fall. They hold at `confidence_level` by themselves. A
@@ -361,7 +361,7 @@ class ReliabilityDisplay(Display):
             drawn with exact intervals of their own, at the calibrator's confidence level: held-out
             rates are noisy too.
         groups, max_group_size : array-like of shape (n,), int, default=None
-            Which of those rows belong together, as in `calibrant.metrics.reliability_table`.
+            The group of each of those rows, as in `calibrant.metrics.reliability_table`.
         name : str, default=None
             Name of those rows, for the legend.
         ax : matplotlib Axes, default=None
@@ -438,7 +438,7 @@ class ReliabilityDisplay(Display):
         logit = scale == "logit"
         self._begin(ax, 5.6, 5.6 if thresholds is None else 6.9)
         if logit:
-            limits = *logit_limits(self._observed, self.promised), 1.0
+            limits = *logit_limits(self._observed, self.guarantee), 1.0
         elif limits is None:
             limits = *score_limits(self._observed, self.bounds), highest_rate(self._drawn)
         left, right, top = limits
@@ -462,8 +462,8 @@ class ReliabilityDisplay(Display):
         """The bands behind the rates: of a monotone rate, and of the calibrator."""
         if self.band is not None and not self.band.is_refuted_:
             draw_band(self.ax_, self.band, left, right)
-        if self.promised is not None and self.bounds is not None:
-            draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
+        if self.guarantee is not None and self.bounds is not None:
+            draw_guarantee(self.ax_, self.guarantee, np.clip(self.bounds, left, right))
 
     def _draw_rates(self, left: float, right: float, logit: bool) -> None:
         """The observed rates; those of several models side by side, except on the logit scale."""
@@ -491,5 +491,6 @@ class ReliabilityDisplay(Display):
     @property
     def _drawn(self) -> list[ReliabilityTable | Guarantee]:
         """All that is drawn with rates: what was observed, and what is guaranteed."""
-        promised = [] if self.promised is None else [self.promised]
-        return [*self._observed, *promised]
+        if self.guarantee is None:
+            return list(self._observed)
+        return [*self._observed, self.guarantee]

@@ -49,7 +49,7 @@ STYLES = (
     Style("#E69F00", (0, (8, 2)), "v"),
     Style("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "P"),
 )
-PROMISED, OBSERVED, BAND = (style.color for style in STYLES[:3])
+GUARANTEED, OBSERVED, BAND = (style.color for style in STYLES[:3])
 
 
 def logit_ends(values: FloatArray) -> tuple[float, float]:

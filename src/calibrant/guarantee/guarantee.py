@@ -88,7 +88,7 @@ class Guarantee(Result):
     epsilon is the *maximum over regions* of max(upper - value, value - lower).
     `cor:calibration-fixed-partition` takes the region with the fewest rows instead; variances
     differ, so the largest half-width may sit elsewhere, and the corollary as printed can cover with
-    probability 0.063 where 0.9 was promised.
+    probability 0.063 where 0.9 was guaranteed.
     """
 
     _also: ClassVar[tuple[str, ...]] = (

@@ -25,8 +25,8 @@ def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
     """Turn an (epsilon, alpha)-calibrated predictor into a (1 - alpha) confidence interval
     (`thm:calib_ci_equiv`).
 
-    Promised: if |E[Y | f(X)] - f(X)| <= epsilon with probability at least 1 - alpha, then E[Y |
-    f(X)] lies in the returned interval with that probability. Not promised: anything about E[Y |
+    Guaranteed: if |E[Y | f(X)] - f(X)| <= epsilon with probability at least 1 - alpha, then E[Y |
+    f(X)] lies in the returned interval with that probability. Not guaranteed: anything about E[Y |
     X], which is finer than E[Y | f(X)].
 
     >>> interval = calibration_to_interval([0.02, 0.5], 0.05)
@@ -90,10 +90,10 @@ def interval_to_set(interval: Interval) -> BoolArray:
     """Intersect intervals with {0, 1} (`thm:PS-CI-equivalence`): an (n, 2) array, whether 0 and
     whether 1 lies inside.
 
-    Promised: if the intervals are distribution-free with respect to a score, and the score's
+    Guaranteed: if the intervals are distribution-free with respect to a score, and the score's
     distribution has no atoms, the label lies in the returned set with probability at least 1 -
     alpha. This is an impossibility result in disguise: such intervals must reach 0 or 1 nearly
-    everywhere. Not promised: anything for a binned score, which has nothing but atoms; there the
+    everywhere. Not guaranteed: anything for a binned score, which has nothing but atoms; there the
     intersection is nearly always empty. To act on bins use `region_sets`.
 
     >>> interval_to_set(Interval(np.array([0.0, 0.4]), np.array([0.3, 0.6])))
@@ -107,7 +107,7 @@ def region_sets(interval: Interval, coverage: float) -> BoolArray:
     """Return the labels that may not be ruled out in each region: an (n, 2) array, whether 0 and
     whether 1 may be.
 
-    Promised, when the intervals hold for all regions at once with probability 1 - alpha: with that
+    Guaranteed, when the intervals hold for all regions at once with probability 1 - alpha: with that
     probability, in every region, the label falls outside the set with probability at most 1 -
     coverage. The set is {1} where 1 - lower <= 1 - coverage, {0} where upper <= 1 - coverage, else
     {0, 1}.
@@ -131,8 +131,8 @@ def minimum_expected_width(confidence_level: float) -> float:
     For a score whose range holds an interval, say a logistic regression's, and any method whose
     confidence interval for E[Y | score] is valid for every distribution, there is a distribution on
     which its expected width is at least this, however large the sample. Bins escape because their
-    range is finite. Promised: a lower bound over all distributions. Not promised: that the width is
-    large on yours.
+    range is finite. Guaranteed: a lower bound over all distributions. Not guaranteed: that the
+    width is large on yours.
 
     >>> round(minimum_expected_width(0.9), 12)
     0.4

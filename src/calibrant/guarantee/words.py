@@ -102,7 +102,7 @@ def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     said = [f"On average over the population it is within {upper(average)}."] if smaller else []
     if guarantee.statement.falls:
         said.append("Predictions fall as the score rises, because the rate does.")
-    said.append("Nothing is promised for one score, one predicted value, or part of a region.")
+    said.append("Nothing is guaranteed for one score, one predicted value, or part of a region.")
     return tuple(said)
 
 

@@ -1,4 +1,4 @@
-"""Limits on rates where rows belong together: bets on the sums of whole groups.
+"""Limits on rates of grouped rows: bets on the sums of whole groups.
 
 Groups are independent draws from one distribution; rows of one group may depend on each other in
 any way. How groups count, and so which rate is covered, is said in `calibrant.limits.group_sums`.

@@ -1,4 +1,4 @@
-"""How groups count, rows that belong together: their weights and rates in each region.
+"""How groups count: their weights and rates in each region.
 
 In a region a group has S rows, T of them positive. It counts there by a weight w, and what is
 covered is E[w T / S] / E[w] over the groups with rows in the region:

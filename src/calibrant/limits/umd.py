@@ -33,8 +33,8 @@ def umd(tally: Tally, alpha: float) -> Interval:
     ------
     ValueError
         Where floor(n/B) <= 1, and where a region holds fewer than floor(n/B) - 1 rows, as atoms of
-        tied scores and other partitions do: there the closed form promises more than Hoeffding's
-        bound gives.
+        tied scores and other partitions do: there the closed form is narrower than Hoeffding's
+        bound.
 
     Notes
     -----

@@ -84,7 +84,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         importance_weight : array-like of shape (n,), optional
             How much each row counts, as in `AnchoredCalibrator.fit`; give `weight_bound` too.
         groups : array-like of shape (n,), optional
-            Which rows belong together, as in `AnchoredCalibrator.fit`.
+            The group of each row, as in `AnchoredCalibrator.fit`.
         classes : array-like of shape (L,), optional
             The label of each column of scores; by default the sorted labels of y.
         weight_bound, max_group_size, group_target

@@ -38,7 +38,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     Attributes
     ----------
     guarantee_ : ClassWiseGuarantee
-        The promise, over all classes at once.
+        The guarantee, over all classes at once.
     calibrators_ : tuple of AnchoredCalibrator or BinningCalibrator
         One per class, in the order of `classes_`.
     classes_ : array of shape (L,)
@@ -49,7 +49,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     Class l is calibrated against the rest at level 1 - alpha / L. The classes share their rows, so
     their intervals are dependent, and it is Bonferroni over classes, not Sidak, that holds for any
     dependence. Probabilities of the classes are calibrated one by one and need not add up to 1:
-    dividing by their sum would undo the promise.
+    dividing by their sum would undo the guarantee.
 
     References
     ----------

@@ -71,7 +71,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     Attributes
     ----------
     guarantee_ : Guarantee
-        The promise over all classes and bins at once; its regions are named "class: bin".
+        The guarantee over all classes and bins at once; its regions are named "class: bin".
     calibrator_ : AnchoredCalibrator or BinningCalibrator
         The bins, with the predicted class as segment.
     classes_ : array of shape (L,)
@@ -109,7 +109,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
 
     @property
     def guarantee_(self) -> Guarantee:
-        """The promise over all classes and bins at once."""
+        """The guarantee over all classes and bins at once."""
         check_is_fitted(self, "calibrator_")
         return self.calibrator_.guarantee_
 

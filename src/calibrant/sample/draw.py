@@ -165,8 +165,8 @@ def check_ids(keys: Iterable[Keys], column: str) -> None:
     if repeated(np.concatenate([np.empty(0, dtype=np.uint64), *keys])).size:
         rule = "be different in every row, because rows with equal ids are drawn together"
         advice = (
-            "name a column that is unique per row; if rows belong together, such as a customer's,"
-            " use groups"
+            "name a column that is unique per row; if rows are grouped, such as by"
+            " customer, use groups"
         )
         raise InvalidValueError(
             "id", rule, got="an id that several rows share", advice=advice, column=column

@@ -77,7 +77,7 @@ class RowFacts:
 
     @property
     def said_of_groups(self) -> str:
-        """What a promise says of groups if one row of each was drawn; empty without groups."""
+        """What a guarantee says of groups if one row of each was drawn; empty without groups."""
         groups, others = self.one_of_each
         if not groups:
             return ""

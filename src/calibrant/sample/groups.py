@@ -1,4 +1,4 @@
-"""Groups of rows that belong together, such as those of one customer, in memory."""
+"""Groups of rows, such as those of one customer, in memory."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

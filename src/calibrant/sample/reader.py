@@ -60,7 +60,7 @@ def read_rows(
     importance_weight : array-like of shape (n,), optional
         Weights of rows in sums.
     groups : array-like of shape (n,), optional
-        Which rows belong together: whole numbers, dates or text, equal for the rows of one group.
+        The group of each row: whole numbers, dates or text, equal for the rows of one group.
     partition : Partition, optional
         A partition fixed beforehand, which prepares the scores itself.
     threads : int

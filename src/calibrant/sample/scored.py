@@ -58,7 +58,7 @@ def scored(
         A column that is unique per row. A random split then depends on the seed, the rows and their
         ids, and neither on the engine nor on the order of the rows.
     group : str, optional
-        A column that says which rows belong together, such as a customer: whole numbers, dates or
+        The column of groups, such as customers: whole numbers, dates or
         text. Groups are then drawn and counted whole, wherever their rows are. Takes the place of
         `id`.
     format : {"parquet", "csv", "json", "ipc"}, optional

@@ -201,8 +201,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         segments : array-like of shape (n,), optional
             The segment of each row. Every segment gets bins of its own, within one error budget.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is
-            drawn at random and the others are not used: the promise is then about a row drawn at
+            The group of each row, such as its customer. One row of each group is
+            drawn at random and the others are not used: the guarantee is then about a row drawn at
             random from a new group of the target population.
         classes, score_range
             As in `BinningCalibrator.fit`.

@@ -163,8 +163,8 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             segments together, so score and segment together must be distributed alike given the
             label. Where only the scores within each segment are, fit each segment on its own.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is
-            drawn at random and the others are not used: the promise is then about a row drawn at
+            The group of each row, such as its customer. One row of each group is
+            drawn at random and the others are not used: the guarantee is then about a row drawn at
             random from a new group of the target population. `target_scores` must be of rows of
             different groups.
         classes, score_range

@@ -168,7 +168,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         segments : array-like of shape (n,), optional
             For a partition with segments.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group of the
+            The group of each row, such as its customer. One row of each group of the
             batch is drawn at random and the others are not used. All rows of a group must come in
             one batch.
         classes : pair of labels, optional
@@ -204,7 +204,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         else:
             known = self._add_rows(scores, y, segments, groups, stream, *named)
         self._stream = stream
-        self._promise: Guarantee | None = None
+        self._guarantee: Guarantee | None = None
         self._set_classes(known)
         return self
 
@@ -336,7 +336,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             mine.merge(parts)
             mine.one_of_each |= theirs.one_of_each
             mine.read = mine.read or theirs.read
-            self._promise = None
+            self._guarantee = None
         return self
 
     def enough(self, epsilon: float) -> bool:
@@ -378,11 +378,11 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         """What is guaranteed now."""
         with self._lock:
             stream = self._fitted_stream()
-            if self._promise is None:
-                self._promise = self._promised(stream)
-            return self._promise
+            if self._guarantee is None:
+                self._guarantee = self._guaranteed(stream)
+            return self._guarantee
 
-    def _promised(self, stream: Stream) -> Guarantee:
+    def _guaranteed(self, stream: Stream) -> Guarantee:
         remarks = []
         if stream.partition is None:
             remarks.append(
@@ -434,7 +434,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             raise InvalidValueError("window", rule, got=f"{self._stream.window.size:,}")
         if self._stream.partition is not None:
             self.partition = self._stream.partition
-        self._promise = None
+        self._guarantee = None
         self._set_classes(classes)
 
     def _mark_as_read(self) -> None:

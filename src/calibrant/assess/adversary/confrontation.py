@@ -159,8 +159,8 @@ def confront(
             ).value
             epsilon = getattr(getattr(fitted, "guarantee_", None), "epsilon", None)
             error, single = _real_errors(world, fitted, probes)
-            promised = np.nan if epsilon is None else epsilon
-            numbers[:, row, column] = measured, promised, error.mean(), error.max(), single
+            bound = np.nan if epsilon is None else epsilon
+            numbers[:, row, column] = measured, bound, error.mean(), error.max(), single
     no_repeat = np.exp(np.maximum(-sizes * (sizes - 1.0) / (2.0 * POINTS), -700.0))
     shown, claimed, real, largest, injective = numbers
     return Confrontation(

@@ -87,7 +87,7 @@ def audit(
         How much each row counts, such as a survey weight, and a number that no weight can exceed,
         which is needed. What is proved is then about the weighted population.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group
+        The group of each row, such as its customer, and as how many rows a group
         counts at most; None takes the largest size of the groups that only cut the regions. What is
         proved is then about rows of new groups. Rows of a group may depend on each other in any
         way.
@@ -244,7 +244,7 @@ def audit(
 
 
 def _has_units(y: ArrayLike | Sample, *beside: object) -> bool:
-    """Whether rows count differently or belong together: by what is given beside the data, or by
+    """Whether rows are weighted or grouped: by what is given beside the data, or by
     their columns.
     """
     if any(value is not None for value in beside):

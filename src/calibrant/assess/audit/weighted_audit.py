@@ -1,4 +1,4 @@
-"""An audit of rows that count differently, or that belong together: bets on weighted rows, or on
+"""An audit of weighted or grouped rows: bets on weighted rows, or on
 whole groups.
 """
 

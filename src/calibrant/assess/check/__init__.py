@@ -1,1 +1,1 @@
-"""Do the assumptions hold? Exchangeable rows, and rows that belong together."""
+"""Do the assumptions hold? Exchangeable rows, and grouped rows."""

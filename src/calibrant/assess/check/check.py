@@ -1,4 +1,4 @@
-"""Are rows drawn alike? Tests of exchangeability that are valid without assumptions, at every
+"""Are the rows i.i.d.? Tests of exchangeability that are valid without assumptions, at every
 moment.
 """
 
@@ -68,7 +68,7 @@ def check(
         "2024-01-31". Rows of the same time are taken in random order, so that their order within
         the file does not matter. For `Sample`, the name of a column.
     groups : array-like of shape (n,), or str, default=None
-        What rows that belong together share, such as a customer. One row of each group is picked at
+        The group of each row, such as its customer. One row of each group is picked at
         random. All that is said is then about the picked rows, in order of time (without `time`, in
         order of the file): an alarm is false only if these are exchangeable. Few groups find
         little, and no alarm here does not take back one that was raised without groups, unless rows
@@ -88,7 +88,7 @@ def check(
     Returns
     -------
     Exchangeability
-        The result of each test, a verdict, advice, and signs that rows belong together.
+        The result of each test, a verdict, advice, and signs that rows are grouped.
 
     Notes
     -----
@@ -134,7 +134,7 @@ def check(
     >>> scores = rng.uniform(size=4_000)
     >>> alike = rng.uniform(size=4_000) < scores
     >>> check(alike, scores).verdict
-    'no evidence against rows that are drawn alike'
+    'no sign of drift or dependence'
     >>> moved = rng.uniform(size=4_000) < np.where(np.arange(4_000) < 2_000, scores, scores**2)
     >>> check(moved, scores).verdict
     'the rate at a given score has moved'

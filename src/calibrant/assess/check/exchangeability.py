@@ -183,7 +183,7 @@ class Exchangeability(Result):
     sorted_by_score : bool
         In file order, whether no score is below the one before it, or none above it.
     signs : tuple of GroupSign
-        Signs among the first rows that rows belong together; they are no proof.
+        Signs among the first rows that rows are grouped; they are no proof.
     n_in_data : int
         Rows of the data with a label; more than were tested where a sample was drawn.
     """
@@ -229,7 +229,7 @@ class Exchangeability(Result):
         """The tests that explain the alarms best: of drift and runs of the same values, the one
         with more evidence.
 
-        A drift makes neighbouring rows alike, and rows that belong together go up and down like a
+        A drift makes neighbouring rows alike, and grouped rows go up and down like a
         drift.
         """
         found = []
@@ -242,10 +242,7 @@ class Exchangeability(Result):
     @property
     def verdict(self) -> str:
         """What can be said, in one clause."""
-        return (
-            "; ".join(_MOVED[kind] for kind in self.causes)
-            or "no evidence against rows that are drawn alike"
-        )
+        return "; ".join(_MOVED[kind] for kind in self.causes) or "no sign of drift or dependence"
 
     @property
     def tested(self) -> str:
@@ -342,20 +339,20 @@ class Exchangeability(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What raised an alarm, which e-value does, what to do, and signs that rows belong
-        together.
+        """What raised an alarm, which e-value does, what to do, and signs that rows are
+        grouped.
         """
         found = [str(test) for test in self.tests if test.alarm]
         found.append(self.scale)
         found.extend(words(joined("what to do: ", text)) for text in self.advice)
         found.extend(
-            words(joined("a sign that rows belong together: ", sign.text)) for sign in self.signs
+            words(joined("a sign that rows are grouped: ", sign.text)) for sign in self.signs
         )
         found.extend(RowFacts(skipped=self.n_skipped).notes)
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The tests, and the signs that rows belong together."""
+        """The tests, and the signs that rows are grouped."""
         columns = {name: [getattr(test, name) for test in self.tests] for name in _COLUMNS}
         columns["e_value"] = [_e_value(test.log_evidence) for test in self.tests]
         names = ("kind", "column", "n_rows", "sentence")

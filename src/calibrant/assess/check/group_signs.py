@@ -1,4 +1,4 @@
-"""Do rows belong together although no groups were named? A look at the first rows of the data."""
+"""Are rows grouped although no groups were named? A look at the first rows of the data."""
 
 import re
 from collections.abc import Hashable, Iterator
@@ -52,7 +52,7 @@ def group_signs(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> tuple[GroupSign, ...]:
-    """Look for signs that rows belong together: an id that repeats, identical rows, runs of equal
+    """Look for signs that rows are grouped: an id that repeats, identical rows, runs of equal
     labels.
 
     Not claimed: that rows without a sign are independent, or that a sign is proof. It is a quick
@@ -317,8 +317,8 @@ class _Look:
             return None
         return (
             (
-                f"labels come in runs: {seen}. If neighbouring rows belong together, such as those"
-                " of one customer or day, give what they share as "
+                f"labels come in runs: {seen}. If neighbouring rows are of one"
+                " customer or day, give what they share as "
             ),
             Setting("group"),
         )

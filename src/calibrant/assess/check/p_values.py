@@ -1,5 +1,6 @@
-"""Conformal p-values: the rank of each row among the rows before it, uniform and independent for
-rows drawn alike.
+"""Conformal p-values: the rank of each row among the rows before it.
+
+For i.i.d. rows they are uniform and independent.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
-"""Bets against uniform p-values: what a gambler would win who may not win on average if the rows
-are drawn alike.
+"""Bets against uniform p-values: what a gambler would win who,
+if the rows are i.i.d., cannot win on average.
 
 A bet multiplies the capital by a factor that is nonnegative and has mean 1 under the null, given
 the p-values before. So the capital is a nonnegative martingale that starts at 1, an average of such

@@ -92,7 +92,7 @@ def compare_calibrators(
         guaranteed of those whose `fit` takes none. Without a bound there are no differences with
         limits.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, where several rows belong together, and as how many rows a group
+        The group of each row, where rows are grouped, and as how many rows a group
         counts at most. Folds keep groups whole, and calibrators get the groups and the size;
         nothing is guaranteed of those whose `fit` takes none. Without a size there are no
         differences with limits.

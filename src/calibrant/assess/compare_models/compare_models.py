@@ -52,7 +52,7 @@ def compare_models(
     and in clipped log loss lie within their limits, for all pairs of models and both losses at
     once, for every distribution. So the best model may be picked after looking at all of them.
     Assumed: rows are independent draws from one distribution, and the models were chosen and
-    trained before these rows were looked at. Rows that belong together, such as several rows of one
+    trained before these rows were looked at. Grouped rows, such as several rows of one
     customer, are not independent: give their `groups`. Limits of AUC are asymptotic and marked so.
     ECE is shown without limits.
 
@@ -72,7 +72,7 @@ def compare_models(
         How much each row counts, such as a survey weight, and a number that no weight can exceed,
         which is needed. The limits are then for the weighted population.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group
+        The group of each row, such as its customer, and as how many rows a group
         counts at most, which is needed. The limits are then for rows of new groups.
     pos_label, classes
         As in `BinningCalibrator`.

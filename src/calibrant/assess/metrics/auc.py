@@ -48,7 +48,7 @@ def auc(
     importance_weight : array-like of shape (n,), optional
         How much each row counts, such as a survey weight.
     groups : array-like of shape (n,), optional
-        Which rows belong together, such as those of one customer.
+        The group of each row, such as its customer.
     pos_label, classes
         As in `BinningCalibrator`.
 

@@ -77,7 +77,7 @@ def ece(
         How much each row counts, such as a survey weight; a whole number counts as that many rows
         in the value. The interval is then for the weighted error of the scores and weights seen.
     groups : array-like of shape (n,), optional
-        Which rows belong together, such as those of one customer. The interval then holds however
+        The group of each row, such as its customer. The interval then holds however
         labels of a group depend on each other. It is for the error of each label's rate given all
         scores of its group.
     pos_label, classes

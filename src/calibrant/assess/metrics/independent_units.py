@@ -143,7 +143,7 @@ class Units:
                 beside = "groups"
                 advice = (
                     "choose it before looking at these rows; a typical size is often best, as the"
-                    " page 'Rows that belong together' explains"
+                    " page 'Grouped or clustered data' explains"
                 )
             raise InvalidTypeError(
                 name, f"be given with {beside}: nothing is proved without it", advice=advice

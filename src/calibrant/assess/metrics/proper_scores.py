@@ -86,7 +86,7 @@ def brier_score(
         How much each row counts, and a number that no weight can exceed. The interval is then for
         the weighted population. Without a bound it is labelled heuristic.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group
+        The group of each row, such as its customer, and as how many rows a group
         counts at most. The interval is then for rows of new groups. Without a size it is labelled
         heuristic.
 

@@ -142,7 +142,7 @@ def reliability_table(
         Mean scores, rates and limits are then those of the weighted population. Without a bound the
         limits are not proved.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, and as how many rows a group counts in a bin at most, as in
+        The group of each row, and as how many rows a group counts in a bin at most, as in
         `BinningCalibrator`. The limits are then for rows of new groups, and mean scores and rates
         count groups in the same way.
 

@@ -175,11 +175,11 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         y : array-like of shape (n,)
             Labels of two classes.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer. One row of each group is
-            drawn at random and the others are not used: the promise is then about a row drawn at
+            The group of each row, such as its customer. One row of each group is
+            drawn at random and the others are not used: the guarantee is then about a row drawn at
             random from a new group.
         importance_weight : array-like of shape (n,), optional
-            Numbers >= 0, at most `weight_bound`: the promise is then about the population in which
+            Numbers >= 0, at most `weight_bound`: the guarantee is then about the population in which
             each row counts by its weight. Each row is kept with probability weight /
             `weight_bound`, and the others are not used: the rows kept are independent draws from
             that population.

@@ -111,11 +111,11 @@ def _best(
     rows = np.maximum(family.counts, 1)
     sums = family.sums(surplus)
     spread = np.sqrt(family.sums(variance)) * -float(ndtri(tail))
-    promise = (np.abs(sums) - spread) / rows
-    left = promise > 0.0
+    provable = (np.abs(sums) - spread) / rows
+    left = provable > 0.0
     found: list[tuple[int, bool]] = []
     while left.any() and len(found) < N_TRIED:
-        number = int(np.where(left, promise, -np.inf).argmax())
+        number = int(np.where(left, provable, -np.inf).argmax())
         found.append((number, bool(sums[number] > 0.0)))
         shared = family.shared(family.members(number))
         together = rows + rows[number] - shared

@@ -142,7 +142,7 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupLadder(Ladder):
-    """The same where rows belong together: one test of whole groups at each threshold, by betting."""
+    """The same where rows are grouped: one test of whole groups at each threshold, by betting."""
 
     tally: Tally
     design: GroupDesign

@@ -192,7 +192,7 @@ class Threshold(Result):
     assumptions : tuple of str
         What must be true for all this to hold.
     max_group_size : int or None
-        Where rows belong together: a group counts as at most this many rows, in the shares as in
+        Where rows are grouped: a group counts as at most this many rows, in the shares as in
         their limits.
     above_cap : float or None
         Then also: the share of the counted rows by which groups exceed that.

@@ -86,7 +86,7 @@ def threshold(
         which is needed. Each row is kept with probability weight / bound, by `random_state`. What
         is proved is then about the weighted population.
     groups : array-like of shape (n,), optional
-        Which rows belong together, such as those of one customer. Whole groups are drawn, and what
+        The group of each row, such as its customer. Whole groups are drawn, and what
         is proved is about rows of new groups. Rows of a group may depend on each other in any way.
     max_group_size : int, optional
         A group counts as at most this many rows among those that a share is about; by default the

@@ -74,7 +74,7 @@ def validation_table(
         which is needed. What is said is then about the weighted population, and the test is
         asymptotic.
     groups, max_group_size : array-like of shape (n,), int, optional
-        Which rows belong together, such as those of one customer, and as how many rows a group
+        The group of each row, such as its customer, and as how many rows a group
         counts at most, which is needed. What is said is then about rows of new groups, and the test
         is asymptotic.
     pos_label, classes

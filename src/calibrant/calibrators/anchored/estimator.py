@@ -80,7 +80,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     Claimed, for every distribution of scores and labels: with probability at least
     `confidence_level` over the calibration data, in every region at once, the average predicted
     probability differs from the true rate of the positive class by at most the region's epsilon.
-    Nothing is promised for one score, one predicted value, or part of a region. Assumed:
+    Nothing is guaranteed for one score, one predicted value, or part of a region. Assumed:
     calibration and future rows are independent draws from one distribution, and the model behind
     the scores was not trained on the calibration rows. A score that clearly falls with the rate,
     such as credit points for defaults, gets a curve that falls; the guarantee says so.
@@ -121,7 +121,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     n_anchored_ : int
         In how many regions the data refute the curve, so that it was shifted there.
     guarantee_ : Guarantee
-        The promise, in numbers and in words. Its `value` is the average prediction of each region,
+        The guarantee, in numbers and in words. Its `value` is the average prediction of each region,
         over rows as they are counted at knots.
     partition_, tally_
         The regions, and what was counted in them.

@@ -47,7 +47,7 @@ def bent(
     """
     found, _ = averages.of(curve)
     rate = np.where(counts > 0, rates, found)
-    # about what the promise needs in each region; only the largest counts, and others may stay as
+    # about what the guarantee needs in each region; only the largest counts, and others may stay as
     # they are
     needed = limits.radius + curve.variation(regions) * (_DISTANCE / np.sqrt(np.maximum(counts, 1)))
     near = np.clip(

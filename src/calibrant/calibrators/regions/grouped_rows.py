@@ -1,4 +1,4 @@
-"""Rows that belong together: bins cut from whole groups, and limits by bets on the sums of groups."""
+"""Grouped rows: bins cut from whole groups, and limits by bets on the sums of groups."""
 
 import math
 from collections.abc import Hashable, Mapping

@@ -310,8 +310,8 @@ class BinnedCalibrator(CutParameters, RegionCalibrator, takes_device_arrays=True
             guaranteed is then about the weighted population. Give `weight_bound` too. Rows of
             scored data are brought into memory.
         groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer: whole numbers, dates or text.
-            The promise is then about rows of new groups. Rows of a group may depend on each other
+            The group of each row, such as its customer: whole numbers, dates or text.
+            The guarantee is then about rows of new groups. Rows of a group may depend on each other
             in any way.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.

@@ -1,4 +1,4 @@
-"""Rows that count differently: their weights, and rows of the population that weights describe."""
+"""Weighted rows: their weights, and rows of the population that weights describe."""
 
 from dataclasses import replace
 

@@ -103,7 +103,7 @@ class SubgroupGuarantee(Guarantee):
             )
         said.append(
             f"Predictions were fitted to {counted(self.n_fitted, 'row')}, and"
-            f" {counted(self.n_proving, 'other row')} prove. Nothing is promised for one row, or"
+            f" {counted(self.n_proving, 'other row')} prove. Nothing is guaranteed for one row, or"
             " for part of a subgroup."
         )
         if self.read:

@@ -18,8 +18,8 @@ from calibrant.draw.report.figures import (
     Figure,
     audit_figure,
     audit_texts,
-    promise_figure,
-    promise_texts,
+    guarantee_figure,
+    guarantee_texts,
     rows_at,
 )
 from calibrant.draw.report.histogram import MOST_BARS
@@ -89,7 +89,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     if is_guarantee(guarantee):
         every = np.arange(guarantee.counts.size)
-        parts["after_rows"] = promise_texts(
+        parts["after_rows"] = guarantee_texts(
             guarantee, _largest(guarantee.radius, every, sizes.table_rows)
         )
         parts["after_total"] = every.size
@@ -114,7 +114,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
             most_rows=sizes.segments,
             most_figures=sizes.small_figures,
             period=inputs.period,
-            promised=_promised(inputs),
+            guaranteed=_guaranteed(inputs),
             scale=inputs.scale,
             thresholds=inputs.thresholds,
         ),
@@ -124,7 +124,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
     }
 
 
-def _promised(inputs: Inputs) -> FloatArray | None:
+def _guaranteed(inputs: Inputs) -> FloatArray | None:
     """Where each region of the model begins and ends, and its limits, to be compared with what each
     period showed.
 
@@ -170,7 +170,7 @@ def _after_figure(
         chosen = _largest(guarantee.radius, seen, most)
         if chosen.size == 0:
             return None
-        figure = promise_figure("after", "After calibration", guarantee, chosen, checked, scale)
+        figure = guarantee_figure("after", "After calibration", guarantee, chosen, checked, scale)
         if seen.size > chosen.size:
             figure = figure.with_notes(
                 f"{chosen.size:,} of {seen.size:,} regions are drawn, those with the widest"

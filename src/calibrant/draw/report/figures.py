@@ -131,13 +131,13 @@ def audit_figure(
     bar_rows: IndexArray | None = None,
     limits: tuple[Limits, Limits] | None = None,
     x_label: str = "score",
-    promised: FloatArray | None = None,
+    guaranteed: FloatArray | None = None,
     scale: str = "linear",
     thresholds: Thresholds = None,
 ) -> Figure:
     """Draw the chosen regions of an audit: mean score across, observed rate and its band upwards.
 
-    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn. `promised`
+    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn. `guaranteed`
     has the first and the last score of each region of a model, and its limits: they are a strip
     behind the marks.
     """
@@ -171,14 +171,14 @@ def audit_figure(
         marks=marks,
         bars=bars,
         notes=tuple(notes),
-        band="" if promised is None else _steps(promised, x_axis, y_axis),
+        band="" if guaranteed is None else _steps(guaranteed, x_axis, y_axis),
         rates=_rates(audit.monotone, x_axis, y_axis) if frame is LARGE else "",
         rules=rules,
         spans=spans,
     )
 
 
-def promise_figure(
+def guarantee_figure(
     identifier: str,
     name: str,
     guarantee: Guarantee,
@@ -203,7 +203,7 @@ def promise_figure(
         logit_ends(guarantee.value[chosen]) if logit else limits_of(np.concatenate(seen).tolist())
     )
     axes = x_axis, y_axis = axes_in(LARGE, both, both, logit=logit)
-    marks = _promise_marks(guarantee, chosen, x_axis, y_axis)
+    marks = _guarantee_marks(guarantee, chosen, x_axis, y_axis)
     checks = () if checked is None else _audit_marks(*checked, x_axis, y_axis)
     epsilon = guarantee.stated.epsilon
     names = [mark.data["region"] for mark in marks]
@@ -269,7 +269,7 @@ def audit_texts(part: AuditTable) -> list[dict[str, str]]:
     ]
 
 
-def promise_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
+def guarantee_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
     """The numbers of each region as text, the same in figures and tables."""
     radius = guarantee.radius
     relative = guarantee.relative
@@ -306,11 +306,11 @@ def _audit_marks(table: AuditTable, at: IndexArray, x_axis: Axis, y_axis: Axis) 
     )  # findings are drawn over the others
 
 
-def _promise_marks(
+def _guarantee_marks(
     guarantee: Guarantee, at: IndexArray, x_axis: Axis, y_axis: Axis
 ) -> tuple[Mark, ...]:
     marks = []
-    for row, data in zip(at.tolist(), promise_texts(guarantee, at), strict=True):
+    for row, data in zip(at.tolist(), guarantee_texts(guarantee, at), strict=True):
         title = (
             f"region {data['region']}: calibrated probability {data['value']}, guaranteed interval"
             f" {data['lower']} to {data['upper']}, {rows(int(guarantee.counts[row]))}"
@@ -320,7 +320,7 @@ def _promise_marks(
             for column in (guarantee.value, guarantee.upper, guarantee.lower)
         )
         marks.append(
-            Mark(x_axis(float(guarantee.value[row])), y, top, bottom, "promise", data, title)
+            Mark(x_axis(float(guarantee.value[row])), y, top, bottom, "guaranteed", data, title)
         )
     return tuple(marks)
 
@@ -336,11 +336,11 @@ def _described(marks: Sequence[Mark]) -> str:
     )
 
 
-def _steps(promised: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
+def _steps(guaranteed: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
     """The corners of the strip between lower and upper limits, cut off at the ends of the axes."""
-    begin, end = np.clip(promised[:, :2], x_axis.low, x_axis.high).T
+    begin, end = np.clip(guaranteed[:, :2], x_axis.low, x_axis.high).T
     seen = begin < end
-    low, high = np.clip(promised[:, 2:], y_axis.low, y_axis.high)[seen].T
+    low, high = np.clip(guaranteed[:, 2:], y_axis.low, y_axis.high)[seen].T
     across = np.column_stack([begin[seen], end[seen]]).ravel()
     corners = [
         *zip(across, np.repeat(low, 2), strict=True),

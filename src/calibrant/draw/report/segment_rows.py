@@ -25,7 +25,7 @@ class SegmentsShown(NamedTuple):
     axis: Axis
     figures: tuple[Figure, ...]
     first_figure: int  # the row of the first segment that is drawn
-    has_promise: bool  # whether what a model promised is drawn behind the marks
+    has_guarantee: bool  # whether what a model guaranteed is drawn behind the marks
 
 
 def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArray:
@@ -47,13 +47,13 @@ def segments_section(
     most_rows: int,
     most_figures: int,
     period: str | None = None,
-    promised: FloatArray | None = None,
+    guaranteed: FloatArray | None = None,
     scale: str = "linear",
     thresholds: Thresholds = None,
 ) -> SegmentsShown | None:
     """Collect what is shown of the segments; None without segments.
 
-    Periods of time stay in their order, and the last ones are drawn, over what a model `promised`.
+    Periods of time stay in their order, and the last ones are drawn, over what a model `guaranteed`.
     """
     if not audit.by_segment:
         return None
@@ -71,7 +71,7 @@ def segments_section(
     ends = limits_of(
         np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist()
     )
-    how: dict[str, Any] = {"promised": promised, "scale": scale, "thresholds": thresholds}
+    how: dict[str, Any] = {"guaranteed": guaranteed, "scale": scale, "thresholds": thresholds}
     return SegmentsShown(
         rows=[(block.start, found.get(segment)) for segment, block in shown],
         total=len(groups),
@@ -79,7 +79,7 @@ def segments_section(
         axis=Axis(*ends, 4.0, _BAR - 4.0),
         figures=_figures(audit, [block for _, block in shown[start : start + most_figures]], **how),
         first_figure=start,
-        has_promise=promised is not None,
+        has_guarantee=guaranteed is not None,
     )
 
 

@@ -22,8 +22,8 @@ class ULSIF(GaussianRatio):
     """Density ratio by unconstrained least-squares importance fitting, tuned by leave-one-out.
 
     Claimed: as both samples grow, the squared error of the ratio tends to the least that the basis
-    allows. Not claimed: anything at a finite number of rows; a calibrator that uses these weights
-    promises asymptotically only.
+    allows. Not claimed: anything at a finite number of rows; the guarantee of a calibrator that
+    uses these weights is asymptotic.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Are rows drawn alike?
+"""Is my data i.i.d.?
 
-Every promise assumes it. The check bets on the order of the flights of a year; its evidence that
+Every guarantee assumes it. The check bets on the order of the flights of a year; its evidence that
 the rate at a given score has moved becomes overwhelming.
 
 Picture: Log evidence over the months of 2013 for three tests; that for labels crosses the line of

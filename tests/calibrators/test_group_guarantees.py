@@ -1,4 +1,4 @@
-"""Promises with groups hold for rows of new groups, weighted or not, for every calibrator."""
+"""Guarantees with groups hold for rows of new groups, weighted or not, for every calibrator."""
 
 import json
 
@@ -48,7 +48,7 @@ def mixed_groups(rng, n_groups):
 
 
 @pytest.mark.parametrize("calibrator", ONE_OF_EACH, ids=lambda found: type(found).__name__)
-def test_promises_about_independent_rows_draw_one_row_of_each_group(rows, calibrator):
+def test_guarantees_about_independent_rows_draw_one_row_of_each_group(rows, calibrator):
     scores, y, groups = rows
     fitted = clone(calibrator).fit(scores, y, groups=groups)
     said = str(fitted.guarantee_)
@@ -76,7 +76,7 @@ def test_promises_about_independent_rows_draw_one_row_of_each_group(rows, calibr
 
 @pytest.mark.parametrize("number", [0, 3, 4, 5])
 @pytest.mark.broad
-def test_promises_hold_for_a_random_row_of_a_new_group(number):
+def test_guarantees_hold_for_a_random_row_of_a_new_group(number):
     missed = 0
     missed_without = 0
     n_draws = 25
@@ -181,7 +181,7 @@ def surveyed(rng, n_groups):
 
 @pytest.mark.broad
 @pytest.mark.parametrize("target", ["rows", "groups"])
-def test_promises_of_weighted_groups_hold(target):
+def test_guarantees_of_weighted_groups_hold(target):
     n_draws = 20
     missed = 0
     scores, y, groups, weights = surveyed(np.random.default_rng(1), 60_000)

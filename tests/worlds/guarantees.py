@@ -1,11 +1,11 @@
-"""Is a promise broken more often than it says? Wald's sequential test: as many draws as the answer
+"""Is a guarantee broken more often than it says? Wald's sequential test: as many draws as the answer
 needs, and no more.
 
-A promise holds with probability 1 - alpha. For each of them the likelihood ratio of a rate of
+A guarantee holds with probability 1 - alpha. For each of them the likelihood ratio of a rate of
 misses of `caught` against one of `alpha` is followed, one draw after the other. Where misses have
 probability alpha or less, the ratio is a supermartingale: it ever reaches 1 / FALSE_ALARM with
 probability FALSE_ALARM at most (Ville). Where they have probability `caught` or more, the same
-holds for one over the ratio and OVERLOOKED. Promises that hold by far are settled after a hundred
+holds for one over the ratio and OVERLOOKED. Guarantees that hold by far are settled after a hundred
 draws, where a fixed number of draws with the same power takes a thousand.
 """
 
@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 FALSE_ALARM = 1e-4
-"""How likely a promise that is kept fails; there are hundreds of such tests."""
+"""How likely a guarantee that is kept fails; there are hundreds of such tests."""
 OVERLOOKED = 0.01
-"""How likely a promise that is broken with probability `caught` passes."""
+"""How likely a guarantee that is broken with probability `caught` passes."""
 
 
 def assert_kept(misses: Iterable[Mapping[Any, Any]], alpha: float = 0.1, *, caught: float) -> int:
-    """Fail where a promise is broken with probability `caught`.
+    """Fail where a guarantee is broken with probability `caught`.
 
     Take as few draws as that needs, and return how many.
 
-    Each entry of `misses` is one draw, or several: by name of the promise whether it was broken.
+    Each entry of `misses` is one draw, or several: by name of the guarantee whether it was broken.
     """
     missed = np.log(caught / alpha)
     kept = np.log((1 - caught) / (1 - alpha))

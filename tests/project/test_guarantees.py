@@ -1,15 +1,15 @@
-"""The sequential test of promises fails as seldom, and catches as often, as it says."""
+"""The sequential test of guarantees fails as seldom, and catches as often, as it says."""
 
 import numpy as np
 import pytest
 
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 RUNS = 400
 
 
 def outcomes(rate: float, caught: float) -> tuple[float, float]:
-    """Share of the runs in which a promise that is broken with this rate passes, and the mean
+    """Share of the runs in which a guarantee that is broken with this rate passes, and the mean
     number of draws.
     """
     rng = np.random.default_rng(0)
@@ -27,21 +27,21 @@ def outcomes(rate: float, caught: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1])
-def test_a_promise_that_is_kept_passes(rate: float) -> None:
+def test_a_guarantee_that_is_kept_passes(rate: float) -> None:
     assert outcomes(rate, 0.16)[0] == 1.0
 
 
 @pytest.mark.broad
-def test_a_promise_that_is_broken_more_often_than_stated_is_caught() -> None:
+def test_a_guarantee_that_is_broken_more_often_than_stated_is_caught() -> None:
     assert outcomes(0.16, 0.16)[0] < 0.02
     assert outcomes(0.2, 0.16)[0] == 0.0
 
 
-def test_a_promise_that_holds_by_far_takes_few_draws() -> None:
+def test_a_guarantee_that_holds_by_far_takes_few_draws() -> None:
     assert outcomes(0.02, 0.16)[1] < 150
 
 
-def test_every_promise_is_settled_by_itself() -> None:
+def test_every_guarantee_is_settled_by_itself() -> None:
     rng = np.random.default_rng(1)
     both = ({"kept": rng.uniform() < 0.02, "broken": rng.uniform() < 0.3} for _ in range(10_000))
     with pytest.raises(AssertionError, match="broken was broken in"):
