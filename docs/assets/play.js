@@ -160,7 +160,7 @@
     bins: (x) => String(x),
     confidence: (x) => `${Math.round(100 * x)} %`,
     base: (x) => x.toPrecision(2),
-    slope: (x) => `${x.toFixed(1)}${x < 0.95 ? " (too extreme)" : x > 1.05 ? " (too timid)" : " (calibrated)"}`,
+    slope: (x) => `${x.toFixed(1)}${x < 0.95 ? " (overconfident)" : x > 1.05 ? " (underconfident)" : " (calibrated)"}`,
   }
   const WIDTH = 640
   const HEIGHT = 420

@@ -1,7 +1,7 @@
 """Before and after calibration
 
-A forest is underconfident: is a handwritten digit even? The calibrator is fitted on one half of the new
-rows; the other half, on the right, lies in the guaranteed intervals or touches them.
+A forest is underconfident: is a handwritten digit even? The calibrator is fitted on one half of
+the new rows; the other half, on the right, lies in the guaranteed intervals or touches them.
 
 Picture: Left, rates of a forest, below the diagonal at low scores and above it at high scores.
 Right, the guaranteed intervals of five bins and the rates of other rows in them.

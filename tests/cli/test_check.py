@@ -139,7 +139,7 @@ def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> 
     for command, sign in (
         ("fit", "warning: Labels"),
         ("audit", "warning: Labels"),
-        ("check", "together: labels"),
+        ("check", "grouped: labels"),
     ):
         answer = calibrant(command, path, *COLUMNS)
         said = " ".join((answer.out if command == "check" else answer.err).split())

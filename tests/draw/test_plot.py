@@ -48,7 +48,7 @@ def test_observed_rates_are_those_of_the_table(ax) -> None:
 def test_guarantees_are_those_of_the_calibrator(ax) -> None:
     calibrator = BinningCalibrator(8).fit(SCORES, Y)
     display = ReliabilityDisplay.from_calibrator(calibrator, ax=ax)
-    assert display.guaranteed is calibrator.guarantee_
+    assert display.guarantee is calibrator.guarantee_
     assert display.observed is None
 
 
@@ -58,7 +58,7 @@ def test_a_classifier_is_drawn_by_its_calibrator(ax) -> None:
 
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(SCORES[:, None], Y)
     display = ReliabilityDisplay.from_calibrator(model, ax=ax)
-    assert display.guaranteed is model.guarantee_
+    assert display.guarantee is model.guarantee_
 
 
 @pytest.mark.parametrize(

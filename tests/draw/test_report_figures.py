@@ -66,7 +66,7 @@ def test_an_audit_of_the_calibrated_scores_is_drawn_over_the_guarantee() -> None
     fresh = rng.uniform(size=5_000)
     after = audit(rng.uniform(size=5_000) < fresh**2, CALIBRATOR.predict(fresh))
     drawn = marks(chart(read(Report(AUDIT, CALIBRATOR, audit_after=after).html), "after"))
-    checks = [node for node in drawn if "guarantee" not in node.classes]
+    checks = [node for node in drawn if "guaranteed" not in node.classes]
     rows = finest(after)
     assert shown(checks, AUDIT_NAMES) == audit_lines(after, rows)
     assert len(drawn) == rows.size + len(CALIBRATOR.guarantee_.regions)
@@ -235,7 +235,7 @@ def test_colours_can_be_told_from_the_paper_in_light_dark_and_print() -> None:
     ]
     assert len(themes) == 3
     for colours in themes:
-        for name in ("ink", "quiet", "high", "low", "none", "guarantee", "third", "fourth"):
+        for name in ("ink", "quiet", "high", "low", "none", "guaranteed", "third", "fourth"):
             assert contrast(colours[name], colours["paper"]) >= 4.5, name
         for name in ("axis", "positives"):
             assert contrast(colours[name], colours["paper"]) >= 3.0, name
