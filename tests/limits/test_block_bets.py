@@ -6,13 +6,11 @@ from scipy import stats
 
 from calibrant.limits import dealt_blocks
 from calibrant.limits.block_bets import (
-    SINGLE_ROWS,
     BlockSamples,
     _block_gain,
     block_limits,
-    block_sizes,
 )
-from calibrant.limits.dealt_blocks import DealtBlocks
+from calibrant.limits.dealt_blocks import SINGLE_ROWS, DealtBlocks, block_sizes
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
 LEVEL = 1e-4

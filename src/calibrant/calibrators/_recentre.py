@@ -14,7 +14,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.limits.interval import Interval
 
 Bounds: TypeAlias = list[tuple[float | None, float | None]]
@@ -140,50 +140,63 @@ class RisingRegions:
         return left, right
 
     def _programme(self, bounds: Bounds) -> "_Programme":
-        from scipy import sparse
-
         width = self.high - self.low
         n_regions = width.size
         is_flat = width <= 0.0
-        eye = sparse.identity(n_regions, format="csr")
-        # the shift of the average of each region, at either end of its limits
-        moves = []
-        for limit in (self.averages.lower, self.averages.upper):
-            share = np.clip((limit - self.low) / np.where(is_flat, 1.0, width), 0.0, 1.0)
-            moves.append(sparse.hstack([sparse.diags(1.0 - share), sparse.diags(share)]))
-        move = sparse.vstack(moves)
-        slopes = sparse.hstack([eye, -eye])  # left less right
+        left = np.arange(n_regions)
+        right = left + n_regions
+        ends = np.arange(2 * n_regions)
+        sizes = ends + 2 * n_regions
+        epsilon = 4 * n_regions
         follows = np.flatnonzero(self.follows)
-        jumps = sparse.hstack(
-            [-eye[follows], eye[follows - 1]]
-        )  # the end of a region less the next beginning
-        sizes = sparse.identity(2 * n_regions)
-        blocks = [
-            [
-                -move,
-                None,
-                _column(2 * n_regions, -1.0),
-            ],  # upper limits less the shift are at most epsilon
-            [move, None, _column(2 * n_regions, -1.0)],  # and lower limits at least - epsilon
-            [slopes, None, _column(n_regions, 0.0)],
-            [-slopes.tocsr()[is_flat], None, _column(int(is_flat.sum()), 0.0)],
-            [jumps, None, _column(follows.size, 0.0)],
-            [sizes, -sizes, _column(2 * n_regions, 0.0)],
-            [-sizes, -sizes, _column(2 * n_regions, 0.0)],
-        ]
-        limits = np.concatenate(
-            [
-                -np.tile(self.errors.upper, 2),
-                np.tile(self.errors.lower, 2),
-                (1.0 - _LEAST_SLOPE) * width,
-                np.zeros(int(is_flat.sum())),
-                self.low[follows] - self.high[follows - 1],
-                np.zeros(4 * n_regions),
-            ]
-        )
-        return _Programme(
-            _stacked(blocks, 2 * n_regions), limits, [*bounds, *[(0.0, None)] * (2 * n_regions + 1)]
-        )
+        flat = np.flatnonzero(is_flat)
+        # where the average of each region lies between its ends, at either of its limits
+        limits = np.concatenate([self.averages.lower, self.averages.upper])
+        wide = np.tile(np.where(is_flat, 1.0, width), 2)
+        share = np.clip((limits - np.tile(self.low, 2)) / wide, 0.0, 1.0)
+        both = (np.tile(left, 2), 1.0 - share), (np.tile(right, 2), share)
+        conditions = _Conditions()
+        # upper limits less the shift are at most epsilon, and lower limits at least - epsilon
+        for sign, of_errors in ((-1.0, -self.errors.upper), (1.0, self.errors.lower)):
+            shift = [(column, sign * value) for column, value in both]
+            conditions.add(np.tile(of_errors, 2), *shift, (epsilon, -1.0))
+        # left less right: the curve rises; a flat region stays flat
+        conditions.add((1.0 - _LEAST_SLOPE) * width, (left, 1.0), (right, -1.0))
+        conditions.add(np.zeros(flat.size), (left[flat], -1.0), (right[flat], 1.0))
+        # the end of a region less the next beginning
+        jumps = self.low[follows] - self.high[follows - 1]
+        conditions.add(jumps, (left[follows], -1.0), (right[follows - 1], 1.0))
+        conditions.add(np.zeros(2 * n_regions), (ends, 1.0), (sizes, -1.0))
+        conditions.add(np.zeros(2 * n_regions), (ends, -1.0), (sizes, -1.0))
+        free = [*bounds, *[(0.0, None)] * (2 * n_regions + 1)]
+        return _Programme(conditions.matrix(epsilon + 1), np.concatenate(conditions.limits), free)
+
+
+class _Conditions:
+    """Rows of a sparse matrix, with what their products with the variables are at most."""
+
+    def __init__(self) -> None:
+        self.limits: list[FloatArray] = []
+        self._entries: list[tuple[IndexArray, IndexArray, FloatArray]] = []
+        self._n_rows = 0
+
+    def add(self, limits: FloatArray, *columns: tuple[Any, Any]) -> None:
+        """One row for each limit; `columns` are where entries stand in these rows, and the entries."""
+        row = np.arange(limits.size) + self._n_rows
+        for column, value in columns:
+            at = np.broadcast_to(column, limits.shape)
+            self._entries.append((row, at, np.broadcast_to(value, limits.shape)))
+        self.limits.append(limits)
+        self._n_rows += limits.size
+
+    def matrix(self, n_variables: int) -> Any:
+        """All rows, without zeros."""
+        from scipy.sparse import csr_matrix
+
+        row, column, value = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        there = value != 0.0
+        entries = (value[there], (row[there], column[there]))
+        return csr_matrix(entries, shape=(self._n_rows, n_variables))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,25 +217,6 @@ class _Programme:
         bounds = [*self.bounds[:-1], (0.0, most_epsilon)]
         found = linprog(cost, self.conditions, self.limits, bounds=bounds)
         return np.asarray(found.x) if found.success else None
-
-
-def _column(size: int, value: float) -> FloatArray:
-    return np.full((size, 1), value)
-
-
-def _stacked(blocks: list[list[Any]], n_ends: int) -> Any:
-    """Conditions one below the other; None stands for zeros."""
-    from scipy import sparse
-
-    rows = []
-    for block in blocks:
-        size = block[0].shape[0]
-        rows.append(
-            sparse.hstack(
-                [sparse.csr_matrix((size, n_ends)) if part is None else part for part in block]
-            )
-        )
-    return sparse.vstack(rows, format="csr")
 
 
 def recentred(

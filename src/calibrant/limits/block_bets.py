@@ -28,12 +28,15 @@ however many intervals there are.
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant.kernels import Implementation, uses_numba
 
 _MOST_LOST = 0.9  # share of the capital that a bet on a single row can lose
 _MOST_LOST_IN_BLOCK = 0.5  # the same, for each row of a block
@@ -42,12 +45,11 @@ STEPS = 4
 """Intervals of candidates within one standard error, for limits that matter."""
 FEW_STEPS = 2
 """The same, for limits that may be a few percent wider."""
+NUMBA_ROWS = 500_000
+"""Rows from which on the walk is compiled, where numba is installed: loading it takes 0.2 s, once."""
 # standard errors whose candidates are judged together: about as many as lie beyond the first limit
 _AT_ONCE = 2
 _START_SHARE = 0.01  # of the tail: for the limit from which the search starts
-SINGLE_ROWS = 128
-"""Of the last rows, each is a block."""
-_BLOCKS = 64  # a block is this part of the rows that are left
 _LEAST_VARIANCE = 1e-12  # of a guess, over the square of the range
 _ROUNDING = 1e-9  # of logarithms of capital, which are sums of many terms
 _START_BISECTIONS = 24
@@ -93,17 +95,24 @@ class BlockSamples:
 
 
 def block_limits(
-    samples: BlockSamples, tail: FloatArray, steps: int = STEPS
+    samples: BlockSamples,
+    tail: FloatArray,
+    steps: int = STEPS,
+    *,
+    implementation: Implementation = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Limits for the mean of each sample.
 
     Each of the two misses with probability at most `tail` of the sample.
 
     Without draws they are the ends of the range. `steps` is how many candidates lie within one
-    standard error.
+    standard error. `implementation` forces "numpy" or "numba", for tests and benchmarks.
     """
     walk = _Walk.of(samples, tail, steps)
-    both = walk.joined(_Walk.of(samples.mirrored, tail, steps)).lower_limits(_AT_ONCE * steps)
+    if uses_numba(int(samples.counts.sum()), NUMBA_ROWS, implementation):
+        both = walk.compiled_limits()
+    else:
+        both = walk.lower_limits(_AT_ONCE * steps)
     n_samples = tail.size
     return both[:n_samples], -both[n_samples:]
 
@@ -111,6 +120,9 @@ def block_limits(
 @dataclass(frozen=True, eq=False)
 class _Walk:
     """What the walk needs of each sample; steps are its blocks, then its single rows.
+
+    Each sample is there twice: as it is, then with the opposite sign, which turns upper limits into
+    lower ones.
 
     Attributes
     ----------
@@ -146,49 +158,40 @@ class _Walk:
 
     @classmethod
     def of(cls, samples: BlockSamples, tail: FloatArray, steps: int) -> "_Walk":
-        """Prepare the walk for lower limits."""
+        """Prepare the walk for lower limits of the samples, and of the mirrored ones."""
         centre = (samples.low + samples.high) / 2.0
         width = samples.high - samples.low
         guess = np.maximum(samples.variance, _LEAST_VARIANCE * width**2)
         values = samples.values - centre[:, None]
-        power = np.ones_like(values)
-        sums = []
-        for _ in range(_POWERS + 1):
-            sums.append(np.einsum("sbv,sv->bs", samples.blocks, power))
-            power = power * values
-        is_row = np.isfinite(samples.singles)
-        singles = np.where(is_row, samples.singles - centre[:, None], 0.0).T
-        rows = np.concatenate([sums[0], is_row.T.astype(np.float64)])
+        sums = _power_sums(samples.blocks, values)
+        is_row = np.isfinite(samples.singles).T.astype(np.float64)
+        singles = np.where(is_row > 0.0, samples.singles.T - centre, 0.0)
+        rows = np.concatenate([sums[0], is_row])
         n_rows = rows.sum(axis=0)
-        pace = _pace(
-            rows, np.concatenate([sums[1], singles]), np.concatenate([sums[2], singles**2]), guess
-        )
+        in_steps = np.concatenate([sums[1], singles])
+        pace = _pace(rows, in_steps, np.concatenate([sums[2], singles**2]), guess)
         deviation = np.maximum(np.sqrt(guess), width / 32.0)
         low = samples.low - centre
         high = samples.high - centre
         is_empty = (n_rows == 0) | (width <= 0.0)
+        step = np.where(is_empty, 1.0, deviation / (steps * np.sqrt(np.maximum(n_rows, 1.0))))
+        goal = -np.log((1.0 - _START_SHARE) * tail) + _ROUNDING
+        for_start = (samples.counts, guess, _START_SHARE * tail)
+        signs = np.array([1.0, -1.0, 1.0, -1.0, 1.0])[:, None, None]
         return cls(
-            np.array(sums),
-            singles,
-            is_row.T.astype(np.float64),
-            pace,
-            low,
-            high,
-            _start(values, samples.counts, low, high, guess, _START_SHARE * tail),
-            np.where(is_empty, 1.0, deviation / (steps * np.sqrt(np.maximum(n_rows, 1.0)))),
-            -np.log((1.0 - _START_SHARE) * tail) + _ROUNDING,
-            centre,
-            is_empty,
-        )
-
-    def joined(self, other: "_Walk") -> "_Walk":
-        """Both, one after the other."""
-        names = self.__dataclass_fields__
-        return _Walk(
-            *(
-                np.concatenate([getattr(self, name), getattr(other, name)], axis=-1)
-                for name in names
-            )
+            np.concatenate([sums, signs * sums], axis=-1),
+            np.concatenate([singles, -singles], axis=-1),
+            _twice(is_row),
+            _twice(pace),
+            np.concatenate([low, -high]),
+            np.concatenate([high, -low]),
+            np.concatenate(
+                [_start(values, low, high, *for_start), _start(-values, -high, -low, *for_start)]
+            ),
+            _twice(step),
+            _twice(goal),
+            np.concatenate([centre, -centre]),
+            _twice(is_empty),
         )
 
     def taken(self, index: IndexArray) -> "_Walk":
@@ -219,6 +222,27 @@ class _Walk:
             first[todo] += at_once
             at_once *= 2  # few samples are left
             todo = todo[~open_end & (limit[todo] < self.high[todo])]
+        return np.minimum(limit, self.high) + self.centre
+
+    def compiled_limits(self) -> FloatArray:
+        """The lower limit of each sample, by compiled loops."""
+        from calibrant.limits import compiled_walk
+
+        limit = np.where(self.is_empty, self.low, self.start)
+        walk = self.taken(np.flatnonzero(~self.is_empty))
+        singles = np.where(walk.is_row > 0.0, walk.singles, np.nan)
+        limit[~self.is_empty] = compiled_walk.lower_limits(
+            np.ascontiguousarray(walk.sums.transpose(2, 1, 0)),
+            np.ascontiguousarray(singles.T),
+            np.ascontiguousarray(walk.pace.T),
+            walk.low,
+            walk.high,
+            walk.start,
+            walk.step,
+            walk.goal,
+            (_MOST_LOST_IN_BLOCK, _MOST_LOST),
+            _BISECTIONS,
+        )
         return np.minimum(limit, self.high) + self.centre
 
     def bets(self, means: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -263,18 +287,46 @@ class _Walk:
         return low
 
 
+def _twice(values: NDArray[Any]) -> NDArray[Any]:
+    """The values of samples, and the same for the mirrored ones."""
+    return np.concatenate([values, values], axis=-1)
+
+
+def _power_sums(blocks: FloatArray, values: FloatArray) -> FloatArray:
+    """Sums over the rows of each block of their values to the powers 0 to 4.
+
+    Parameters
+    ----------
+    blocks : float array of shape (n_samples, n_blocks, n_values)
+    values : float array of shape (n_samples, n_values)
+
+    Returns
+    -------
+    float array of shape (5, n_blocks, n_samples)
+    """
+    sums = np.empty((_POWERS + 1, blocks.shape[1], blocks.shape[0]))
+    power = np.ones_like(values)
+    for of_power in sums:
+        np.einsum("sbv,sv->bs", blocks, power, out=of_power)
+        power = power * values
+    return sums
+
+
 def _about(sums: FloatArray, means: FloatArray) -> list[FloatArray]:
     """Sums over the rows of each block of (z - mean)^p, p from 1 to 4: arrays of shape (n_blocks,
     *means.shape).
     """
-    shift = -means
-    powers = [np.ones_like(shift)]
+    # each round turns a factor z of the sums, on the left, into a factor z - mean
+    found = []
+    left = [of_power[:, None] for of_power in sums]
     for _ in range(_POWERS):
-        powers.append(powers[-1] * shift)
-    return [
-        sum(math.comb(p, k) * sums[k][:, None] * powers[p - k] for k in range(p + 1))
-        for p in range(1, _POWERS + 1)
-    ]
+        shifted = []
+        for lower, higher in pairwise(left):
+            product = lower * means
+            shifted.append(np.subtract(higher, product, out=product))
+        found.append(shifted[0])
+        left = shifted
+    return found
 
 
 def _block_gain(powers: list[FloatArray], stake: FloatArray, room: FloatArray) -> FloatArray:
@@ -306,9 +358,9 @@ def _pace(rows: FloatArray, sums: FloatArray, squares: FloatArray, guess: FloatA
 
 def _start(
     values: FloatArray,
-    counts: FloatArray,
     low: FloatArray,
     high: FloatArray,
+    counts: FloatArray,
     guess: FloatArray,
     tail: FloatArray,
 ) -> FloatArray:
@@ -330,20 +382,3 @@ def _start(
         ruled_out = np.where(below, mean, ruled_out)
         kept = np.where(below, kept, mean)
     return ruled_out
-
-
-@lru_cache(maxsize=1024)  # many regions are of one size
-def block_sizes(n_rows: int) -> tuple[int, ...]:
-    """The sizes of the blocks of so many rows: a 64th of those that are left, until 128 single rows
-    are left.
-
-    >>> block_sizes(135), sum(block_sizes(10_000))
-    ((2, 2, 2, 1), 9872)
-    """
-    sizes = []
-    left = n_rows
-    while left > SINGLE_ROWS:
-        size = min(max(1, left // _BLOCKS), left - SINGLE_ROWS)
-        sizes.append(size)
-        left -= size
-    return tuple(sizes)

@@ -5,13 +5,16 @@ counting has the same law as the order in which the rows came, and bets may foll
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
 
 from calibrant._typing import IndexArray, IntArray
-from calibrant.limits.block_bets import SINGLE_ROWS, block_sizes
 
+SINGLE_ROWS = 128
+"""Of the last rows, each is a block."""
+_BLOCKS = 64  # a block is this part of the rows that are left
 _MOST_SHUFFLED = (
     1 << 18
 )  # rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
@@ -74,3 +77,20 @@ def _deal(
         blocks[block : block + len(later)] = found.reshape(len(later), counts.size)
         rows = rows[n_rows:]
     singles[: rows.size] = rows
+
+
+@lru_cache(maxsize=1024)  # many regions are of one size
+def block_sizes(n_rows: int) -> tuple[int, ...]:
+    """The sizes of the blocks of so many rows: a 64th of those that are left, until 128 single rows
+    are left.
+
+    >>> block_sizes(135), sum(block_sizes(10_000))
+    ((2, 2, 2, 1), 9872)
+    """
+    sizes = []
+    left = n_rows
+    while left > SINGLE_ROWS:
+        size = min(max(1, left // _BLOCKS), left - SINGLE_ROWS)
+        sizes.append(size)
+        left -= size
+    return tuple(sizes)

@@ -284,16 +284,17 @@ def _bets(
     counts = np.where(inside[:, :, None, None], evidence.counts[place], 0)
     n_regions, n_knots = place.shape
     dealt = DealtBlocks.of(counts.reshape(n_regions, -1), generator)
-    blocks = dealt.blocks.reshape(n_regions, -1, n_knots, 2, 2)
+    blocks = dealt.blocks.astype(np.float64)
     knot, half, label = np.unravel_index(np.maximum(dealt.singles, 0), (n_knots, 2, 2))
     is_row = dealt.singles >= 0
     first = evidence.first[place]
     of_labels = np.stack([-first, 1.0 - first], axis=-1)
+    of_rows = np.repeat(of_labels[:, :, None], 2, axis=2)  # the same in both halves
     low, high = _ends(first, inside)
     labels = BlockSamples(
-        of_labels.reshape(n_regions, -1),
-        counts.sum(axis=2).reshape(n_regions, -1).astype(np.float64),
-        blocks.sum(axis=3).reshape(n_regions, -1, 2 * n_knots).astype(np.float64),
+        of_rows.reshape(n_regions, -1),
+        counts.reshape(n_regions, -1).astype(np.float64),
+        blocks,
         np.where(
             is_row,
             np.take_along_axis(of_labels.reshape(n_regions, -1), 2 * knot + label, axis=1),
@@ -304,8 +305,9 @@ def _bets(
         evidence.spread[some],
     )
     lower, upper = block_limits(labels, budget.of_labels[some])
+    by_knot = blocks.reshape(n_regions, -1, n_knots, 2, 2)
     low, high = _curve_limits(
-        evidence, some, counts, blocks, np.where(is_row, half, -1), knot, budget
+        evidence, some, counts, by_knot, np.where(is_row, half, -1), knot, budget
     )
     return lower - high, upper - low
 
@@ -314,7 +316,7 @@ def _curve_limits(
     evidence: KnotEvidence,
     some: IndexArray,
     counts: IntArray,
-    blocks: IntArray,
+    blocks: FloatArray,
     half: IndexArray,
     knot: IndexArray,
     budget: Budget,
@@ -332,7 +334,7 @@ def _curve_limits(
             (
                 apart,
                 counts[:, :, number].sum(axis=2).astype(np.float64),
-                blocks[:, :, :, number].sum(axis=3).astype(np.float64),
+                blocks[:, :, :, number, 0] + blocks[:, :, :, number, 1],
                 np.where(half == number, np.take_along_axis(apart, knot, axis=1), np.nan),
                 *_ends(apart, inside),
                 evidence.spreads[number][some],

@@ -1,0 +1,233 @@
+"""The walk of bets, compiled: one sample and candidate after the other. Importing this imports numba.
+
+It does what `calibrant.limits.block_bets` does with arrays, in the same order of operations. A
+candidate is left as soon as its goal is reached, and a sample as soon as a candidate is not ruled
+out.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from calibrant._typing import FloatArray
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_NEAREST = 1e-12  # what is missing of a goal, at least, where a stake is chosen
+# Rational functions of the quantile of the normal distribution (Wichura 1988, algorithm AS 241),
+# the highest power first.
+_MIDDLE_TOP = (
+    2.5090809287301226727e3,
+    3.3430575583588128105e4,
+    6.7265770927008700853e4,
+    4.5921953931549871457e4,
+    1.3731693765509461125e4,
+    1.9715909503065514427e3,
+    1.3314166789178437745e2,
+    3.3871328727963666080e0,
+)
+_MIDDLE_BOTTOM = (
+    5.2264952788528545610e3,
+    2.8729085735721942674e4,
+    3.9307895800092710610e4,
+    2.1213794301586595867e4,
+    5.3941960214247511077e3,
+    6.8718700749205790830e2,
+    4.2313330701600911252e1,
+    1.0,
+)
+_TAIL_TOP = (
+    7.74545014278341407640e-4,
+    2.27238449892691845833e-2,
+    2.41780725177450611770e-1,
+    1.27045825245236838258e0,
+    3.64784832476320460504e0,
+    5.76949722146069140550e0,
+    4.63033784615654529590e0,
+    1.42343711074968357734e0,
+)
+_TAIL_BOTTOM = (
+    1.05075007164441684324e-9,
+    5.47593808499534494600e-4,
+    1.51986665636164571966e-2,
+    1.48103976427480074590e-1,
+    6.89767334985100004550e-1,
+    1.67638483018380384940e0,
+    2.05319162663775882187e0,
+    1.0,
+)
+_FAR_TOP = (
+    2.01033439929228813265e-7,
+    2.71155556874348757815e-5,
+    1.24266094738807843860e-3,
+    2.65321895265761230930e-2,
+    2.96560571828504891230e-1,
+    1.78482653991729133580e0,
+    5.46378491116411436990e0,
+    6.65790464350110377720e0,
+)
+_FAR_BOTTOM = (
+    2.04426310338993978564e-15,
+    1.42151175831644588870e-7,
+    1.84631831751005468180e-5,
+    7.86869131145613259100e-4,
+    1.48753612908506148525e-2,
+    1.36929880922735805310e-1,
+    5.99832206555887937690e-1,
+    1.0,
+)
+_MIDDLE = 0.425
+_LOG_TAIL = math.log(0.5 - _MIDDLE)
+_NEAR = 5.0
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _ratio(top: tuple[float, ...], bottom: tuple[float, ...], x: float) -> float:
+    above = 0.0
+    below = 0.0
+    for power in range(8):
+        above = above * x + top[power]
+        below = below * x + bottom[power]
+    return above / below
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def quantile_of_log(log_share: float) -> float:
+    """The quantile of the normal distribution for the logarithm of a share, up to its sign."""
+    log_tail = log_share
+    if log_share > _LOG_TAIL:
+        middle = math.exp(log_share) - 0.5
+        if middle <= _MIDDLE:
+            return middle * _ratio(_MIDDLE_TOP, _MIDDLE_BOTTOM, _MIDDLE * _MIDDLE - middle * middle)
+        log_tail = math.log(-math.expm1(log_share))
+    root = math.sqrt(-log_tail)
+    if root <= _NEAR:
+        return _ratio(_TAIL_TOP, _TAIL_BOTTOM, root - 1.6)
+    return _ratio(_FAR_TOP, _FAR_BOTTOM, root - _NEAR)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _gain(sums: FloatArray, mean: float, stake: float, room: float) -> float:
+    """What the logarithm of the capital gains in a block, rounded down; see `block_bets`."""
+    # as `block_bets._about` has it: a factor z - mean more from the left
+    about_1 = sums[1] - sums[0] * mean
+    once_2 = sums[2] - sums[1] * mean
+    about_2 = once_2 - about_1 * mean
+    once_3 = sums[3] - sums[2] * mean
+    twice_3 = once_3 - once_2 * mean
+    about_3 = twice_3 - about_2 * mean
+    once_4 = sums[4] - sums[3] * mean
+    twice_4 = once_4 - once_3 * mean
+    thrice_4 = twice_4 - twice_3 * mean
+    about_4 = thrice_4 - about_3 * mean
+    gain = about_4 * (stake / (-4.0 * (1.0 - stake * room)))
+    gain = (gain + about_3 * (1.0 / 3.0)) * stake
+    gain = (gain - 0.5 * about_2) * stake
+    return float((gain + about_1) * stake)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _is_ruled_out(
+    sums: FloatArray,
+    singles: FloatArray,
+    pace: FloatArray,
+    mean: float,
+    room: float,
+    goal: float,
+    caps: tuple[float, float],
+    stakes: FloatArray,
+) -> bool:
+    """Bet against one mean of one sample; `stakes` are noted."""
+    n_blocks = sums.shape[0]
+    missing = goal
+    for number in range(stakes.size):
+        in_block = number < n_blocks
+        short = max(missing, _NEAREST)
+        quantile = quantile_of_log(-short)
+        stake = math.exp(short - 0.5 * quantile * quantile - _LOG_SQRT_2PI) * pace[number]
+        stake = min(stake, (caps[0] if in_block else caps[1]) / room)
+        stakes[number] = stake
+        if in_block:
+            missing -= _gain(sums[number], mean, stake, room)
+        elif not math.isnan(singles[number - n_blocks]):
+            missing -= math.log1p(stake * (singles[number - n_blocks] - mean))
+        if missing <= 0.0:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _reaches(
+    sums: FloatArray, singles: FloatArray, mean: float, room: float, goal: float, stakes: FloatArray
+) -> bool:
+    """Whether bets against a mean of one sample, with given stakes, reach the goal."""
+    n_blocks = sums.shape[0]
+    capital = 0.0
+    for number in range(n_blocks):
+        capital += _gain(sums[number], mean, stakes[number], room)
+        if capital >= goal:
+            return True
+    for row in range(singles.size):
+        if not math.isnan(singles[row]):
+            capital += math.log1p(stakes[n_blocks + row] * (singles[row] - mean))
+            if capital >= goal:
+                return True
+    return False
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def lower_limits(
+    sums: FloatArray,
+    singles: FloatArray,
+    pace: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    start: FloatArray,
+    step: FloatArray,
+    goal: FloatArray,
+    caps: tuple[float, float],
+    bisections: int,
+) -> FloatArray:
+    """The lower limit of each sample that has draws, less its centre.
+
+    Parameters
+    ----------
+    sums : array of shape (n_samples, n_blocks, 5)
+        Sums over the rows of each block of (z - centre)^p, p from 0 to 4.
+    singles : array of shape (n_samples, n_singles)
+        Single rows less the centre, NaN for none.
+    pace : array of shape (n_samples, n_steps)
+        By which stakes are scaled, at each block and then at each single row.
+    low, high, start, step, goal : arrays of shape (n_samples,)
+        The range and a first limit, less the centre; the length of intervals of candidates; the
+        logarithm of the capital needed.
+    caps : (float, float)
+        Share of the capital that a bet can lose, for each row of a block and for a single row.
+    bisections : int
+        Of the interval in which the limit lies.
+    """
+    limits = start.copy()
+    stakes = np.empty(pace.shape[1])
+    for sample in range(start.size):
+        blocks = sums[sample]
+        rows = singles[sample]
+        bottom = low[sample]
+        target = goal[sample]
+        number = math.floor(start[sample] / step[sample]) + 1.0
+        while limits[sample] < high[sample]:
+            mean = number * step[sample]
+            if _is_ruled_out(blocks, rows, pace[sample], mean, mean - bottom, target, caps, stakes):
+                limits[sample] = mean
+                number += 1.0
+                continue
+            ruled_out = limits[sample]
+            kept = mean
+            for _ in range(bisections):
+                middle = (ruled_out + kept) / 2.0
+                if _reaches(blocks, rows, middle, middle - bottom, target, stakes):
+                    ruled_out = middle
+                else:
+                    kept = middle
+            limits[sample] = ruled_out
+            break
+    return limits

@@ -1,0 +1,49 @@
+"""The compiled walk of bets finds the limits of the one with arrays."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtri_exp
+
+from calibrant.limits.block_bets import FEW_STEPS, STEPS, BlockSamples, block_limits
+from calibrant.limits.dealt_blocks import DealtBlocks
+
+pytest.importorskip("numba")
+
+
+def samples(n_rows, seed):
+    """Samples of one size with skewed values, one without rows, and one of a single value."""
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.beta(0.5, 2.0, size=(8, 6)), axis=1)
+    counts = rng.multinomial(n_rows, rng.dirichlet(np.ones(6), size=8))
+    counts[3] = 0
+    values[5] = 0.25
+    dealt = DealtBlocks.of(counts, rng)
+    at = np.take_along_axis(values, np.maximum(dealt.singles, 0), axis=1)
+    return BlockSamples(
+        values,
+        counts.astype(float),
+        dealt.blocks.astype(float),
+        np.where(dealt.singles >= 0, at, np.nan),
+        values.min(axis=1),
+        values.max(axis=1),
+        rng.uniform(0.001, 0.2, size=8),
+    )
+
+
+@pytest.mark.parametrize("n_rows", [20, 300, 20_000])
+@pytest.mark.parametrize("steps", [FEW_STEPS, STEPS])
+def test_limits_are_those_of_numpy(n_rows, steps):
+    for seed in range(3):
+        given = samples(n_rows, seed)
+        tail = np.geomspace(1e-9, 0.2, 8)
+        expected = block_limits(given, tail, steps, implementation="numpy")
+        found = block_limits(given, tail, steps, implementation="numba")
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
+
+
+def test_quantiles_of_the_normal_distribution_are_those_of_scipy():
+    from calibrant.limits.compiled_walk import quantile_of_log
+
+    log_shares = -np.geomspace(1e-12, 700.0, 2_000)
+    found = np.abs([quantile_of_log(share) for share in log_shares])
+    np.testing.assert_allclose(found, np.abs(ndtri_exp(log_shares)), rtol=1e-14, atol=1e-14)
