@@ -144,8 +144,13 @@ def draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None
         ax.plot(scores, limit, color=BAND, linewidth=0.9, linestyle=(0, (1, 1)))
 
 
-def draw_guarantee(ax: "Axes", guarantee: Guarantee, bounds: FloatArray) -> None:
-    """Steps in bands; a region of a single score value, which has no width, becomes a whisker."""
+def draw_guarantee(
+    ax: "Axes", guarantee: Guarantee, bounds: FloatArray, curve: FloatArray | None = None
+) -> None:
+    """Bands, and in them the curve or a step for each region.
+
+    A region of a single score value, which has no width, becomes a whisker.
+    """
     low, high = bounds.T
     wide = high > low
     lower = guarantee.lower
@@ -165,7 +170,10 @@ def draw_guarantee(ax: "Axes", guarantee: Guarantee, bounds: FloatArray) -> None
         "linewidth": 1.8,
         "label": "calibrated probability",
     }
-    ax.hlines(value[wide], low[wide], high[wide], **steps)
+    if curve is None:
+        ax.hlines(value[wide], low[wide], high[wide], **steps)
+    else:
+        ax.plot(*curve.T, **steps)
     single = ~wide
     if single.any():
         ax.vlines(

@@ -27,6 +27,7 @@ from calibrant.draw.axes import (
     score_limits,
     set_limits,
 )
+from calibrant.draw.curve import predicted_curve
 from calibrant.draw.diagram import (
     Display,
     draw_band,
@@ -66,9 +67,11 @@ class ReliabilityDisplay(Display):
         Observed rates, drawn as points with their intervals as whiskers, above a histogram of the
         scores. Of several models the points are joined by lines, and there is no histogram.
     guarantee : Guarantee, default=None
-        Predicted values and guaranteed intervals, drawn as steps in bands.
+        Predicted values and guaranteed intervals, drawn as steps or a curve in bands.
     bounds : float array of shape (n_regions, 2), default=None
         Where each region of `guarantee` begins and ends.
+    curve : float array of shape (n_points, 2), default=None
+        Scores and what is predicted there, drawn as a curve through the bands in place of steps.
     name : str, default=None
         Name of the model, for the legend.
     band : MonotoneBand, default=None
@@ -104,6 +107,7 @@ class ReliabilityDisplay(Display):
         guarantee: Guarantee | None = None,
         bounds: FloatArray | None = None,
         *,
+        curve: FloatArray | None = None,
         name: str | None = None,
         band: MonotoneBand | None = None,
         confidence_level: float | None = None,
@@ -120,6 +124,7 @@ class ReliabilityDisplay(Display):
         self.observed = None if isinstance(observed, Mapping) else observed
         self.guarantee = guarantee
         self.bounds = bounds
+        self.curve = curve
         self.name = name
         self.band = band
         self.confidence_level = confidence_level
@@ -399,7 +404,10 @@ class ReliabilityDisplay(Display):
                 max_group_size=max_group_size,
                 partition=partition,
             )
-        return cls(observed, guarantee, partition.bounds, name=name).plot(ax)
+        bounds = partition.bounds
+        ends = score_limits([] if observed is None else [observed], bounds)
+        curve = predicted_curve(fitted, bounds, *ends)
+        return cls(observed, guarantee, bounds, curve=curve, name=name).plot(ax)
 
     def plot(
         self,
@@ -463,7 +471,8 @@ class ReliabilityDisplay(Display):
         if self.band is not None and not self.band.is_refuted_:
             draw_band(self.ax_, self.band, left, right)
         if self.guarantee is not None and self.bounds is not None:
-            draw_guarantee(self.ax_, self.guarantee, np.clip(self.bounds, left, right))
+            bounds = np.clip(self.bounds, left, right)
+            draw_guarantee(self.ax_, self.guarantee, bounds, self.curve)
 
     def _draw_rates(self, left: float, right: float, logit: bool) -> None:
         """The observed rates; those of several models side by side, except on the logit scale."""

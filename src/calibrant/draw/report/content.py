@@ -13,6 +13,7 @@ from calibrant.assess.audit.findings import Audit
 from calibrant.assess.validation.result import Validation
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.cells.tally import Tally
+from calibrant.draw.curve import predicted_ends
 from calibrant.draw.report import names
 from calibrant.draw.report.figures import (
     Figure,
@@ -105,7 +106,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
         "validation": inputs.validation,
         "period": inputs.period,
         "before": _before_figure(inputs, sizes.marks),
-        "after": _after_figure(guarantee, after, sizes.marks, inputs.scale),
+        "after": _after_figure(inputs, sizes.marks),
         "before_rows": audit_texts(rows_at(audit.table, shown)),
         "before_total": regions.size,
         **parts,
@@ -159,9 +160,10 @@ def _before_figure(inputs: Inputs, most: int) -> Figure:
     )
 
 
-def _after_figure(
-    guarantee: Guarantee | NoGuarantee | None, after: Audit | None, most: int, scale: str
-) -> Figure | None:
+def _after_figure(inputs: Inputs, most: int) -> Figure | None:
+    guarantee = inputs.guarantee
+    after = inputs.audit_after
+    scale = inputs.scale
     checked = (
         None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
     )
@@ -170,7 +172,10 @@ def _after_figure(
         chosen = _largest(guarantee.radius, seen, most)
         if chosen.size == 0:
             return None
-        figure = guarantee_figure("after", "After calibration", guarantee, chosen, checked, scale)
+        ends = _ends_of_regions(inputs.calibrator)
+        figure = guarantee_figure(
+            "after", "After calibration", guarantee, chosen, checked, scale, ends
+        )
         if seen.size > chosen.size:
             figure = figure.with_notes(
                 f"{chosen.size:,} of {seen.size:,} regions are drawn, those with the widest"
@@ -185,6 +190,13 @@ def _after_figure(
         return None
     name = "Other scores, on other rows" if guarantee is None else "After calibration"
     return audit_figure("after", name, after, checked[1], x_label="calibrated score", scale=scale)
+
+
+def _ends_of_regions(calibrator: Any) -> FloatArray | None:
+    """What a curve predicts at both ends of each region; None for bins, and for segments."""
+    fitted = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
+    bins = score_bins(fitted)
+    return None if bins is None else predicted_ends(fitted, bins.bounds)
 
 
 def _largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:

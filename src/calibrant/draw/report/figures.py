@@ -10,7 +10,7 @@ from calibrant._typing import FloatArray, IndexArray
 from calibrant.assess.audit.findings import Audit, AuditTable
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.cells.tally import Tally
-from calibrant.draw.report.histogram import Bar, region_bars, score_bars
+from calibrant.draw.report.histogram import Bar, region_bars, score_bars, span_bars
 from calibrant.draw.report.names import FINDINGS, region_name
 from calibrant.draw.report.scales import (
     LARGE,
@@ -185,10 +185,12 @@ def guarantee_figure(
     chosen: IndexArray,
     checked: tuple[AuditTable, IndexArray] | None,
     scale: str = "linear",
+    ends: FloatArray | None = None,
 ) -> Figure:
     """Draw the chosen regions of a guarantee: calibrated probability across, interval upwards.
 
-    And an audit over it.
+    And an audit over it. `ends` are the smallest and the largest prediction of each region, if a
+    curve is predicted: a bar of the histogram then has that width.
     """
     seen: list[FloatArray] = [
         guarantee.value[chosen],
@@ -213,9 +215,12 @@ def guarantee_figure(
         " both sides."
     )
     labels = ("calibrated probability", "true rate, guaranteed interval")
-    bars = region_bars(
-        [mark.x for mark in marks], names, guarantee.counts[chosen], guarantee.positives[chosen]
-    )
+    counts = guarantee.counts[chosen]
+    positives = guarantee.positives[chosen]
+    if ends is None:
+        bars = region_bars([mark.x for mark in marks], names, counts, positives)
+    else:
+        bars = span_bars(ends[chosen], counts, positives, x_axis)
     parts: dict[str, Any] = {
         "marks": marks,
         "checks": checks,

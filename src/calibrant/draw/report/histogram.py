@@ -86,6 +86,15 @@ def region_bars(
     )
 
 
+def span_bars(
+    spans: FloatArray, counts: IntArray, positives: IntArray, x_axis: Axis
+) -> tuple[Bar, ...]:
+    """Bars as wide as the values that each region has; their areas are the rows."""
+    names = ("smallest", "largest")
+    first, last = spans.T
+    return _drawn(first, last, counts, positives, x_axis, density=True, names=names)
+
+
 def _bar(
     x: float,
     width: float,
@@ -121,6 +130,7 @@ def _drawn(
     x_axis: Axis,
     *,
     density: bool,
+    names: tuple[str, str] = ("low", "high"),
 ) -> tuple[Bar, ...]:
     places = [
         [x_axis(min(max(side, x_axis.low), x_axis.high)) for side in ends_]
@@ -142,7 +152,6 @@ def _drawn(
         if start == end:
             x = x - _ATOM_WIDTH / 2
             width = _ATOM_WIDTH
-        bars.append(
-            _bar(x, width, height, count, positive, {"low": nearest(start), "high": nearest(end)})
-        )
+        where = dict(zip(names, (nearest(start), nearest(end)), strict=True))
+        bars.append(_bar(x, width, height, count, positive, where))
     return tuple(bars)

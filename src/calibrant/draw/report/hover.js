@@ -1,7 +1,7 @@
 (() => {
   "use strict";
   const NAMES = {
-    region: "region", low: "lowest score", high: "highest score", count: "rows", positives: "positive class",
+    region: "region", low: "lowest score", high: "highest score", smallest: "smallest prediction", largest: "largest prediction", count: "rows", positives: "positive class",
     mean: "mean score", rate: "observed rate", value: "calibrated", lower: "lower limit", upper: "upper limit",
     error: "off by at least", radius: "within", factors: "rate / prediction",
   };
