@@ -3,8 +3,6 @@ were asked for.
 """
 
 import json
-import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from calibrant.export import OUTPUTS, to_onnx, to_python, to_sql
 
@@ -23,13 +20,6 @@ POSTGRES_TYPES = {
     pa.int64(): "int8",
     pa.bool_(): "bool",
 }
-
-
-def missing(part):
-    """A part of the system that is not there: skip here, fail where everything must be."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{part} is missing")
-    pytest.skip(f"{part} is missing")
 
 
 def statement(calibrator, dialect, rows, table="scores", **options):
@@ -244,14 +234,3 @@ class PlainPython:
             None if s is None else "{" + ", ".join(map(str, s)) + "}" for s in columns["set"]
         ]
         return columns
-
-
-def postgres_programs():
-    """The folder of the newest PostgreSQL server programs on this machine."""
-    found = shutil.which("initdb")
-    if found:
-        return Path(found).parent
-    folders = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
-    )
-    return folders[-1].parent if folders else missing("PostgreSQL")

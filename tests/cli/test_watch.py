@@ -115,11 +115,11 @@ def test_a_line_that_is_not_complete_is_left_for_later(folder: Path) -> None:
     path.write_text('{"id": "a", "score": 0.5, "at": 20000}\n{"id": "b", "sc')
     events = EventFile(str(path))
     batches = events.batches(follow=True)
-    assert [record["id"] for record in next(batches).records] == ["a"]
+    assert [line.content["id"] for line in next(batches)] == ["a"]
     with path.open("a") as file:
         file.write('ore": 0.4, "at": 20000}\n')
-    found = next(lines for lines in batches if lines.records)
-    assert [record["id"] for record in found.records] == ["b"]
+    found = next(lines for lines in batches if lines)
+    assert [line.content["id"] for line in found] == ["b"]
     events.close()
 
 

@@ -1,18 +1,25 @@
-"""ReadLines of predictions and labels, as they come: from a file that grows, or from a pipe."""
+"""Lines of predictions and labels, as they come: from a file that grows, or from a pipe."""
 
 import hashlib
 import json
+import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from calibrant.cli._errors import RefusedError
+import numpy as np
+
+from calibrant.cli._errors import RefusedError, message_of
+from calibrant.errors import CalibrantError, StoreError
+from calibrant.monitor.late_labels import days_of
 
 _HEAD = 256  # bytes at the beginning that a file is known by
 _BATCH = 1000
+_KEY = 30  # characters
 _PAUSE = 0.5  # seconds between looks at a file
 
 
@@ -28,12 +35,13 @@ class Fields:
     segment: str
 
 
-@dataclass(slots=True)
-class ReadLines:
-    """Complete lines, and how far the input was read when they ended."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the input: its number, where it ends, and what it says."""
 
-    records: list[Mapping[str, Any]]
-    offset: int
+    number: int
+    end: int
+    content: Mapping[str, Any]
 
 
 class EventFile:
@@ -42,14 +50,25 @@ class EventFile:
     def __init__(self, path: str) -> None:
         self.path = path
         # closed by `close`: a file may be followed for days
-        self._stream: BinaryIO = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
+        self._stream: BinaryIO = sys.stdin.buffer if self.is_pipe else self._opened()
         self._offset = 0
         self._number = 0
+        self.has_times: bool | None = None
+        """Whether lines have times, as the first one has or has not."""
+
+    def _opened(self) -> BinaryIO:
+        return Path(self.path).open("rb")
 
     @property
     def is_pipe(self) -> bool:
         """Whether it ends when the other side closes it."""
         return self.path == "-"
+
+    @property
+    def key(self) -> str:
+        """Under which name a store keeps how far this file was read."""
+        name = "-" if self.is_pipe else str(Path(self.path).resolve())
+        return hashlib.sha256(name.encode()).hexdigest()[:_KEY]
 
     def head(self) -> str:
         """What the file is known by: a hash of its first line."""
@@ -57,11 +76,17 @@ class EventFile:
             return ""
         with Path(self.path).open("rb") as file:
             first = file.readline(_HEAD)
-        return (
-            hashlib.sha256(first).hexdigest()
-            if first.endswith(b"\n") or len(first) == _HEAD
-            else ""
-        )
+        whole = first.endswith(b"\n") or len(first) == _HEAD
+        return hashlib.sha256(first).hexdigest() if whole else ""
+
+    def place_after(self, line: Line) -> dict[str, Any]:
+        """What a store keeps, so that the next run goes on after this line."""
+        return {
+            "offset": line.end,
+            "line": line.number,
+            "head": self.head(),
+            "has_times": self.has_times,
+        }
 
     def resume(self, place: Mapping[str, Any] | None) -> int:
         """Go to where an earlier run stopped, if this is the same file; return the offset."""
@@ -70,44 +95,65 @@ class EventFile:
         size = Path(self.path).stat().st_size
         if place["offset"] <= size:
             self._offset = int(place["offset"])
+            self._number = int(place.get("line", 0))
+            self.has_times = place.get("has_times")
             self._stream.seek(self._offset)
         return self._offset
 
-    def batches(self, *, follow: bool) -> Iterator[ReadLines]:
-        """Some lines at a time; with `follow`, wait for more at the end of a file.
+    def batches(self, *, follow: bool) -> Iterator[list[Line]]:
+        """Some lines at a time; none where there is nothing new.
 
-        Half a line is left for later.
+        With `follow`, wait for more at the end of a file, and go on with a new file of that name.
+        Half a line is left for later. Lines before one that cannot be read are given first.
         """
         while True:
-            records: list[Mapping[str, Any]] = []
-            while len(records) < _BATCH:
-                line = self._stream.readline()
-                if not line.endswith(b"\n") and not (line and (self.is_pipe or not follow)):
-                    if line:
-                        self._stream.seek(self._offset)
-                    break
-                self._offset += len(line)
-                self._number += 1
-                if line.strip():
-                    records.append(self._parsed(line))
-            if records:
-                yield ReadLines(records, self._offset)
-            elif not follow or self.is_pipe:
+            lines, error = self._read_some(follow=follow)
+            if lines:
+                yield lines
+            if error is not None:
+                raise error
+            if lines:
+                continue
+            if not follow or self.is_pipe:
                 return
-            else:
+            if not self._reopened():
                 time.sleep(_PAUSE)
-                yield ReadLines([], self._offset)
+                yield []
 
-    def _parsed(self, line: bytes) -> Mapping[str, Any]:
+    def _read_some(self, *, follow: bool) -> tuple[list[Line], RefusedError | None]:
+        """Lines that are there now, and what is wrong with the one after them."""
+        lines: list[Line] = []
+        while len(lines) < _BATCH:
+            text = self._stream.readline()
+            if not text.endswith(b"\n") and not (text and (self.is_pipe or not follow)):
+                if text:
+                    self._stream.seek(self._offset)
+                break
+            self._offset += len(text)
+            self._number += 1
+            if text.strip():
+                content = _parsed(text)
+                if content is None:
+                    where = f"line {self._number:,} of {self.path!r}"
+                    return lines, RefusedError(where, "be a JSON object", got=repr(text[:40]))
+                lines.append(Line(self._number, self._offset, content))
+        return lines, None
+
+    def _reopened(self) -> bool:
+        """Whether the file was replaced or cut off, as logs are each night; then the new one is
+        open.
+        """
         try:
-            found = json.loads(line)
-        except ValueError:
-            found = None
-        if not isinstance(found, Mapping):
-            raise RefusedError(
-                f"line {self._number:,} of {self.path!r}", "be a JSON object", got=repr(line[:40])
-            )
-        return found
+            now = Path(self.path).stat()
+        except FileNotFoundError:
+            return False
+        if os.path.samestat(now, os.fstat(self._stream.fileno())) and now.st_size >= self._offset:
+            return False
+        self._stream.close()
+        self._stream = self._opened()
+        self._offset = 0
+        self._number = 0
+        return True
 
     def close(self) -> None:
         """Close the file."""
@@ -115,34 +161,108 @@ class EventFile:
             self._stream.close()
 
 
-def hand_in(monitor: Any, records: list[Mapping[str, Any]], fields: Fields) -> None:
-    """Hand lines to a monitor in their order: runs of predictions, and runs of labels.
+def _parsed(text: bytes) -> Mapping[str, Any] | None:
+    """The JSON object of a line; None if it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, Mapping) else None
 
-    A line with a score is a prediction, one with a label is a label, one with both is first the one
-    and then the other.
+
+def take_lines(monitor: Any, events: EventFile, lines: Sequence[Line], fields: Fields) -> None:
+    """Hand in lines, and keep how far the input was read, in one transaction.
+
+    If one of them cannot be taken, those before it are kept, and the error names it.
     """
-    predictions: list[Mapping[str, Any]] = []
-    labels: list[Mapping[str, Any]] = []
+    try:
+        _take_together(monitor, events, lines, fields)
+    except StoreError:
+        raise
+    except CalibrantError:
+        for line in lines:
+            _take_alone(monitor, events, line, fields)
+
+
+def _take_together(monitor: Any, events: EventFile, lines: Sequence[Line], fields: Fields) -> None:
+    with monitor.transaction():
+        for line in lines:
+            _check_times(events, line.content, fields)
+        hand_in(monitor, [line.content for line in lines], fields)
+        monitor.write_note(events.key, events.place_after(lines[-1]))
+
+
+def _take_alone(monitor: Any, events: EventFile, line: Line, fields: Fields) -> None:
+    try:
+        _take_together(monitor, events, [line], fields)
+    except StoreError:
+        raise
+    except CalibrantError as error:
+        where = f"line {line.number:,} of {events.path!r}"
+        raise RefusedError(None, f"{where}: {message_of(error)}") from error
+
+
+def _check_times(events: EventFile, content: Mapping[str, Any], fields: Fields) -> None:
+    """All lines have times, or none: a line of now between those of last year would end all days
+    up to now.
+    """
+    has_time = any(content.get(name) is not None for name in (fields.at, fields.labelled_at))
+    if events.has_times is None:
+        events.has_times = has_time
+    if has_time != events.has_times:
+        rule = f"have the field {fields.at!r}, or none" if events.has_times else "have no time"
+        advice = "the first line decides" if not events.has_times else None
+        raise RefusedError("each line", rule, got=str(content)[:80], advice=advice)
+
+
+def hand_in(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) -> None:
+    """Hand lines to a monitor: predictions and labels of each day together, day by day.
+
+    A line with a score is a prediction, and one with a label is a label. One with both is complete,
+    such as a row of an archive: the time of its label is ahead of the next line and moves no clock.
+    """
     for record in records:
-        name = record.get(fields.id)
         has_score = record.get(fields.score) is not None
         has_label = record.get(fields.label) is not None
-        if name is None or not (has_score or has_label):
+        if record.get(fields.id) is None or not (has_score or has_label):
             rule = f"have the field {fields.id!r}, and {fields.score!r} or {fields.label!r}"
             raise RefusedError("each line", rule, got=str(record)[:80])
-        if has_score:
-            _resolve(monitor, labels, fields)
-            labels = []
-            predictions.append(record)
-        if has_label:
-            _record(monitor, predictions, fields)
-            predictions = []
-            labels.append(record)
-    _record(monitor, predictions, fields)
-    _resolve(monitor, labels, fields)
+    for day in _by_day(records, fields, monitor.maturity):
+        predictions = [record for record in day if record.get(fields.score) is not None]
+        labels = [record for record in day if record.get(fields.label) is not None]
+        complete = [record for record in labels if record.get(fields.score) is not None]
+        alone = [record for record in labels if record.get(fields.score) is None]
+        _record(monitor, predictions, fields)
+        _resolve(monitor, complete, fields, moves_clock=False)
+        _resolve(monitor, alone, fields, moves_clock=True)
 
 
-def _times(records: list[Mapping[str, Any]], *names: str) -> list[Any] | None:
+def _by_day(
+    records: Sequence[Mapping[str, Any]], fields: Fields, maturity: float
+) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Lines in their order, apart where the clock of the store may end a day or a row may mature."""
+    times = [_clock_time(record, fields) for record in records]
+    if any(time is None for time in times):
+        yield records
+        return
+    clock = np.maximum.accumulate(days_of(times, len(times), "at"))
+    ends_day = np.diff(np.floor(clock)) > 0
+    matures = np.diff(np.floor(clock - maturity)) > 0
+    cuts = np.flatnonzero(ends_day | matures) + 1
+    for first, end in pairwise([0, *cuts.tolist(), len(records)]):
+        yield records[first:end]
+
+
+def _clock_time(record: Mapping[str, Any], fields: Fields) -> Any:
+    """The time that a line tells: of its prediction, or of its label if it has no score."""
+    at = record.get(fields.at)
+    if record.get(fields.score) is not None:
+        return at
+    labelled = record.get(fields.labelled_at)
+    return at if labelled is None else labelled
+
+
+def _times(records: Sequence[Mapping[str, Any]], *names: str) -> list[Any] | None:
     """The first of these fields that a line has; None if no line has a time."""
     found = [
         next((record[name] for name in names if record.get(name) is not None), None)
@@ -151,13 +271,12 @@ def _times(records: list[Mapping[str, Any]], *names: str) -> list[Any] | None:
     if all(at is None for at in found):
         return None
     if any(at is None for at in found):
-        raise RefusedError(
-            "each line", f"have the field {names[-1]!r}, or none", got="lines without a time"
-        )
+        rule = f"have the field {names[-1]!r}, or none"
+        raise RefusedError("each line", rule, got="lines without a time")
     return found
 
 
-def _record(monitor: Any, records: list[Mapping[str, Any]], fields: Fields) -> None:
+def _record(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) -> None:
     if records:
         ids = [record[fields.id] for record in records]
         scores = [record[fields.score] for record in records]
@@ -167,8 +286,11 @@ def _record(monitor: Any, records: list[Mapping[str, Any]], fields: Fields) -> N
         monitor.record_many(ids, scores, _times(records, fields.at), segments)
 
 
-def _resolve(monitor: Any, records: list[Mapping[str, Any]], fields: Fields) -> None:
+def _resolve(
+    monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields, *, moves_clock: bool
+) -> None:
     if records:
         ids = [record[fields.id] for record in records]
         labels = [record[fields.label] for record in records]
-        monitor.resolve_many(ids, labels, _times(records, fields.labelled_at, fields.at))
+        times = _times(records, fields.labelled_at, fields.at)
+        monitor.resolve_many(ids, labels, times, moves_clock=moves_clock)

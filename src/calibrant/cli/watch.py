@@ -2,21 +2,24 @@
 danger.
 """
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._events import EventFile, Fields, hand_in
+from calibrant.cli._events import EventFile, Fields, take_lines
 from calibrant.cli._model import read_model
-from calibrant.cli._output import paragraph, print_json, remark, saved
+from calibrant.cli._output import paragraph, print_json, remark, saved, warn
 from calibrant.cli._show import show
 from calibrant.cli._target import InputPath, OutputPath
 from calibrant.text.numbers import upper
 
 if TYPE_CHECKING:
     from calibrant.monitor import Monitor, MonitorSnapshot
+
+_OLD = 3  # days without an event that are told
 
 
 @option.command("Watch a model in production.")
@@ -121,6 +124,8 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
     finally:
         events.close()
     monitor.close()
+    if once:
+        _warn_if_old(found)
     if output is not None:
         write_report(found, output, title=Path(options["model"]).name)
     if as_json:
@@ -148,25 +153,33 @@ def _follow(
     monitor: "Monitor", events: EventFile, fields: Fields, *, once: bool, quiet: bool
 ) -> "MonitorSnapshot":
     """Hand in what comes, and say when something happens."""
-    key = events.path[-30:]
-    skipped = events.resume(monitor.read_note(key))
-    if skipped:
+    skipped = events.resume(monitor.read_note(events.key))
+    if skipped and not quiet:
         remark(f"goes on after {skipped:,} bytes that were read before")
-    alarmed = monitor.snapshot().alarm
-    n_mature = -1
+    found = monitor.snapshot()
+    alarmed = False
+    told = None
+    tells = not quiet and not once
     for lines in events.batches(follow=not once):
-        if not lines.records:
-            continue
-        hand_in(monitor, lines.records, fields)
-        monitor.write_note(key, {"offset": lines.offset, "head": events.head()})
-        found = monitor.snapshot()
-        if found.alarm and not alarmed and not quiet:
+        if lines:
+            take_lines(monitor, events, lines, fields)
+            found = monitor.snapshot()
+        if tells and found.alarm and not alarmed:
             paragraph(found.sentence, bold=True)
-        elif found.n_mature != n_mature and not quiet:
+        elif tells and found.n_mature != told:
             remark(status(found))
         alarmed = found.alarm
-        n_mature = found.n_mature
-    return monitor.snapshot()
+        told = found.n_mature
+    return found
+
+
+def _warn_if_old(found: "MonitorSnapshot") -> None:
+    """Say that nothing has come for days: without events there is no alarm either."""
+    if found.now is None:
+        return
+    age = datetime.now(UTC) - datetime.fromisoformat(found.now).replace(tzinfo=UTC)
+    if age.days >= _OLD:
+        warn(f"the last event is {age.days:,} days old; check that events still come in")
 
 
 def status(found: "MonitorSnapshot") -> str:
@@ -184,12 +197,23 @@ def write_report(found: "MonitorSnapshot", path: str, title: str) -> None:
     from calibrant.draw.report.charts import epsilon_chart
     from calibrant.draw.report.pages import Chart, result_page
 
-    facts = {"model": title, "until": found.now or "", "maturity": f"{found.maturity:g} days"}
+    facts = {
+        "model": title,
+        "until": found.now or "",
+        "counted until": found.counted_until or "",
+        "maturity": f"{found.maturity:g} days",
+    }
+    numbers = [
+        ("Counted", f"{found.n_mature:,}", f"predictions, {found.n_labels:,} with a label"),
+        ("Pending", f"{found.n_pending:,}", "not mature yet"),
+    ]
+    if found.path:
+        numbers.append(("Epsilon", upper(found.epsilon), "over all days, if rates did not change"))
     charts = []
     if found.path:
         figure = epsilon_chart([step.epsilon for step in found.path], found.path[0].day)
         charts.append(Chart("Is it still good enough?", [figure]))
     alarm = "Alarm" if found.alarm else ""
-    content = result_page(found, "Drift", facts, not_proved=alarm, charts=charts)
+    content = result_page(found, "Drift", facts, not_proved=alarm, numbers=numbers, charts=charts)
     with draft_of(path, overwrite=True) as draft:
         draft.write_text(content, encoding="utf-8")

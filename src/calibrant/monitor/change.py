@@ -145,9 +145,14 @@ class MonitorResult(Result):
                 f"{self.calm}, {seen}; a false alarm ever has probability at most {chance}, if"
                 f" {condition}."
             )
-        more = "".join(f"; {change}" for change in self.changes[1:4])
         sure = f"Without a change, an alarm ever has probability at most {chance}, if {condition}."
-        return f"{self.finding_in_short}{more}. {sure} {self.advice}"
+        return f"{self.finding_and_regions}. {sure} {self.advice}"
+
+    @property
+    def finding_and_regions(self) -> str:
+        """What was found, with the regions in which it is clearest; without a full stop."""
+        more = "".join(f"; {change}" for change in self.changes[1:4])
+        return f"{self.finding_in_short}{more}"
 
     @property
     def finding_in_short(self) -> str:

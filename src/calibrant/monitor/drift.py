@@ -3,18 +3,22 @@
 from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
-import numpy as np
-
-from calibrant._typing import ArrayLike, IndexArray, IntArray, Seed
+from calibrant._typing import ArrayLike, CodeArray, IndexArray, IntArray, Seed
 from calibrant.cells.partition import Partition, is_partition
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.drift_words import (
+    assumptions_of,
+    calm_words,
+    notes_of,
+    rows_to_recalibrate,
+)
 from calibrant.monitor.evidence import EvidenceMonitor
-from calibrant.monitor.late_labels import Age, Time, days_of, known_labels, maturity_days
+from calibrant.monitor.late_labels import Age, Time, known_labels, maturity_days
 from calibrant.monitor.pooled_rates import PooledRates
 from calibrant.monitor.ranked_units import RankedUnits
-from calibrant.monitor.units import named_blocks, numbered_units, shown_time, unit_name
-from calibrant.monitor.watched import Fitted, Watched, counts_of
+from calibrant.monitor.units import check_unit_order, named_units, shown_time, weekday_of
+from calibrant.monitor.watched import Fitted, Watched, checked_counts, counts_of
 from calibrant.params.arrays import check_same_length
 from calibrant.params.labels import name_classes
 from calibrant.params.random import seed_number
@@ -24,13 +28,6 @@ from calibrant.text.numbers import counted
 
 _SCHEMA = "calibrant.drift/2"
 _REFERENCES = {"row": 2000, "day": 30, "week": 12, "block": 30}
-_ASSUMED_OF_ROWS = (
-    "labels within a bin are independent and had one rate in calibration and in the stream",
-    "which rows form a batch does not depend on labels",
-)
-_MATURE = (
-    "labels count as known at the age of maturity, in calibration too, and unknown ones as negative"
-)
 
 
 class DriftMonitor(EvidenceMonitor):
@@ -242,9 +239,9 @@ class DriftMonitor(EvidenceMonitor):
             with self._lock:
                 self._take_rows(pooled, rows, hits, time)
             return self
-        units, names, kinds = self._units_of(len(labels.codes), at, blocks)
+        units, names = named_units(self.unit, len(labels.codes), at, blocks)
         with self._lock:
-            self._take_units(self._ranked, regions, labels.codes, units, names, kinds)
+            self._take_units(self._ranked, regions, labels.codes, units, names)
         return self
 
     def update_counts(
@@ -255,17 +252,7 @@ class DriftMonitor(EvidenceMonitor):
 
         For other units than rows the batch is one unit, and `at` is its name; names must increase.
         """
-        size = self.watched.n_regions
-        found = (np.asarray(rows, dtype=np.int64), np.asarray(positives, dtype=np.int64))
-        if (
-            found[0].shape != (size,)
-            or found[1].shape != (size,)
-            or (found[0] < found[1]).any()
-            or found[1].min() < 0
-        ):
-            raise InvalidValueError(
-                "positives", f"lie between 0 and rows, in each of {size} regions"
-            )
+        found = checked_counts(rows, positives, self.watched.n_regions)
         with self._lock:
             if self._pooled is not None:
                 self._take_rows(self._pooled, *found, at)
@@ -285,47 +272,26 @@ class DriftMonitor(EvidenceMonitor):
             test.close()
             self._look(test.n_closed)
 
-    def _units_of(
-        self, n_rows: int, at: ArrayLike | None, blocks: ArrayLike | None
-    ) -> tuple[IndexArray, list[str], list[int]]:
-        """The number of each row's unit, the name of each unit, and its weekday."""
-        if self.unit == "block":
-            units, names = named_blocks(blocks, n_rows)
-            return units, names, [0] * len(names)
-        if at is None:
-            raise InvalidTypeError("at", f'be given for unit="{self.unit}"', got="None")
-        units, days = numbered_units(days_of(at, n_rows, "at"), self.unit)
-        kinds = [(day + 3) % 7 if self.weekdays else 0 for day in days]  # 1970-01-01 was a Thursday
-        return units, [unit_name(day, self.unit) for day in days], kinds
-
     def _take_units(
         self,
         test: RankedUnits,
         regions: IndexArray,
-        codes: Any,
+        codes: CodeArray,
         units: IndexArray,
         names: list[str],
-        kinds: list[int],
     ) -> None:
-        last = self._last_unit
-        again = last is not None and (
-            last in names or (self.unit != "block" and names and names[0] < last)
-        )
-        if again:
-            rule = f"have all rows of a {self.unit} in one batch, and later ones later"
-            raise InvalidValueError(
-                "blocks" if self.unit == "block" else "at", rule, got=f"{names[0]} after {last}"
-            )
+        check_unit_order(names, self._last_unit, self.unit)
         for number, name in enumerate(names):
             here = units == number
             rows, hits = counts_of(regions[here], codes[here], self.watched.n_regions)
-            self._take_unit(test, rows, hits, name, kinds[number])
+            self._take_unit(test, rows, hits, name)
 
     def _take_unit(
-        self, test: RankedUnits, rows: IntArray, hits: IntArray, name: str | None, kind: int = 0
+        self, test: RankedUnits, rows: IntArray, hits: IntArray, name: str | None
     ) -> None:
         if name is None or (self._last_unit is not None and name == self._last_unit):
             raise InvalidValueError("at", f"name another {self.unit} than the last", got=repr(name))
+        kind = weekday_of(name) if self.weekdays else 0
         if test.begins:
             self._starts.append(self._moment(test.n_units))
         self.n_rows += int(rows.sum())
@@ -349,6 +315,7 @@ class DriftMonitor(EvidenceMonitor):
     def summary(self) -> MonitorResult:
         """What was found so far, as data and in words."""
         with self._lock:
+            changes = self._changes() if self.alarm else ()
             return MonitorResult(
                 question="rates",
                 alarm=self.alarm,
@@ -356,53 +323,15 @@ class DriftMonitor(EvidenceMonitor):
                 log_evidence=self._largest,
                 log_threshold=self.log_threshold,
                 n_rows=self.n_rows,
-                calm="No sign that the rates have changed"
-                + ("" if self.in_reference else self._compared),
+                calm=calm_words(self.watched, self._test, self.unit),
                 finding="The rates have changed",
-                advice=self._advice,
+                advice=rows_to_recalibrate(self.watched.n_calibration, changes),
                 alarmed=self._alarmed,
                 since=self._since() if self.alarm else None,
-                changes=self._changes() if self.alarm else (),
-                assumptions=self._assumed,
-                notes=self._notes,
+                changes=changes,
+                assumptions=assumptions_of(self.unit, self.maturity, by_weekday=self.weekdays),
+                notes=notes_of(self._test, self.unit),
             )
-
-    @property
-    def _compared(self) -> str:
-        return (
-            " since calibration"
-            if self.watched.has_counts and self.unit == "row"
-            else " since the reference period"
-        )
-
-    @property
-    def _advice(self) -> str:
-        n_rows = self.watched.n_calibration
-        many = f"about {counted(n_rows, 'row')}, as many as calibration had" if n_rows else "rows"
-        return f"Recalibrate on {many}, from after the change."
-
-    @property
-    def _assumed(self) -> tuple[str, ...]:
-        assumed: tuple[str, ...] = _ASSUMED_OF_ROWS
-        if self.unit != "row":
-            alike = "days of one weekday" if self.weekdays else f"{self.unit}s"
-            assumed = (f"{alike} are exchangeable",)
-        return assumed if self.maturity is None else (*assumed, _MATURE)
-
-    @property
-    def _notes(self) -> tuple[str, ...]:
-        notes = []
-        wanted = self._test.reference
-        if wanted:
-            noun = "row" if self.unit == "row" else self.unit
-            what = f"The first {counted(wanted, noun)} of the stream"
-            why = "" if self.unit != "row" else "; calibration counted no rows between edges"
-            verb = "will be" if self.in_reference else "were"
-            notes.append(f"{what} {verb} the reference that later ones are compared with{why}.")
-        if self._pooled is not None and self._pooled.n_waiting:
-            waiting = counted(self._pooled.n_waiting, "row")
-            notes.append(f"{waiting} wait for their batch of {self._pooled.batch_rows:,}.")
-        return tuple(notes)
 
     def __repr__(self) -> str:
         state = "alarm" if self.alarm else "no alarm"

@@ -1,11 +1,10 @@
 """A model in production: predictions now, labels later, and one answer at any time."""
 
 import json
-import math
+import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -15,15 +14,15 @@ import numpy as np
 from calibrant._optional import needed
 from calibrant._typing import ArrayLike, Seed
 from calibrant.answers.model_file import load_model
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.monitor.late_labels import Age, Time, days_of, maturity_days
+from calibrant.errors import InvalidTypeError, InvalidValueError, StoreError
+from calibrant.monitor.event_columns import check_lengths, day_of, ids_of, seconds_of
+from calibrant.monitor.late_labels import Age, Time, maturity_days
 from calibrant.monitor.snapshot import MonitorSnapshot
 from calibrant.monitor.watched import Fitted, Watched, fitted_calibrator
 from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.labels import classes_of, encode_labels
 from calibrant.params.random import seed_number
 from calibrant.params.rules import OPEN_UNIT, Choice, Integer, Number, Optional
-from calibrant.text.sentences import shown
 
 if TYPE_CHECKING:
     from calibrant.monitor.ledger import Live, Receipt
@@ -32,10 +31,7 @@ T = TypeVar("T")
 Ids: TypeAlias = Sequence[Hashable]
 Times: TypeAlias = ArrayLike | Sequence[Time] | None
 
-_SECONDS_A_DAY = 86_400.0
-_LONGEST_ID = 200
 _LONGEST_KEY = 40
-_AHEAD = 1.0  # days that a time may lie in the future: clocks differ
 _POSITIVE = Number("a number of days > 0", 0.0, open_low=True)
 _SECONDS = Number("a number of seconds >= 0", 0.0)
 
@@ -142,8 +138,13 @@ class Monitor(AbstractContextManager["Monitor"]):
         self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
         self.unit = Choice(("row", "day")).check("unit", unit)
         self.reference = Optional(Integer(1)).check("reference", reference)
+        self._block = _Block()
         self._store = Store(store, _SECONDS.check("timeout", timeout))
-        self.seed = self._open(seed_number(random_state))
+        try:
+            self.seed = self._open(seed_number(random_state))
+        except BaseException:
+            self._store.close()
+            raise
 
     def _open(self, seed: int) -> int:
         """Open the store; return its seed, which is that of the first monitor."""
@@ -203,7 +204,8 @@ class Monitor(AbstractContextManager["Monitor"]):
             For regions by segment.
         """
         times = None if at is None else [at]
-        return _only(self.record_many([id], [score], times, None if segment is None else [segment]))
+        segments = None if segment is None else [segment]
+        return self.record_many([id], [score], times, segments).outcome
 
     def record_many(
         self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None
@@ -211,11 +213,11 @@ class Monitor(AbstractContextManager["Monitor"]):
         """Take many predictions in one transaction; all of them or, if it raises, none."""
         from calibrant.monitor.ledger import take_predictions
 
-        names = _ids(ids)
+        names = ids_of(ids)
         found = np.asarray(
             as_scores(scores, positive_column=self.watched.classes.positive_index), dtype=np.float64
         )
-        self._check_lengths(names, scores=found, at=at, segments=segments)
+        check_lengths(names, scores=found, at=at, segments=segments)
         self.watched.prepared(found, None if segments is None else np.asarray(segments))
         kept = (
             [None] * len(names)
@@ -235,16 +237,28 @@ class Monitor(AbstractContextManager["Monitor"]):
 
         The first label of an id stays. One that comes before its prediction waits for it.
         """
-        return _only(self.resolve_many([id], [label], None if at is None else [at]))
+        return self.resolve_many([id], [label], None if at is None else [at]).outcome
 
-    def resolve_many(self, ids: Ids, labels: ArrayLike | Ids, at: Times = None) -> "Receipt":
-        """Take many labels in one transaction; all of them or, if it raises, none."""
+    def resolve_many(
+        self,
+        ids: Ids,
+        labels: ArrayLike | Ids,
+        at: Times = None,
+        *,
+        moves_clock: bool = True,
+    ) -> "Receipt":
+        """Take many labels in one transaction; all of them or, if it raises, none.
+
+        Set ``moves_clock=False`` for an archive that is handed in prediction by prediction, each
+        with its label: then the times of labels lie ahead of the next predictions, whose days must
+        not end yet.
+        """
         from calibrant.monitor.ledger import take_labels
 
-        names = _ids(ids)
+        names = ids_of(ids)
         classes = self.watched.classes
         known = as_array(labels, "labels")
-        self._check_lengths(names, labels=known, at=at)
+        check_lengths(names, labels=known, at=at)
         codes, _ = encode_labels(
             known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1
         )
@@ -253,7 +267,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
             return take_labels(connection, live, names, values, times, self.maturity)
 
-        return self._write(take, at, len(names))
+        return self._write(take, at, len(names), moves_clock=moves_clock)
 
     def advance(self, now: Time = None) -> MonitorSnapshot:
         """Let time pass: count what is mature by `now`, or by the clock of this machine.
@@ -270,30 +284,71 @@ class Monitor(AbstractContextManager["Monitor"]):
         with self._store.reading() as connection:
             return read_snapshot(connection, self)
 
-    def _write(self, take: "Callable[[Any, Live, list[float]], T]", at: Times, n_rows: int) -> T:
-        """Run a change in a transaction of its own.
+    def _write(
+        self,
+        take: "Callable[[Any, Live, list[float]], T]",
+        at: Times,
+        n_rows: int,
+        *,
+        moves_clock: bool = True,
+    ) -> T:
+        """Run a change in a transaction of its own, or in the one that is under way.
 
         The clock goes forward, and mature days are counted.
         """
-        from calibrant.monitor.ledger import Live
         from calibrant.monitor.mature_days import advance
-        from calibrant.monitor.store import lock
 
-        given = None if at is None else _seconds(at, n_rows)
-        with self._store.writing() as connection:
-            lock(connection)
-            live = Live.read(connection)
+        given = None if at is None else seconds_of(at, n_rows)
+        with self._changing() as (connection, live):
             clock = max(time.time(), live.latest) if given is None else 0.0
             times = [clock] * n_rows if given is None else given
             before = live.latest
-            live.latest = max(live.latest, max(times, default=0.0))
+            if moves_clock:
+                live.latest = max(live.latest, max(times, default=0.0))
             taken = take(connection, live, times)
-            if _day(before) < _day(live.latest) or _day(before, self.maturity) < _day(
-                live.latest, self.maturity
-            ):
+            ends_day = day_of(before) < day_of(live.latest)
+            matures = day_of(before, self.maturity) < day_of(live.latest, self.maturity)
+            if ends_day or matures:
                 advance(connection, live, self.maturity, self.remember, self._alpha, self.seed)
-            live.write(connection)
         return taken
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Make one transaction of all that this thread hands in within the block.
+
+        It is durable when the block ends. If anything raises, none of it happened.
+        """
+        with self._changing() as change:
+            self._block.change = change
+            try:
+                yield self
+            finally:
+                self._block.change = None
+
+    @contextmanager
+    def _changing(self) -> Iterator["tuple[Any, Live]"]:
+        """The connection, and the clock and the counts, of the transaction that is under way or of
+        a new one.
+        """
+        from calibrant.monitor.ledger import Live
+        from calibrant.monitor.store import lock
+
+        if self._block.change is not None:
+            try:
+                yield self._block.change
+            except BaseException:
+                self._block.broken = True
+                raise
+            return
+        self._block.broken = False
+        with self._store.writing() as connection:
+            lock(connection)
+            live = Live.read(connection)
+            yield connection, live
+            if self._block.broken:
+                rule = "be undone after an error within it"
+                raise StoreError("a transaction", rule, advice="let the error end the block")
+            live.write(connection)
 
     def read_note(self, key: str) -> Any:
         """A note that was kept in the store, such as how far a file was read.
@@ -310,15 +365,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         """Keep a note in the store: plain JSON values."""
         from calibrant.monitor.store import write_text
 
-        with self._store.writing() as connection:
+        with self._changing() as (connection, _):
             write_text(connection, f"note {key}"[:_LONGEST_KEY], json.dumps(note))
-
-    def _check_lengths(self, names: list[str], **columns: Any) -> None:
-        for name, column in columns.items():
-            if column is not None and len(column) != len(names):
-                raise InvalidValueError(
-                    name, f"have one entry per id, {len(names)}", got=str(len(column))
-                )
 
     def close(self) -> None:
         """Close the connections of the store. What was acknowledged is on the disk already."""
@@ -336,43 +384,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         return self
 
 
-def _day(seconds: float, maturity: float = 0.0) -> int:
-    return math.floor(seconds / _SECONDS_A_DAY - maturity)
+class _Block(threading.local):
+    """The transaction that a thread has under way, and whether something in it has failed."""
 
-
-def _only(taken: "Receipt") -> str:
-    """What became of the only one."""
-    names = ("new", "duplicate", "conflicting", "waiting", "expired", "late")
-    return next(name for name in names if getattr(taken, name))
-
-
-def _ids(ids: Ids) -> list[str]:
-    """Ids as text: text and whole numbers, none missing."""
-    if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
-        raise InvalidTypeError("ids", "be a list of ids", got=shown(ids))
-    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-    for name in names:
-        if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
-            raise InvalidTypeError("id", "be text or a whole number", got=shown(name))
-    found = [str(name) for name in names]
-    if any(not name or len(name) > _LONGEST_ID or "\x00" in name for name in found):
-        raise InvalidValueError("id", f"have 1 to {_LONGEST_ID} characters, none of them null")
-    return found
-
-
-def _seconds(at: Any, n_rows: int) -> list[float]:
-    """Times as seconds since 1970; none may lie more than a day in the future."""
-    entries = [at] * n_rows if isinstance(at, str | date | int | float) else at
-    days = days_of(entries if isinstance(entries, np.ndarray) else list(entries), n_rows, "at")
-    ahead = float(days.max(initial=0.0)) - time.time() / _SECONDS_A_DAY
-    if ahead > _AHEAD:
-        latest = (
-            datetime.fromtimestamp(float(days.max()) * _SECONDS_A_DAY, UTC)
-            if ahead < 1e6
-            else "a far future"
-        )
-        raise InvalidValueError(
-            "at", "lie at most a day in the future", got=str(latest), advice="check the clocks"
-        )
-    seconds: list[float] = (days * _SECONDS_A_DAY).tolist()
-    return seconds
+    change: "tuple[Any, Live] | None" = None
+    broken: bool = False

@@ -71,14 +71,21 @@ def known_labels(
         return KnownLabels(codes, np.zeros(codes.size, dtype=bool))
     missing = missing_labels(labels)
     missing |= _too_late(labels.size, maturity, at, labelled_at, now)
-    filled = labels.astype(object)
-    filled[missing] = classes.negative
-    known = filled.tolist()
+    known = _filled(labels, missing, classes.negative)
     codes, _ = encode_labels(
         known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1
     )
     codes = np.where(missing, 0, codes).astype(np.uint8)
     return KnownLabels(codes, missing)
+
+
+def _filled(labels: NDArray[Any], missing: BoolArray, negative: Any) -> Any:
+    """Labels, with the negative one in place of those that are missing."""
+    if labels.dtype.kind in "bif" and isinstance(negative, int | float | np.number):
+        return np.where(missing, negative, labels)
+    filled = labels.astype(object)
+    filled[missing] = negative
+    return filled.tolist()
 
 
 def missing_labels(labels: NDArray[Any]) -> BoolArray:

@@ -91,6 +91,11 @@ class Receipt:
     expired: int = 0
     late: int = 0
 
+    @property
+    def outcome(self) -> str:
+        """What became of the only one, where one was handed in."""
+        return next(name for name, number in asdict(self).items() if number)
+
 
 class _Outcomes(dict[str, int]):
     """How often each thing happened."""

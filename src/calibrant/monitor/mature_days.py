@@ -173,7 +173,7 @@ def _chunks(connection: Any, day: int) -> Iterator[_Rows]:
     query = sa.select(PREDICTIONS.c.score, PREDICTIONS.c.label, PREDICTIONS.c.segment).where(
         PREDICTIONS.c.day == day
     )
-    found = connection.execution_options(yield_per=_CHUNK).execute(query)
+    found = connection.execute(query.execution_options(yield_per=_CHUNK))
     for part in found.partitions():
         scores = np.array([row[0] for row in part])
         known = [np.nan if row[1] is None or row[1] >= TOO_LATE else row[1] for row in part]

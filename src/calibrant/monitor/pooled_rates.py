@@ -19,7 +19,10 @@ from calibrant.params.saved_state import read_count, read_counts
 LEVEL = 0.4
 SLOPE = 0.05
 SINGLE = 0.55
-"""Weights of bets on all regions alike, on a slope over the regions, and on single regions."""
+"""Weights of bets on all regions alike, on a slope over the regions, and on single regions.
+
+Saved bets rest on them: other weights need another schema of the saved states.
+"""
 _CLEAR = 3.3  # standard deviations from which on a region is named
 _ROWS_A_REGION = 10  # of a batch, in the mean
 

@@ -44,6 +44,10 @@ class RankedUnits:
         self.mixture = ShiftMixture(np.ones((1, self.n_kinds)), np.ones(1), _SIZES)
         self._source = RandomSource.of(seed, "drift of ranks")
 
+    n_waiting = 0
+    """Units are taken at once; rows of `PooledRates` wait for their batch."""
+    batch_rows = 1
+
     @property
     def in_reference(self) -> bool:
         """Whether units still are those that later ones are ranked among."""

@@ -1,5 +1,6 @@
 """What a monitor knows at one moment."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
 _CONDITION = "the assumptions of each test hold, above all that rows (or days) are independent"
+_FAULT = 0.05  # share of missing labels, beyond the usual one, that is told with an alarm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,15 +131,35 @@ class MonitorSnapshot(Result):
             f" {_CONDITION}."
         )
         if self.alarm:
-            found = [verdict for verdict in self.verdicts if verdict.alarm]
-            told = ". ".join(verdict.finding_in_short for verdict in found)
-            return f"Alarm. {told}. {found[0].advice} So far {seen}. {sure}"
+            return f"Alarm. {self._story} So far {seen}. {sure}"
         held = (
             f"; calibrated values are within {upper(self.epsilon)} of the rates so far"
             if self.n_mature
             else ""
         )
         return f"No sign of drift: {seen}{held}. {sure}"
+
+    @property
+    def _story(self) -> str:
+        """What has changed, where, since when and by how much; what has not; and what to do."""
+        found = [verdict for verdict in self.verdicts if verdict.alarm]
+        told = [found[0].finding_and_regions]
+        told.extend(verdict.finding_in_short for verdict in found[1:])
+        told.extend(verdict.calm for verdict in self.verdicts if not verdict.alarm)
+        missing = self._missing_labels(found[0])
+        return f"{'. '.join(told)}. {missing}{found[0].advice}"
+
+    def _missing_labels(self, verdict: MonitorResult) -> str:
+        """Whether labels have stopped coming: a fault of their pipeline looks like a change."""
+        start = "" if verdict.since is None or verdict.since.at is None else verdict.since.at
+        earlier = _unknown_share([step for step in self.path if step.day <= start])
+        later = _unknown_share([step for step in self.path if step.day > start])
+        if later - earlier <= _FAULT:
+            return ""
+        return (
+            f"Labels are missing for {later:.0%} of the rows since then and for {earlier:.0%} before;"
+            " they count as negative, so check first that labels still come in. "
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -170,7 +192,7 @@ class MonitorSnapshot(Result):
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The regions, the tests, and the days."""
+        """What has changed, the regions, the tests, and the days."""
         regions: dict[str, Any] = {
             "region": list(self.regions),
             "n_rows": self.counts.tolist(),
@@ -183,6 +205,9 @@ class MonitorSnapshot(Result):
             "alarm": [verdict.alarm for verdict in self.verdicts],
             "log_evidence": [verdict.log_evidence for verdict in self.verdicts],
             "log_threshold": [verdict.log_threshold for verdict in self.verdicts],
+            "alarmed": [
+                str(verdict.alarmed) if verdict.alarm else None for verdict in self.verdicts
+            ],
             "since": [
                 None if verdict.since is None else str(verdict.since) for verdict in self.verdicts
             ],
@@ -197,11 +222,30 @@ class MonitorSnapshot(Result):
         return (
             ResultTable("regions", regions),
             ResultTable("tests", tests),
+            ResultTable("changes", self._changes()),
             ResultTable("days", days, shown=()),
         )
+
+    def _changes(self) -> dict[str, Any]:
+        """What each test that raised an alarm has found, over all regions and region by region."""
+        found = [(verdict, change) for verdict in self.verdicts for change in verdict.changes]
+        columns: dict[str, Any] = {
+            "region": [change.name for _, change in found],
+            "test": [verdict.question for verdict, _ in found],
+            "n_rows": [change.rows for _, change in found],
+        }
+        for name in ("rate_before", "rate_since", "lower", "upper"):
+            columns[name] = [getattr(change, name) for _, change in found]
+        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """The snapshot as plain JSON values."""
         found = Result.to_dict(self)
         found["verdicts"] = [verdict.to_dict() for verdict in self.verdicts]
         return found
+
+
+def _unknown_share(days: Sequence[EpsilonPath]) -> float:
+    """The share of the rows of some days whose label was not known in time."""
+    rows = sum(step.n_rows for step in days)
+    return sum(step.n_unknown for step in days) / max(rows, 1)

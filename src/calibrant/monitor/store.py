@@ -16,12 +16,15 @@ from calibrant.monitor.tables import STATE, prepare_tables
 _LIVE = "live"
 """The row that every writer locks: the clock and the counts."""
 _MOST_NAMES = 10_000  # of one query
+_LARGEST_LOG = 2**24  # bytes that the log of SQLite keeps when all of it is in the file
 
 _ADVICE = (
     ("locked", "another process holds it: try again, or raise timeout"),
+    ("lock timeout", "another process holds it: try again, or raise timeout"),
     ("readonly", "make the file and its folder writable"),
     ("read-only", "make the file and its folder writable"),
     ("full", "free space on the disk and try again; nothing was written"),
+    ("disk i/o error", "check the disk and its free space; nothing was written"),
     ("malformed", "restore the file from a backup"),
     ("not a database", "name a file that this store has made"),
     ("unable to open", "check the path, and that its folder exists and is writable"),
@@ -41,16 +44,24 @@ class Store:
 
     def __init__(self, place: str | Path, timeout: float) -> None:
         self.place = str(place)
-        self.url = self.place if "://" in self.place else f"sqlite:///{Path(self.place).absolute()}"
         self.timeout = timeout
-        self._engine = self._make_engine()
+        with self._explained("opened"):
+            self.url = _url_of(self.place)
+            self.place = self.url.render_as_string(hide_password=True)
+            self._engine = self._make_engine()
         self._process = os.getpid()
 
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the store is a file of SQLite."""
+        return self.url.get_backend_name() == "sqlite"
+
     def _make_engine(self) -> Any:
-        is_sqlite = self.url.startswith("sqlite")
-        options: dict[str, Any] = {"connect_args": {"timeout": self.timeout}} if is_sqlite else {}
+        options: dict[str, Any] = {}
+        if self.is_sqlite:
+            options["connect_args"] = {"timeout": self.timeout}
         engine = sa.create_engine(self.url, **options)
-        if is_sqlite:
+        if self.is_sqlite:
             sa.event.listen(engine, "connect", _set_up_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -73,14 +84,21 @@ class Store:
         with self._explained("written"), self.engine.connect() as plain:
             connection = plain.execution_options(calibrant_writes=True)
             with connection.begin():
+                self._limit_wait(connection)
                 yield connection
+
+    def _limit_wait(self, connection: Any) -> None:
+        """Let a server give up waiting for another writer after `timeout`, as SQLite does."""
+        if connection.dialect.name == "postgresql":
+            milliseconds = max(1, round(1000.0 * self.timeout))
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
         """A transaction that sees one state of the store, whatever others write meanwhile."""
         with self._explained("read"), self.engine.connect() as plain:
             connection = plain
-            if not self.url.startswith("sqlite"):
+            if not self.is_sqlite:
                 connection = plain.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
@@ -98,12 +116,27 @@ class Store:
 
     def open(self) -> bool:
         """Make the tables or bring them up to date; return whether the store is new."""
+        try:
+            return self._prepare()
+        except StoreError:
+            if self.is_sqlite:
+                raise
+            return self._prepare()  # another process was making the same tables: now they are there
+
+    def _prepare(self) -> bool:
         with self.writing() as connection:
             return prepare_tables(connection)
 
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def _url_of(place: str) -> Any:
+    """The URL of a database, or that of a file of SQLite."""
+    if "://" in place:
+        return sa.make_url(place)
+    return sa.URL.create("sqlite", database=str(Path(place).absolute()))
 
 
 def lock(connection: Any) -> None:
@@ -163,7 +196,9 @@ def _set_up_sqlite(connection: Any, _: Any) -> None:
         if "readonly" not in str(error):
             raise
     cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA fullfsync=ON")  # macOS: past the cache of the disk
     cursor.execute("PRAGMA cache_size=-65536")
+    cursor.execute(f"PRAGMA journal_size_limit={_LARGEST_LOG}")
     cursor.close()
 
 

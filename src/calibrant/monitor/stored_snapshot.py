@@ -73,26 +73,28 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
 
 def _path(connection: Any, size: int, alpha: float, values: Any) -> list[EpsilonPath]:
     """After each counted day: counts so far, limits that hold at every moment, and epsilon."""
-    counts = np.zeros((2, size), dtype=np.int64)
+    query = sa.select(DAYS.c.day, DAYS.c.counts).order_by(DAYS.c.day)
+    found = connection.execute(query).fetchall()
+    of_days = np.array([json.loads(text) for _, text in found], dtype=np.int64)
+    of_days = of_days.reshape(len(found), 3, size)
+    counts = np.cumsum(of_days[:, 0], axis=0)
+    hits = np.cumsum(of_days[:, 1], axis=0)
     log_share = float(np.log(size / alpha))
-    path = []
-    for day, text in connection.execute(sa.select(DAYS.c.day, DAYS.c.counts).order_by(DAYS.c.day)):
-        of_day = np.array(json.loads(text), dtype=np.int64)
-        counts = counts + of_day[:2]
-        limits = CentredBetaBinomial.limits_of(counts[0], counts[1], log_share)
-        centre = (limits.lower + limits.upper) / 2.0 if values is None else values
-        radius = np.maximum(limits.upper - centre, centre - limits.lower)
-        path.append(
-            EpsilonPath(
-                unit_name(int(day), "day"),
-                counts[0],
-                counts[1],
-                int(of_day[0].sum()),
-                int(of_day[1].sum()),
-                int(of_day[2].sum()),
-                limits.lower,
-                limits.upper,
-                float(radius.max()),
-            )
+    limits = CentredBetaBinomial.limits_of(counts.ravel(), hits.ravel(), log_share)
+    lower = limits.lower.reshape(counts.shape)
+    upper = limits.upper.reshape(counts.shape)
+    centre = (lower + upper) / 2.0 if values is None else values
+    epsilon = np.maximum(upper - centre, centre - lower).max(axis=1, initial=0.0)
+    totals = of_days.sum(axis=2).tolist()
+    return [
+        EpsilonPath(
+            unit_name(int(day), "day"),
+            counts[number],
+            hits[number],
+            *totals[number],
+            lower[number],
+            upper[number],
+            float(epsilon[number]),
         )
-    return path
+        for number, (day, _) in enumerate(found)
+    ]

@@ -1,6 +1,6 @@
 """Days, weeks and blocks: what may be independent where rows are not."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.monitor.late_labels import days_of
 from calibrant.params.arrays import as_array
 from calibrant.sample.time_order import read_times
 
@@ -55,6 +56,45 @@ def named_blocks(blocks: ArrayLike | None, n_rows: int) -> tuple[IndexArray, lis
     if any(name is None or name != name for name in number):  # NaN differs from itself
         raise InvalidValueError("blocks", "have no missing values", got="a missing one")
     return np.array(numbers, dtype=np.intp), [str(name) for name in number]
+
+
+def named_units(
+    unit: str, n_rows: int, at: ArrayLike | None, blocks: ArrayLike | None
+) -> tuple[IndexArray, list[str]]:
+    """The number of each row's day, week or block, and the name of each."""
+    if unit == "block":
+        return named_blocks(blocks, n_rows)
+    if at is None:
+        raise InvalidTypeError("at", f'be given for unit="{unit}"', got="None")
+    numbers, days = numbered_units(days_of(at, n_rows, "at"), unit)
+    return numbers, [unit_name(day, unit) for day in days]
+
+
+def check_unit_order(names: Sequence[str], last: str | None, unit: str) -> None:
+    """Raise for a unit that came before: all its rows must be in one batch, and later ones later.
+
+    Blocks may have any order.
+    """
+    if last is None or not names:
+        return
+    if last in names or (unit != "block" and names[0] < last):
+        rule = f"have all rows of a {unit} in one batch, and later ones later"
+        where = "blocks" if unit == "block" else "at"
+        raise InvalidValueError(where, rule, got=f"{names[0]} after {last}")
+
+
+def weekday_of(name: str) -> int:
+    """The weekday of a day that is named by its date: 0 for Monday.
+
+    >>> weekday_of("2026-02-02")
+    0
+    """
+    try:
+        day = np.datetime64(name, "D")
+    except ValueError as error:
+        rule = "be a date, such as 2026-02-01, where days are ranked by weekday"
+        raise InvalidValueError("at", rule, got=repr(name)) from error
+    return int((day.astype(np.int64) + _MONDAY) % _DAYS_A_WEEK)
 
 
 def shown_time(at: Any, n_rows: int) -> str | None:

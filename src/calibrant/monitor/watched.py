@@ -239,3 +239,16 @@ def counts_of(
     rows = np.bincount(regions[inside], minlength=n_regions)
     hits = np.bincount(regions[inside & (codes == 1)], minlength=n_regions)
     return rows.astype(np.int64), hits.astype(np.int64)
+
+
+def checked_counts(
+    rows: ArrayLike, positives: ArrayLike, n_regions: int
+) -> tuple[IntArray, IntArray]:
+    """Rows and positive rows of each region that were counted elsewhere."""
+    checked_rows = read_counts(rows, "rows", size=n_regions)
+    checked_hits = read_counts(positives, "positives", size=n_regions)
+    if (checked_hits > checked_rows).any():
+        raise InvalidValueError(
+            "positives", f"lie between 0 and rows, in each of {n_regions} regions"
+        )
+    return checked_rows, checked_hits

@@ -20,8 +20,21 @@ def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:
     """Raise for a state of another kind, of a newer release, or without all of its keys."""
     check_state(state, ("schema",))
     if state["schema"] != schema:
-        raise InvalidValueError("schema of the state", f"be {schema!r}", got=shown(state["schema"]))
+        got = state["schema"]
+        advice = _advice_on(got, schema)
+        raise InvalidValueError("schema of the state", f"be {schema!r}", shown(got), advice)
     check_state(state, keys)
+
+
+def _advice_on(got: Any, schema: str) -> str | None:
+    """What to do with a state of an older or a newer release; None for one of another kind."""
+    kind, _, version = schema.partition("/")
+    found, _, other = got.partition("/") if isinstance(got, str) else ("", "", "")
+    if found != kind or not (other.isdecimal() and version.isdecimal()):
+        return None
+    if int(other) > int(version):
+        return "a newer release wrote it: install that one"
+    return "an older release wrote it, and this one cannot go on with it: begin anew"
 
 
 def read_flag(state: Mapping[str, Any], name: str) -> bool:

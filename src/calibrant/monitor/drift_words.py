@@ -1,0 +1,68 @@
+"""What a monitor of rates says: what is assumed, what else to know, and what to do after an alarm."""
+
+from collections.abc import Sequence
+
+from calibrant.monitor.change import Change
+from calibrant.monitor.pooled_rates import PooledRates
+from calibrant.monitor.ranked_units import RankedUnits
+from calibrant.monitor.watched import Watched
+from calibrant.text.numbers import counted
+
+_ROWS = (
+    "labels within a bin are independent and had one rate in calibration and in the stream",
+    "which rows form a batch does not depend on labels",
+)
+_MATURE = (
+    "labels count as known at the age of maturity, in calibration too, and unknown ones as negative"
+)
+
+
+def calm_words(watched: Watched, test: PooledRates | RankedUnits, unit: str) -> str:
+    """What is said without an alarm."""
+    calm = "No sign that the rates have changed"
+    if test.in_reference:
+        return calm
+    if unit == "row" and watched.has_counts:
+        return f"{calm} since calibration"
+    return f"{calm} since the reference period"
+
+
+def rows_to_recalibrate(n_calibration: int, changes: Sequence[Change]) -> str:
+    """What to do after an alarm: with how many rows, and how many of them are there already.
+
+    >>> rows_to_recalibrate(0, ())
+    'Recalibrate on rows from after the change; calibrant.plan says how many.'
+    """
+    since = f" {counted(changes[0].rows, 'row')} have been counted since then." if changes else ""
+    if n_calibration == 0:
+        return f"Recalibrate on rows from after the change; calibrant.plan says how many.{since}"
+    many = f"about {counted(n_calibration, 'row')}, as many as calibration had"
+    return f"Recalibrate on {many}, from after the change.{since}"
+
+
+def assumptions_of(unit: str, maturity: float | None, *, by_weekday: bool) -> tuple[str, ...]:
+    """What the probability of a false alarm rests on.
+
+    >>> assumptions_of("day", None, by_weekday=False)
+    ('days are exchangeable',)
+    """
+    assumed: tuple[str, ...] = _ROWS
+    if unit != "row":
+        alike = "days of one weekday" if by_weekday else f"{unit}s"
+        assumed = (f"{alike} are exchangeable",)
+    return assumed if maturity is None else (*assumed, _MATURE)
+
+
+def notes_of(test: PooledRates | RankedUnits, unit: str) -> tuple[str, ...]:
+    """The reference period, where there is one, and rows that wait for their batch."""
+    notes = []
+    if test.reference:
+        noun = "row" if unit == "row" else unit
+        what = f"The first {counted(test.reference, noun)} of the stream"
+        why = "" if unit != "row" else "; calibration counted no rows between edges"
+        verb = "will be" if test.in_reference else "were"
+        notes.append(f"{what} {verb} the reference that later ones are compared with{why}.")
+    if test.n_waiting:
+        waiting = counted(test.n_waiting, "row")
+        notes.append(f"{waiting} wait for their batch of {test.batch_rows:,}.")
+    return tuple(notes)

@@ -1,0 +1,144 @@
+"""Lines of `calibrant watch`: bad ones are named, archives and logs that rotate are read."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibrant import BinningCalibrator, save_model
+
+WATCH = ("watch", "labels.jsonl", "--model", "model.json", "--store", "watch.db")
+DAY = 20_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    scores = np.linspace(0, 1, 400)
+    save_model(BinningCalibrator(n_bins=2).fit(scores, np.arange(400) % 2), "model.json")
+    return tmp_path
+
+
+def write(path: Path, *records: dict[str, Any] | str, mode: str = "w") -> None:
+    with path.open(mode) as file:
+        for record in records:
+            file.write((record if isinstance(record, str) else json.dumps(record)) + "\n")
+
+
+def predictions(first: int, end: int, day: float = DAY) -> list[dict[str, Any]]:
+    return [{"id": number, "score": 0.3, "at": day} for number in range(first, end)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "not json",
+        {"id": "x", "score": "high", "at": DAY},
+        {"id": "x", "score": float("nan"), "at": DAY},
+        {"id": "x", "label": 7, "at": DAY},
+        {"id": "x", "at": DAY},
+        {"id": "x", "score": 0.5},
+        {"id": 1.5, "score": 0.5, "at": DAY},
+        {"id": "x", "score": 0.5, "at": "2999-01-01"},
+    ],
+    ids=str,
+)
+def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
+    folder: Path, calibrant: Any, bad: dict[str, Any] | str
+) -> None:
+    write(folder / "labels.jsonl", *predictions(0, 2))
+    assert calibrant(*WATCH, "--once").code == 0
+    write(folder / "labels.jsonl", *predictions(2, 4), bad, *predictions(4, 6), mode="a")
+    answer = calibrant(*WATCH, "--once")
+    assert answer.code == 2
+    assert "line 5 of 'labels.jsonl'" in answer.err
+    write(folder / "labels.jsonl", *predictions(0, 4), *predictions(4, 6))  # the line is taken out
+    found = json.loads(calibrant(*WATCH, "--once", "--json").out)
+    assert (found["n_recorded"], found["n_duplicate"]) == (6, 0)
+
+
+def test_predictions_and_labels_that_alternate_are_counted_day_by_day(
+    folder: Path, calibrant: Any
+) -> None:
+    lines = []
+    for day in range(DAY, DAY + 12):
+        for number in range(20):
+            lines.append({"id": f"{day} {number}", "score": 0.3, "at": day})
+            if day >= DAY + 2:
+                label = {"id": f"{day - 2} {number}", "label": number % 2, "at": day}
+                lines.append(label)
+    write(folder / "labels.jsonl", *lines)
+    found = json.loads(calibrant(*WATCH, "--maturity", "3", "--once", "--json").out)
+    # days 0 to 7 are mature on the evening before day 11 ends; all of their labels came in time
+    assert (found["n_mature"], found["n_labels"]) == (160, 160)
+    assert (found["n_late"], found["n_expired"]) == (0, 0)
+
+
+def test_an_archive_of_complete_lines_is_counted(folder: Path, calibrant: Any) -> None:
+    lines = [
+        {
+            "id": number,
+            "score": 0.3,
+            "label": number % 2,
+            "at": DAY + number // 10,
+            "labelled_at": DAY + number // 10 + (20 if number % 5 == 0 else 1),
+        }
+        for number in range(200)
+    ]
+    write(folder / "labels.jsonl", *lines)
+    found = json.loads(calibrant(*WATCH, "--maturity", "5", "--once", "--json").out)
+    assert (found["n_recorded"], found["n_late"], found["n_expired"]) == (200, 0, 40)
+    assert found["n_mature"] == 140
+    assert found["n_labels"] == 112
+
+
+def test_cron_hears_of_events_that_stopped_and_of_nothing_else(
+    folder: Path, calibrant: Any
+) -> None:
+    now = np.datetime64("now", "s")
+    write(folder / "labels.jsonl", {"id": "a", "score": 0.3, "at": str(now)})
+    for _ in range(2):
+        answer = calibrant(*WATCH, "--once", "--json")
+        assert answer.err == ""
+        assert json.loads(answer.out)["n_recorded"] == 1
+    old = {"id": "a", "score": 0.3, "at": str(now - np.timedelta64(9, "D"))}
+    write(folder / "old.jsonl", old)
+    answer = calibrant("watch", "old.jsonl", *WATCH[2:-1], "old.db", "--once", "--json")
+    assert "9 days old" in answer.err
+
+
+def _until(condition: Any) -> None:
+    deadline = time.time() + 60
+    while not condition() and time.time() < deadline:
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.service
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+def test_a_log_that_is_replaced_at_night_is_followed(folder: Path) -> None:
+    path = folder / "labels.jsonl"
+    write(path, *predictions(0, 5))
+    command = [sys.executable, "-m", "calibrant", *WATCH]
+    with (folder / "out.txt").open("w") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, text=True)
+        text = folder / "out.txt"
+        _until(lambda: "5 pending" in text.read_text())
+        path.rename(folder / "labels.jsonl.1")
+        write(path, *predictions(5, 12, DAY + 2))
+        _until(lambda: "7 pending" in text.read_text())
+        write(path, *predictions(12, 15, DAY + 4))  # cut off, and written anew
+        _until(lambda: "3 pending" in text.read_text())
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+    shown = text.read_text()
+    assert process.returncode == 0, shown
+    assert "12 predictions counted" in shown
+    assert "stopped; everything that was read is in the store" in shown
