@@ -54,7 +54,7 @@ class Store:
     @property
     def is_sqlite(self) -> bool:
         """Whether the store is a file of SQLite."""
-        return self.url.get_backend_name() == "sqlite"
+        return bool(self.url.get_backend_name() == "sqlite")
 
     def _make_engine(self) -> Any:
         options: dict[str, Any] = {}

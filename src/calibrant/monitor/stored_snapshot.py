@@ -85,16 +85,18 @@ def _path(connection: Any, size: int, alpha: float, values: Any) -> list[Epsilon
     upper = limits.upper.reshape(counts.shape)
     centre = (lower + upper) / 2.0 if values is None else values
     epsilon = np.maximum(upper - centre, centre - lower).max(axis=1, initial=0.0)
-    totals = of_days.sum(axis=2).tolist()
+    totals = of_days.sum(axis=2)
     return [
         EpsilonPath(
-            unit_name(int(day), "day"),
-            counts[number],
-            hits[number],
-            *totals[number],
-            lower[number],
-            upper[number],
-            float(epsilon[number]),
+            day=unit_name(int(day), "day"),
+            counts=counts[number],
+            positives=hits[number],
+            n_rows=int(totals[number, 0]),
+            n_positives=int(totals[number, 1]),
+            n_unknown=int(totals[number, 2]),
+            lower=lower[number],
+            upper=upper[number],
+            epsilon=float(epsilon[number]),
         )
         for number, (day, _) in enumerate(found)
     ]
