@@ -76,7 +76,10 @@ def test_every_bet_is_fair_given_the_past(name, rate, points):
     bins = np.zeros(past.size + 1, dtype=np.intp)
     given = (rates, bins) if "labels" in name else ()
     factors = [
-        [np.exp(bet[-1]) for bet in getattr(uniform_bets, name)(np.append(past, p), *given)]
+        [
+            np.exp(bet(slice(None))[-1])
+            for bet in getattr(uniform_bets, name)(np.append(past, p), *given)
+        ]
         for p in grid
     ]
     assert np.mean(factors, axis=0) == pytest.approx(1.0, abs=0.02)
@@ -91,9 +94,8 @@ def test_bets_on_neighbours_pay_within_their_width_of_the_last_value_and_nowhere
         (0.999, 0.9975, (True, True)),
     ):
         widths = [min(last + width, 1.0) - max(last - width, 0.0) for width in (0.002, 0.02)]
-        found = [np.exp(bet[-1]) for bet in uniform_bets.runs_of_ranks(np.array([last, value]))][
-            -4:
-        ]
+        bets = list(uniform_bets.runs_of_ranks(np.array([last, value])))[-4:]
+        found = [np.exp(bet(slice(None))[-1]) for bet in bets]
         stakes = (
             (stake, stake * hit / width)
             for hit, width in zip(inside, widths, strict=True)
@@ -104,9 +106,8 @@ def test_bets_on_neighbours_pay_within_their_width_of_the_last_value_and_nowhere
 
 def test_sizes_of_bets_on_drifts_double_from_a_fortieth_on():
     sizes = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
-    found = [
-        2 * np.expm1(bet[0]) for bet in uniform_bets.drift_of_ranks(np.array([1.0]))
-    ]  # 1 is 1/2 above the middle
+    bets = uniform_bets.drift_of_ranks(np.array([1.0]))  # 1 is 1/2 above the middle
+    found = [2 * np.expm1(bet(slice(None))[0]) for bet in bets]
     assert found == pytest.approx(2 * sorted([*sizes, *(-np.array(sizes))]))
 
 
@@ -115,8 +116,9 @@ def test_capital_is_the_mean_of_all_bets_and_three_gamblers_change_their_minds_m
     ends = np.array([2, 3, 7, 8, 11, 12, 15, 16, 18, 21, 22, 25, 27, 28, 29, 30])
     logs = rng.normal(scale=0.5, size=(3, 30))
     gains = np.exp([np.zeros(16), *(np.diff(np.append(0, one.cumsum()[ends - 1])) for one in logs)])
+    bets = [one.__getitem__ for one in logs]
     plain = np.log(np.cumprod(gains, axis=1).mean(axis=0))  # one of the four bets keeps its capital
-    np.testing.assert_allclose(uniform_bets.capital(logs, ends, switching=False), plain, atol=1e-12)
+    np.testing.assert_allclose(uniform_bets.capital(bets, ends, switching=False), plain, atol=1e-12)
     paths = []
     for rate in (0.0, 4 / 16, 1.0):  # of 32 changes in 16 looks: one after each
         shares = np.full(4, 0.25)
@@ -127,7 +129,7 @@ def test_capital_is_the_mean_of_all_bets_and_three_gamblers_change_their_minds_m
             shares = (1 - rate) * shares + rate * shares.sum() / 4
         paths.append(path)
     np.testing.assert_allclose(
-        uniform_bets.capital(logs, ends, switching=True), np.log(np.mean(paths, axis=0)), atol=1e-12
+        uniform_bets.capital(bets, ends, switching=True), np.log(np.mean(paths, axis=0)), atol=1e-12
     )
 
 
@@ -439,3 +441,13 @@ def test_a_change_after_the_alarm_is_called_the_largest():
     assert f"alarm after {test.alarm_after:,} rows); the largest change: the mean score is" in str(
         test
     )
+
+
+@pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 1_000])
+@pytest.mark.parametrize("n_values", [3, 100, 10**9])
+def test_ranks_among_earlier_values_are_counted_with_ties_in_random_order(n_rows, n_values):
+    values = np.random.default_rng(n_rows).integers(0, n_values, size=n_rows).astype(float)
+    ties = np.random.default_rng(5).random(n_rows)
+    found = rank_p_values(values, np.random.default_rng(5)) * np.arange(1, n_rows + 1)
+    smaller = (values < values[:, None]) | ((values == values[:, None]) & (ties < ties[:, None]))
+    np.testing.assert_array_equal(np.floor(found + 1e-9), np.tril(smaller, -1).sum(axis=1))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.assess.check import uniform_bets
-from calibrant.assess.check.equal_mass import equal_mass_bins, rates_of
+from calibrant.assess.check.equal_mass import bins_of_values, rates_of
 from calibrant.assess.check.exchangeability import (
     KINDS,
     Exchangeability,
@@ -164,12 +164,15 @@ def check(
     codes = rows.codes
     ends = uniform_bets.look_ends(len(rows))
     threshold = float(np.log(len(KINDS) / alpha))
+    order = np.argsort(values)
+    number, of_values = _distinct(values, order)
+    bins = bins_of_values(number, of_values)
     centred = {
-        "scores": _ranks(values),
-        "labels": codes - rates_of(codes, bins := equal_mass_bins(values))[bins],
+        "scores": _ranks(number, of_values),
+        "labels": codes - rates_of(codes, bins)[bins],
     }
     tests = []
-    for kind, path in _paths(values, codes, bins, ends, rng).items():
+    for kind, path in _paths(values, order, codes, bins, ends, rng).items():
         change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
         tests.append(_test(kind, path, threshold, ends, times, change))
     in_file_order = times is None and together is None
@@ -233,14 +236,22 @@ def _read(
 
 
 def _paths(
-    values: FloatArray, codes: CodeArray, bins: IndexArray, ends: IntArray, rng: np.random.Generator
+    values: FloatArray,
+    order: IndexArray,
+    codes: CodeArray,
+    bins: IndexArray,
+    ends: IntArray,
+    rng: np.random.Generator,
 ) -> dict[str, FloatArray]:
     """The logarithm of each test's capital at each look."""
-    of_scores = rank_p_values(values, rng)
+    of_scores = rank_p_values(values, rng, order)
     of_labels = label_p_values(codes, bins, rng)
     within = np.empty(values.size)
     for code in (0, 1):
-        within[codes == code] = rank_p_values(values[codes == code], rng)
+        own = codes == code
+        place = np.cumsum(own) - 1  # among the rows of the class
+        own_order = place[order[own[order]]]
+        within[own] = rank_p_values(values[own], rng, own_order)
     given = (of_labels, rates_of(codes, bins), bins)
     return {
         "scores": uniform_bets.capital(
@@ -259,10 +270,20 @@ def _paths(
     }
 
 
-def _ranks(values: FloatArray) -> FloatArray:
-    """Ranks among all values, of equal values the mean, centred."""
-    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray(middle_ranks(counts)[number] - values.size / 2.0)
+def _distinct(values: FloatArray, order: IndexArray) -> tuple[IndexArray, IntArray]:
+    """The number of each row's value among the distinct ones, and how often these are there."""
+    in_order = np.cumsum(np.diff(values[order], prepend=values[order[0]]) > 0.0)
+    number = np.empty_like(order)
+    number[order] = in_order
+    return number, np.bincount(in_order)
+
+
+def _ranks(number: IndexArray, counts: IntArray) -> FloatArray:
+    """Ranks among all values, of equal values the mean, centred.
+
+    Given the number of each row's value among the distinct ones, and their counts.
+    """
+    return np.asarray(middle_ranks(counts)[number] - number.size / 2.0)
 
 
 def _change(

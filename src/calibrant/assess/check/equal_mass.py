@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.score_partition import equal_mass
 
 _BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
@@ -13,11 +13,18 @@ def equal_mass_bins(values: FloatArray) -> IndexArray:
 
     The order plays no part.
     """
-    distinct, number, counts = np.unique(values, return_inverse=True, return_counts=True)
-    n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(values.size)))
-    if distinct.size <= n_bins:
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return bins_of_values(number, counts)
+
+
+def bins_of_values(number: IndexArray, counts: IntArray) -> IndexArray:
+    """The same, given the number of each row's value among the distinct ones, and their counts."""
+    n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(number.size)))
+    if counts.size <= n_bins:
         return np.asarray(number)
-    return np.unique(equal_mass(counts, n_bins), return_inverse=True)[1][number]
+    of_values = equal_mass(counts, n_bins)
+    is_new = np.diff(of_values, prepend=of_values[0]) != 0  # no value is in an earlier bin
+    return np.asarray(np.cumsum(is_new)[number])
 
 
 def rates_of(codes: CodeArray, bins: IndexArray) -> FloatArray:

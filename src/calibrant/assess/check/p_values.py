@@ -10,25 +10,46 @@ from numpy.typing import NDArray
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 
+_PAIRED_BITS = 7  # of ranks: of values that differ in these alone, all pairs are compared
 
-def rank_p_values(values: NDArray[np.generic], rng: np.random.Generator) -> FloatArray:
+
+def rank_p_values(
+    values: NDArray[np.generic], rng: np.random.Generator, order: IndexArray | None = None
+) -> FloatArray:
     """Of each value, the share of the values up to it that are smaller; ties are broken at random.
 
     If the values are exchangeable, the p-values are independent draws from the uniform distribution
-    (Vovk, Gammerman and Shafer 2005, Theorem 8.1), given which values there are.
+    (Vovk, Gammerman and Shafer 2005, Theorem 8.1), given which values there are. `order` lists the
+    places by their values, if that is known.
     """
-    smaller = smaller_before(np.lexsort((rng.random(values.size), values)))
+    order = np.argsort(values) if order is None else order
+    smaller = smaller_before(_with_ties(values, order, rng.random(values.size)))
     return (smaller + rng.random(values.size)) / np.arange(1, values.size + 1)
 
 
-def smaller_before(order: IndexArray) -> IndexArray:
-    """For each place, how many places before it hold a smaller value.
+def _with_ties(values: NDArray[np.generic], order: IndexArray, ties: FloatArray) -> IndexArray:
+    """Places by their values, and of equal values by `ties`."""
+    ordered = values[order]
+    same = np.concatenate(([False], ordered[1:] == ordered[:-1]))
+    tied = same.copy()
+    tied[:-1] |= same[1:]
+    where = np.flatnonzero(tied)
+    if not where.size:
+        return order
+    run = np.cumsum(~same[where])
+    places = order[where]
+    found = order.copy()
+    found[where] = places[np.lexsort((places, ties[places], run))]
+    return found
 
-    `order` lists the places by their values.
+
+def smaller_before(order: IndexArray) -> IndexArray:
+    """For each place, how many places before it hold a smaller value; `order` lists the places by
+    their values.
 
     The values are split by one bit of their ranks at a time, from the highest on, each half in its
     old order. Of two values that are split, the first bit in which their ranks differ tells which
-    is smaller.
+    is smaller. The few values that share all but the last bits are compared in pairs.
 
     >>> smaller_before(np.argsort([3, 1, 4, 2, 5]))
     array([0, 0, 2, 1, 4])
@@ -37,25 +58,41 @@ def smaller_before(order: IndexArray) -> IndexArray:
     kind: Any = np.int32 if n < 2**30 else np.int64  # half the memory to move
     here: NDArray[Any] = np.arange(n, dtype=kind)
     ranks = np.empty_like(here)
-    place = here
-    found = np.zeros_like(here)
     ranks[order] = here
-    for bit in reversed(range(max(n - 1, 0).bit_length())):
-        high = ((ranks >> bit) & 1).astype(bool)
-        low_before = np.concatenate((np.zeros(1, dtype=kind), np.cumsum(~high, dtype=kind)))
-        start = (ranks >> (bit + 1)) << (
-            bit + 1
-        )  # of the values with the same higher bits, which lie side by side
+    found = np.zeros_like(here)
+    low_before = np.zeros(n + 1, dtype=kind)
+    for bit in reversed(range(_PAIRED_BITS, max(n - 1, 0).bit_length())):
+        high = (ranks >> bit) & 1
+        np.cumsum(1 - high, dtype=kind, out=low_before[1:])
+        # where values with the same higher bits begin, which lie side by side
+        start = (ranks >> (bit + 1)) << (bit + 1)
         lower = low_before[:-1] - low_before[start]
-        found[place[high]] += lower[high]
-        target = start + np.where(high, (1 << bit) + here - start - lower, lower)
-        moved_ranks = np.empty_like(ranks)
-        moved_place = np.empty_like(place)
-        moved_ranks[target] = ranks
-        moved_place[target] = place
-        ranks = moved_ranks
-        place = moved_place
-    return found.astype(np.intp)
+        target = np.where(high == 1, here - lower, start + lower)
+        target += high << bit
+        lower *= high
+        lower += found
+        found = np.empty_like(found)
+        found[target] = lower
+        moved = np.empty_like(ranks)
+        moved[target] = ranks
+        ranks = moved
+    found += _smaller_in_blocks(ranks)
+    counted = np.empty(n, dtype=np.intp)
+    counted[order[ranks]] = found
+    return counted
+
+
+def _smaller_in_blocks(ranks: NDArray[Any]) -> NDArray[Any]:
+    """For each place, how many places before it in its block of ranks hold a smaller one."""
+    width = 1 << _PAIRED_BITS
+    n_blocks = -(-ranks.size // width)
+    last_bits = np.full(n_blocks * width, width - 1, dtype=np.uint8)
+    last_bits[: ranks.size] = ranks & (width - 1)
+    by_place = np.ascontiguousarray(last_bits.reshape(n_blocks, width).T)
+    smaller = np.zeros_like(by_place)
+    for place in range(width - 1):
+        smaller[place + 1 :] += by_place[place + 1 :] > by_place[place]
+    return smaller.T.ravel()[: ranks.size]
 
 
 def label_p_values(codes: CodeArray, bins: IndexArray, rng: np.random.Generator) -> FloatArray:
@@ -66,8 +103,10 @@ def label_p_values(codes: CodeArray, bins: IndexArray, rng: np.random.Generator)
     If the rows of each bin are exchangeable, these are independent uniform draws too, given the
     bins of all rows and how many labels of each bin are positive: Mondrian conformal p-values.
     """
-    order = np.argsort(bins, kind="stable")
-    first = np.searchsorted(bins[order], bins[order])
+    rows = np.bincount(bins)
+    # numbers of 16 bits are sorted in fewer steps
+    order = np.argsort(bins.astype(np.uint16) if rows.size <= 1 << 16 else bins, kind="stable")
+    first = (np.cumsum(rows) - rows)[bins[order]]
     labels = codes[order].astype(np.int64)
     so_far = np.concatenate(([0], np.cumsum(labels)))
     position = np.arange(1, codes.size + 1) - first
