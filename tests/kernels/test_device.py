@@ -14,8 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.kernels import device, device_curves, libraries
-from calibrant.sample.draw import Draw, position_keys
+from calibrant.cells.knots import Knots, RowHashes, uniforms
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.kernels import device, device_curves, device_knots, libraries
+from calibrant.params.random import RandomSource
+from calibrant.sample.draw import Draw, SmallestHashes, enough, position_keys
 
 torch = pytest.importorskip("torch")
 
@@ -288,3 +291,40 @@ def test_importing_loads_no_library() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_rows_at_knots_are_counted_as_in_memory(kind):
+    rng = np.random.default_rng(0)
+    source = RandomSource(11)
+    regions = ScorePartition(np.array([0.25, 0.5, 0.75]), (-np.inf, np.inf)).as_bins()
+    knots = Knots.between(regions, [np.sort(rng.random(20))])
+    scores = rng.random(5_000).astype(kind)
+    codes = rng.integers(0, 2, size=5_000).astype(np.uint8)
+    expected = knots.count(scores, codes, RowHashes(source))
+    counting, *columns = knots.counting
+    cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(np.float64)
+    for some in (torch.from_numpy, lambda array: array):
+        found = device_knots.count(some(scores), some(codes), source.key, cells, knots.n_knots)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_row_counts_at_the_next_knot_only_if_its_number_is_smaller_than_its_share():
+    source = RandomSource(3)
+    shares = uniforms(RowHashes(source).of(slice(0, 1_000)))  # equal, in doubles: at the first knot
+    cells = np.empty(0), np.array([[0.0, 0.0, 1.0]])
+    codes = torch.zeros(1_000, dtype=torch.uint8)
+    found = device_knots.count(torch.from_numpy(shares), codes, source.key, cells, 2)
+    assert found[0].sum() == 1_000
+
+
+@pytest.mark.parametrize("most", [0, 1, 40, 1_000])
+def test_the_rows_with_the_smallest_hashes_are_those_of_the_host(most):
+    scores = torch.zeros(1_000)
+    hashes = Draw(9).hashes(position_keys(0, 1_000))
+    limit = SmallestHashes(most, np.sort(hashes)[:most]).limit
+    index, found = device.smallest_drawn(scores, 9, enough(most, 1_000), most)
+    assert found == limit
+    np.testing.assert_array_equal(
+        index.numpy(), np.flatnonzero(hashes < np.uint64(limit)) if most else []
+    )

@@ -3,7 +3,6 @@ split.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,14 +14,12 @@ from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
-from calibrant.errors import CalibrantError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.values import region_values
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes, name_classes
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.sample import Sample
-from calibrant.sample.sources.device import rows_on_gpu
 
 
 @dataclass(eq=False, repr=False)
@@ -132,23 +129,6 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     >>> round(calibrator.guarantee_.epsilon, 3)
     0.042
     """
-
-    def _fit(
-        self,
-        scores: ArrayLike | Sample,
-        y: ArrayLike | None,
-        stated: Stated,
-        **beside: ArrayLike | None,
-    ) -> Self:
-        plain = all(extra is None for name, extra in beside.items() if name != "classes")
-        if plain and (on_device := rows_on_gpu(scores, y)) is not None:
-            with suppress(
-                CalibrantError
-            ):  # what is wrong with the rows is found again, and reported, on the host
-                return self._fit_rows(
-                    on_device.with_classes(beside["classes"], self.pos_label), stated
-                )
-        return super()._fit(scores, y, stated, **beside)
 
     def fit_binned(self, binned: Binned) -> None:
         """Derive the guarantee from rows whose regions are cut and counted already."""

@@ -106,7 +106,7 @@ class Knots:
         return segment
 
     @cached_property
-    def _counting(self) -> tuple[Bins, IndexArray, FloatArray, FloatArray]:
+    def counting(self) -> tuple[Bins, IndexArray, FloatArray, FloatArray]:
         """Cells to count in, and of each: its first knot (-1 if it counts in none), where it
         begins, 1 / its width.
 
@@ -141,7 +141,7 @@ class Knots:
         which half. Edge values that count in no region are left out, and so are those that a bin
         absorbs.
         """
-        counting, first, begin, inverse = self._counting
+        counting, first, begin, inverse = self.counting
         cell = counting.regions_of(prepared, threads=threads)
         scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
         size = self.n_knots * _HALVES * _LABELS

@@ -235,8 +235,11 @@ class ScorePartition(Bins):
         n_bins. Then the smallest bin is joined to its smaller neighbour while it has less than 0.8
         n / n_bins rows.
         """
-        values, rows = np.unique(scores.astype(np.float64) + 0.0, return_counts=True)
-        below = np.cumsum(rows) - rows
+        ordered = np.sort(scores.astype(np.float64))
+        is_new = np.ones(ordered.size, dtype=bool)
+        np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+        below = np.flatnonzero(is_new)
+        values = ordered[below] + 0.0
         wanted = np.arange(1, n_bins) * (scores.size / n_bins)
         right = np.clip(np.searchsorted(below, wanted), 1, max(values.size - 1, 1))
         nearest = np.where(

@@ -21,14 +21,14 @@ rounding cannot misplace a score.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import triton
 import triton.language as tl
 
-__all__ = ["count_digits", "count_groups", "drawn", "look_up", "sums_of_rows"]
+__all__ = ["count_digits", "count_groups", "drawn", "follow", "look_up", "sums_of_rows"]
 
 _Tensor: TypeAlias = Any
 """A tensor of torch."""
@@ -51,6 +51,10 @@ More of them by atomic additions.
 _COUNT_BLOCK = 8192
 _BLOCK = 1024
 """Rows that a program takes at a time."""
+
+_CURVE_BLOCK = 256
+_CURVE_WARPS = 4
+"""The same for curves, with many cells: more programs wait for the memory of others."""
 
 _DIGIT_COPIES = 256
 """Copies of the counts of first digits, so that fewer programs add to one of them: few digits come
@@ -83,20 +87,9 @@ def _cell(score, grid, cuts, low, scale, last, HALVINGS: tl.constexpr):
 
 @triton.jit
 def _count_kernel(
-    scores,
-    codes,
-    rows,
-    grid,
-    cuts,
-    low,
-    scale,
-    last,
-    counts,
-    GROUPS: tl.constexpr,
-    HALVINGS: tl.constexpr,
-    ATOMIC: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    scores, codes, rows, grid, cuts, low, scale, last, counts, GROUPS: tl.constexpr,
+    HALVINGS: tl.constexpr, ATOMIC: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
     """Count by cell and code; each program has its own counts."""
     program = tl.program_id(0)
     own = counts + program * GROUPS
@@ -118,19 +111,9 @@ def _count_kernel(
 
 @triton.jit
 def _look_up_kernel(
-    scores,
-    rows,
-    grid,
-    cuts,
-    low,
-    scale,
-    last,
-    table,
-    found,
-    WIDTH: tl.constexpr,
-    HALVINGS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    scores, rows, grid, cuts, low, scale, last, table, found, WIDTH: tl.constexpr,
+    HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
     """Copy the entries of each score's cell."""
     start = tl.program_id(0).to(tl.int64) * BLOCK
     at = start + tl.arange(0, BLOCK)
@@ -143,19 +126,29 @@ def _look_up_kernel(
 
 
 @triton.jit
+def _follow_kernel(
+    scores, rows, grid, cuts, low, scale, last, lines, found, WIDTH: tl.constexpr,
+    STRIDE: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The value of each score's line; with offsets, the sums with each of them, from 0 to 1."""
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    at = start + tl.arange(0, BLOCK)
+    there = at < rows
+    score = tl.load(scores + at, mask=there, other=0.0)
+    line = lines + _cell(score, grid, cuts, low, scale, last, HALVINGS) * STRIDE
+    value = (score.to(tl.float64) - tl.load(line)) * tl.load(line + 2) + tl.load(line + 1)
+    if WIDTH == 3:
+        tl.store(found + at, value, mask=there)
+    for column in tl.static_range(WIDTH - 3):
+        limit = tl.minimum(tl.maximum(value + tl.load(line + 3 + column), 0.0), 1.0)
+        tl.store(found + at * (WIDTH - 3) + column, limit, mask=there)
+
+
+@triton.jit
 def _digits_kernel(
-    numbers,
-    rows,
-    first,
-    second,
-    third,
-    wanted,
-    counts,
-    ABOVE: tl.constexpr,
-    WIDTH: tl.constexpr,
-    COPIES: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    numbers, rows, first, second, third, wanted, counts, ABOVE: tl.constexpr,
+    WIDTH: tl.constexpr, COPIES: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
     """Count the next 16 bits of the scores that begin like a wanted one; `numbers` are their bits."""
     program = tl.program_id(0)
     own = counts + (program % COPIES).to(tl.int64) * wanted
@@ -185,7 +178,7 @@ def _scrambled(z, SHIFT: tl.constexpr, FACTOR: tl.constexpr):
 @triton.jit
 def _sums_kernel(
     scores, codes, rows, sums, DROPPED: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
-):
+):  # fmt: skip
     """Sums over the hashes of rounded scores: of all rows, and of those with code 1."""
     program = tl.program_id(0)
     every = tl.zeros((BLOCK,), tl.uint64)
@@ -253,7 +246,7 @@ def _search(cuts: _Tensor) -> _Search:
         with torch.cuda.device_of(cuts):
             _places_kernel[(triton.cdiv(size, _BLOCK),)](
                 cuts, size, low, scale, last, places, BLOCK=_BLOCK
-            )
+            )  # fmt: skip
     below = torch.searchsorted(
         places, torch.arange(cells + 1, dtype=torch.int32, device=cuts.device)
     )
@@ -265,104 +258,81 @@ def _search(cuts: _Tensor) -> _Search:
     )
 
 
+def _launches(scores: _Tensor) -> Iterator[slice]:
+    """The rows of each launch."""
+    for start in range(0, scores.shape[0], _LAUNCH_ROWS):
+        yield slice(start, start + _LAUNCH_ROWS)
+
+
 def count_groups(scores: _Tensor, codes: _Tensor, cuts: _Tensor) -> _Tensor:
-    """Count rows by cell and code.
-
-    Parameters
-    ----------
-    scores : tensor of shape (n,), float64 or float32
-        Finite.
-    codes : tensor of shape (n,), uint8
-        0 or 1.
-    cuts : tensor of shape (m,), with the dtype of the scores
-        Increasing.
-
-    Returns
-    -------
-    tensor of shape (m + 1, 2), int64
-    """
+    """Rows by cell and code, an int64 tensor of shape (m + 1, 2); see `device.count`."""
     search = _search(cuts)
     size = 2 * (cuts.shape[0] + 1)
     groups = triton.next_power_of_2(size)
     atomic = groups > _MOST_SHARED
     block = _BLOCK if atomic else _COUNT_BLOCK
     total = torch.zeros(groups, dtype=torch.int64, device=scores.device)
-    for start in range(0, scores.shape[0], _LAUNCH_ROWS):
-        part = scores[start : start + _LAUNCH_ROWS]
+    for here in _launches(scores):
+        part = scores[here]
         programs = min(_PROGRAMS, triton.cdiv(part.shape[0], block))
         counts = torch.zeros(programs, groups, dtype=torch.int32, device=scores.device)
         with torch.cuda.device_of(scores):
             _count_kernel[(programs,)](
-                part,
-                codes[start : start + _LAUNCH_ROWS],
-                part.shape[0],
-                *search[:-1],
-                counts,
-                GROUPS=groups,
-                HALVINGS=search.halvings,
-                ATOMIC=atomic,
-                BLOCK=block,
-                num_warps=4 if atomic else 8,
-            )
+                part, codes[here], part.shape[0], *search[:-1], counts, GROUPS=groups,
+                HALVINGS=search.halvings, ATOMIC=atomic, BLOCK=block,
+                num_warps=4 if atomic else 8
+            )  # fmt: skip
         total += counts.sum(dim=0)
     return total[:size].reshape(-1, 2)
 
 
 def look_up(scores: _Tensor, cuts: _Tensor, table: _Tensor) -> _Tensor:
-    """Copy the entry, or the row, of a table for each score's cell.
-
-    Parameters
-    ----------
-    scores : tensor of shape (n,), float64 or float32
-        Finite.
-    cuts : tensor of shape (m,), with the dtype of the scores
-        Increasing.
-    table : tensor of shape (m + 1,) or (m + 1, k)
-        Of numbers or bools.
-
-    Returns
-    -------
-    tensor of shape (n,) or (n, k)
-        With the dtype of the table.
-    """
-    search = _search(cuts)
+    """The entry, or row, of a table for each score's cell; see `device.look_up`."""
     found = table.new_empty((scores.shape[0], *table.shape[1:]))
     entries, out = (
         array.view(torch.uint8) if array.dtype == torch.bool else array for array in (table, found)
     )
-    width = math.prod(table.shape[1:])
-    for start in range(0, scores.shape[0], _LAUNCH_ROWS):
-        part = scores[start : start + _LAUNCH_ROWS]
-        with torch.cuda.device_of(scores):
-            _look_up_kernel[(triton.cdiv(part.shape[0], _BLOCK),)](
-                part,
-                part.shape[0],
-                *search[:-1],
-                entries,
-                out[start : start + _LAUNCH_ROWS],
-                WIDTH=width,
-                HALVINGS=search.halvings,
-                BLOCK=_BLOCK,
-            )
+    constants = {"WIDTH": math.prod(table.shape[1:]), "BLOCK": _BLOCK}
+    _for_each_score(_look_up_kernel, scores, cuts, entries, out, constants)
     return found
 
 
+def follow(scores: _Tensor, cuts: _Tensor, lines: _Tensor, found: _Tensor) -> None:
+    """Write the value of each score's line; see `device_curves.follow`."""
+    width = lines.shape[1]
+    stride = triton.next_power_of_2(width)  # so that a line lies in one sector of the cache
+    padded = torch.nn.functional.pad(lines, (0, stride - width))
+    # without fusion there are two roundings, as on the host
+    constants = {"WIDTH": width, "STRIDE": stride, "BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
+    constants["enable_fp_fusion"] = False
+    _for_each_score(_follow_kernel, scores, cuts, padded, found, constants)
+
+
+def _for_each_score(
+    kernel: Any, scores: _Tensor, cuts: _Tensor, table: _Tensor, out: _Tensor, constants: Any
+) -> None:
+    """Run a kernel that writes what it finds in a table for each score's cell."""
+    search = _search(cuts)
+    for here in _launches(scores):
+        part = scores[here]
+        programs = triton.cdiv(part.shape[0], constants["BLOCK"])
+        with torch.cuda.device_of(scores):
+            kernel[(programs,)](
+                part,
+                part.shape[0],
+                *search[:-1],
+                table,
+                out[here],
+                HALVINGS=search.halvings,
+                **constants,
+            )
+
+
 def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Tensor:
-    """Count the next 16 bits of the scores, read as whole numbers in their order, that begin like a
-    wanted one.
+    """How often each next 16 bits come after each wanted beginning; see `device.order_statistics`.
 
-    Parameters
-    ----------
-    scores : tensor of shape (n,), float64 or float32
-        Finite.
-    tables : sequence of int64 tensors
-        One for each digit that is known: from a beginning and a digit to the next beginning.
-    wanted : int
-        The number of wanted beginnings; others have larger numbers, and are not counted.
-
-    Returns
-    -------
-    tensor of shape (wanted * 65536,), int64
+    `tables` are those of the digits that are known: from a beginning and a digit to the next
+    beginning. Beginnings that are not `wanted` have larger numbers, and are not counted.
     """
     whole, width = (torch.int64, 64) if scores.dtype == torch.float64 else (torch.int32, 32)
     numbers = scores.contiguous().view(whole)
@@ -370,21 +340,14 @@ def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Te
     copies = 1 if tables else _DIGIT_COPIES
     three = [*tables, numbers, numbers, numbers][:3]  # those beyond the known digits are not read
     total = torch.zeros(size, dtype=torch.int64, device=scores.device)
-    for start in range(0, scores.shape[0], _LAUNCH_ROWS):
-        part = numbers[start : start + _LAUNCH_ROWS]
+    for here in _launches(scores):
+        part = numbers[here]
         counts = torch.zeros(copies, size, dtype=torch.int32, device=scores.device)
         with torch.cuda.device_of(scores):
             _digits_kernel[(min(_PROGRAMS, triton.cdiv(part.shape[0], _BLOCK)),)](
-                part,
-                part.shape[0],
-                *three,
-                size,
-                counts,
-                ABOVE=len(tables),
-                WIDTH=width,
-                COPIES=copies,
-                BLOCK=_BLOCK,
-            )
+                part, part.shape[0], *three, size, counts, ABOVE=len(tables), WIDTH=width,
+                COPIES=copies, BLOCK=_BLOCK
+            )  # fmt: skip
         total += counts.sum(dim=0)
     return total
 
@@ -392,34 +355,20 @@ def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Te
 def sums_of_rows(
     scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Sums, modulo 2**64, of the hashes of the rounded scores: of all rows, and of those with code
-    1.
+    """Sums, modulo 2**64, of the hashes of rounded scores: of all rows, and of those with code 1.
 
-    Parameters
-    ----------
-    scores : tensor of shape (n,), float64 or float32
-    codes : tensor of shape (n,), uint8
-        0 or 1.
-    dropped : int
-        The last bits of a double, by which it is rounded.
-    rounds : sequence of pairs
-        By how much numbers are shifted, and what they are multiplied by.
+    `dropped` are the last bits of a double, by which it is rounded.
     """
     every = 0
     ones = 0
-    for start in range(0, scores.shape[0], _LAUNCH_ROWS):
-        part = scores[start : start + _LAUNCH_ROWS]
+    for here in _launches(scores):
+        part = scores[here]
         sums = torch.zeros(_PROGRAMS, 2, dtype=torch.int64, device=scores.device)
         with torch.cuda.device_of(scores):
             _sums_kernel[(_PROGRAMS,)](
-                part,
-                codes[start : start + _LAUNCH_ROWS],
-                part.shape[0],
-                sums,
-                DROPPED=dropped,
-                ROUNDS=_flat(rounds),
-                BLOCK=_BLOCK,
-            )
+                part, codes[here], part.shape[0], sums, DROPPED=dropped, ROUNDS=_flat(rounds),
+                BLOCK=_BLOCK
+            )  # fmt: skip
         both = sums.sum(dim=0).tolist()
         every += both[0]
         ones += both[1]
@@ -429,36 +378,16 @@ def sums_of_rows(
 def drawn(
     rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], device: Any
 ) -> _Tensor:
-    """Positions whose hash is below `limit`; that of position 0 begins with `first`.
-
-    Parameters
-    ----------
-    rows : int
-    first : int
-        From 0 to 2**64 - 1.
-    limit : int
-        From 1 to 2**64.
-    rounds : sequence of pairs
-        By how much numbers are shifted, and what they are multiplied by.
-    device : torch.device
-
-    Returns
-    -------
-    tensor of int64
-    """
+    """Positions whose hash is below `limit`; that of position 0 begins with `first`."""
     found = [torch.empty(0, dtype=torch.int64, device=device)]
     for start in range(0, rows, _DRAWN_ROWS):
         size = min(_DRAWN_ROWS, rows - start)
         chosen = torch.empty(size, dtype=torch.int8, device=device)
         with torch.cuda.device_of(chosen):
             _drawn_kernel[(triton.cdiv(size, _BLOCK),)](
-                size,
-                _signed(first + start),
-                _signed(limit - 1),
-                chosen,
-                ROUNDS=_flat(rounds),
-                BLOCK=_BLOCK,
-            )
+                size, _signed(first + start), _signed(limit - 1), chosen, ROUNDS=_flat(rounds),
+                BLOCK=_BLOCK
+            )  # fmt: skip
         found.append(chosen.nonzero()[:, 0] + start)
     return torch.cat(found)
 

@@ -35,7 +35,16 @@ from calibrant.kernels.libraries import (
     to_host,
 )
 
-__all__ = ["count", "drawn", "every", "extremes", "first", "look_up", "order_statistics"]
+__all__ = [
+    "count",
+    "drawn",
+    "every",
+    "extremes",
+    "first",
+    "look_up",
+    "order_statistics",
+    "smallest_drawn",
+]
 
 CHUNK_ROWS = 1 << 24  # rows at a time: about 50 bytes of temporary memory each, 800 MB in all
 
@@ -65,6 +74,9 @@ def every(test: Callable[[DeviceArray], DeviceArray], array: DeviceArray) -> boo
 
 def extremes(array: DeviceArray) -> tuple[Any, Any]:
     """The smallest and the largest entry, as plain Python values; both NaN where an entry is NaN."""
+    if library_name(array) == "torch":  # both in one pass
+        low, high = library_of(array).aminmax(array)
+        return low.item(), high.item()
     with working_on(array):
         return array.min().item(), array.max().item()
 
@@ -102,7 +114,7 @@ def _ordered_cuts(cuts: FloatArray, scores: DeviceArray) -> DeviceArray:
     return like(_ordered(_own_cuts(cuts, scores)), scores)
 
 
-def _fused(scores: DeviceArray) -> Any:
+def fused(scores: DeviceArray) -> Any:
     """Our own kernels, where they can run on these scores; else None."""
     if not on_gpu(scores):
         return None
@@ -112,7 +124,7 @@ def _fused(scores: DeviceArray) -> Any:
         return None
 
 
-def _tensor(array: DeviceArray) -> DeviceArray:
+def tensor_of(array: DeviceArray) -> DeviceArray:
     """The array as a contiguous tensor of torch, in the same memory where it is one already."""
     if library_name(array) == "torch":
         return array.detach().contiguous()
@@ -121,16 +133,17 @@ def _tensor(array: DeviceArray) -> DeviceArray:
 
 def _bytes(codes: DeviceArray) -> DeviceArray:
     """Codes of 0 and 1 as a tensor of bytes."""
-    tensor = _tensor(codes)
+    tensor = tensor_of(codes)
     library = library_of(tensor)
     return tensor.view(library.uint8) if tensor.dtype == library.bool else tensor.to(library.uint8)
 
 
-def _tensor_cuts(cuts: FloatArray, tensor: DeviceArray) -> DeviceArray:
+def tensor_cuts(cuts: FloatArray, tensor: DeviceArray) -> DeviceArray:
+    """The cuts as a tensor like that of the scores."""
     return like(_own_cuts(cuts, tensor), tensor)
 
 
-def _back(tensor: DeviceArray, array: DeviceArray) -> DeviceArray:
+def back(tensor: DeviceArray, array: DeviceArray) -> DeviceArray:
     """A tensor of torch in the library of `array`."""
     return tensor if library_name(array) == "torch" else library_of(array).from_dlpack(tensor)
 
@@ -163,10 +176,10 @@ def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[In
     """
     library = library_of(scores)
     size = cuts.shape[0] + 1
-    fused = _fused(scores)
-    if fused is not None:
-        own = _tensor(scores)
-        found = to_host(fused.count_groups(own, _bytes(codes), _tensor_cuts(cuts, own)))
+    ours = fused(scores)
+    if ours is not None:
+        own = tensor_of(scores)
+        found = to_host(ours.count_groups(own, _bytes(codes), tensor_cuts(cuts, own)))
         return found.sum(axis=1), found[:, 1].copy()
     with working_on(scores):
         edges = _ordered_cuts(cuts, scores)
@@ -203,10 +216,10 @@ def look_up(scores: DeviceArray, cuts: FloatArray, table: NDArray[Any]) -> Devic
     >>> look_up(torch.tensor([0.1, 0.5, 0.9]), np.array([0.5]), np.array([0.25, 0.75]))
     tensor([0.2500, 0.7500, 0.7500], dtype=torch.float64)
     """
-    fused = _fused(scores)
-    if fused is not None:
-        own = _tensor(scores)
-        return _back(fused.look_up(own, _tensor_cuts(cuts, own), like(table, own)), scores)
+    ours = fused(scores)
+    if ours is not None:
+        own = tensor_of(scores)
+        return back(ours.look_up(own, tensor_cuts(cuts, own), like(table, own)), scores)
     with working_on(scores):
         edges = _ordered_cuts(cuts, scores)
         entries = like(table, scores)
@@ -270,9 +283,10 @@ def order_statistics(
         digit = entry - slot * _BASE
         found = found * _BASE + digit
         begun, slot = np.unique(entry, return_inverse=True)
-        table = np.full(slots * _BASE, begun.size, np.int64)
-        table[begun] = np.arange(begun.size)
-        tables.append(like(table, scores))
+        if len(tables) + 1 < width // _DIGIT:
+            table = np.full(slots * _BASE, begun.size, np.int64)
+            table[begun] = np.arange(begun.size)
+            tables.append(like(table, scores))
     # the same step that put the bits in order puts them back; the highest digit began at zero, not
     # at its sign
     ordered = (
@@ -314,19 +328,42 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     """
     library = library_of(scores)
     rows = scores.shape[0]
-    fused = _fused(scores)
-    if fused is not None and 0 < limit < 1 << 64:
-        return _back(fused.drawn(rows, key + GOLDEN, limit, ROUNDS, _tensor(scores).device), scores)
+    ours = fused(scores)
+    if ours is not None and 0 < limit < 1 << 64:
+        return back(ours.drawn(rows, key + GOLDEN, limit, ROUNDS, tensor_of(scores).device), scores)
     with working_on(scores):
         places = like(np.arange(min(rows, CHUNK_ROWS)), scores)
         found = [places[:0]]
         for part in row_parts(rows):
             here = places[: part.stop - part.start] + part.start
             if limit < 1 << 64:
-                hashes = _mixed(here + _signed(key))
-                here = here[(hashes ^ _signed(1 << 63)) < _signed(limit ^ (1 << 63))]
+                bits = hashes(here, key)
+                here = here[(bits ^ _signed(1 << 63)) < _signed(limit ^ (1 << 63))]
             found.append(here)
         return library.concatenate(found)
+
+
+def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tuple[DeviceArray, int]:
+    """Positions of the `most` drawn rows with the smallest hashes, and the limit that draws them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> index, limit = smallest_drawn(torch.zeros(8), 0, 1 << 63, 2)
+    >>> index, bool((drawn(torch.zeros(8), 0, limit) == index).all())
+    (tensor([3, 5]), True)
+    """
+    index = drawn(scores, key, limit)
+    if not most or not index.shape[0]:
+        return index[:0], 0
+    library = library_of(scores)
+    with working_on(scores):
+        # with the first bit turned, signed numbers have the order of unsigned ones
+        turned = hashes(index, key) ^ _signed(1 << 63)
+        ordered = library.sort(turned)
+        ordered = ordered if library_name(scores) == "cupy" else ordered[0]
+        largest = ordered[min(most, index.shape[0]) - 1]
+        return index[turned <= largest], (int(largest) ^ _signed(1 << 63)) % 2**64 + 1
 
 
 def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:
@@ -344,11 +381,11 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
     True
     """
     library = library_of(scores)
-    fused = _fused(scores)
-    if fused is not None:
+    ours = fused(scores)
+    if ours is not None:
         ones = int(codes.sum())
-        total, total_of_ones = fused.sums_of_rows(
-            _tensor(scores), _bytes(codes), DROPPED_BITS, FEWER_ROUNDS
+        total, total_of_ones = ours.sums_of_rows(
+            tensor_of(scores), _bytes(codes), DROPPED_BITS, FEWER_ROUNDS
         )
         zeros = int(scores.shape[0]) - ones
         return [(zeros, (total - total_of_ones) % 2**64), (ones, total_of_ones)]
@@ -370,9 +407,9 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
     return [rest, (rows[1], totals[1] % 2**64)]
 
 
-def _mixed(keys: DeviceArray) -> DeviceArray:
-    """The finalizer of SplitMix64, on signed numbers."""
-    return _scrambled(keys + _signed(GOLDEN), ROUNDS)
+def hashes(keys: DeviceArray, plus: int) -> DeviceArray:
+    """64 random bits of each key, as `calibrant.kernels.hash.mixed`, as signed numbers."""
+    return _scrambled(keys + _signed((plus + GOLDEN) % 2**64), ROUNDS)
 
 
 def _scrambled(z: DeviceArray, rounds: tuple[tuple[int, int], ...]) -> DeviceArray:
@@ -411,11 +448,11 @@ def _count_digits(
     The slot of other scores may be left at 0.
     """
     library = library_of(scores)
-    fused = _fused(scores)
-    if fused is not None:
+    ours = fused(scores)
+    if ours is not None:
         wanted = slots - bool(tables)
-        found = fused.count_digits(_tensor(scores), [_tensor(table) for table in tables], wanted)
-        return _back(found, scores)
+        found = ours.count_digits(tensor_of(scores), [tensor_of(table) for table in tables], wanted)
+        return back(found, scores)
     with working_on(scores):
         total = like(np.zeros(slots * _BASE, np.int64), scores)
         for part in row_parts(scores.shape[0]):

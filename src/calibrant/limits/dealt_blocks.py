@@ -15,9 +15,8 @@ from calibrant._typing import IndexArray, IntArray
 SINGLE_ROWS = 128
 """Of the last rows, each is a block."""
 _BLOCKS = 64  # a block is this part of the rows that are left
-_MOST_SHUFFLED = (
-    1 << 18
-)  # rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
+# rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
+_MOST_SHUFFLED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -105,13 +105,15 @@ class Seal:
 class Taken:
     """Rows of some batches, with their places; and how many rows there were to take from.
 
-    `repeated` are keys of ids that several rows of one batch share, taken or not.
+    `repeated` are keys of ids that several rows of one batch share, taken or not. Rows that are
+    `fixed`, as those of arrays, cannot change places from one pass to the next.
     """
 
     limit: int
     batches: tuple[tuple[Place, BatchRows], ...] = ()
     sizes: Sizes = field(default_factory=Sizes)
     repeated: tuple[Keys, ...] = ()
+    fixed: bool = False
 
     def __add__(self, other: "Taken") -> "Taken":
         sizes = self.sizes + other.sizes
@@ -159,8 +161,10 @@ class Taken:
         return replace(self, batches=batches), draw
 
     @property
-    def seal(self) -> Seal:
-        """The seal of these rows."""
+    def seal(self) -> Seal | None:
+        """The seal of these rows; None where none is needed."""
+        if self.fixed:
+            return None
         return sum((Seal.of(rows.scores, rows.keys) for _, rows in self.batches), Seal())
 
     @property

@@ -8,6 +8,7 @@ alpha.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -78,7 +79,12 @@ def drift_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
     """Bets that later values are larger or smaller than earlier ones; further out or further in."""
     for centred in (p_values - 0.5, np.abs(2.0 * p_values - 1.0) - 0.5):
         for size in _BOTH:
-            yield lambda rows, size=size, centred=centred: np.log1p(size * centred[rows])
+            yield partial(_larger, centred, size)
+
+
+def _larger(centred: FloatArray, size: float, rows: slice) -> FloatArray:
+    """A bet that values are larger than the middle."""
+    return np.asarray(np.log1p(size * centred[rows]))
 
 
 def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
@@ -89,22 +95,25 @@ def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
     centred = p_values - 0.5
     for recent in _recent(centred, np.full(p_values.size, 1.0 / 12.0)):
         for size in _TILTS:
-            yield lambda rows, size=size, recent=recent: np.log1p(
-                size * centred[rows] * recent[rows]
-            )
+            yield partial(_alike, centred, recent, size)
     last = np.concatenate(([0.5], p_values[:-1]))
     for width in _NEAR:
         for stake in (0.05, 0.5):
-            yield lambda rows, width=width, stake=stake: _near(
-                p_values[rows], last[rows], width, stake
-            )
+            yield partial(_near, p_values, last, width, stake)
 
 
-def _near(p_values: FloatArray, last: FloatArray, width: float, stake: float) -> FloatArray:
+def _alike(centred: FloatArray, recent: FloatArray, size: float, rows: slice) -> FloatArray:
+    """A bet that values are like recent ones."""
+    return np.asarray(np.log1p(size * centred[rows] * recent[rows]))
+
+
+def _near(
+    p_values: FloatArray, last: FloatArray, width: float, stake: float, rows: slice
+) -> FloatArray:
     """A bet that a value is nearly the same as the last one."""
-    low = np.maximum(last - width, 0.0)
-    high = np.minimum(last + width, 1.0)
-    inside = (p_values > low) & (p_values < high)
+    low = np.maximum(last[rows] - width, 0.0)
+    high = np.minimum(last[rows] + width, 1.0)
+    inside = (p_values[rows] > low) & (p_values[rows] < high)
     return np.asarray(np.log(1.0 - stake + stake * inside / (high - low)))
 
 
@@ -122,7 +131,12 @@ def drift_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -
             by_bin = size * direction
             expected = np.log1p(rates * np.expm1(by_bin))
             of_kind = np.column_stack([-expected, by_bin - expected]).ravel()
-            yield lambda rows, of_kind=of_kind: of_kind[kind[rows]]
+            yield partial(_of_kinds, of_kind, kind)
+
+
+def _of_kinds(of_kind: FloatArray, kind: IndexArray, rows: slice) -> FloatArray:
+    """A bet on the label of each bin."""
+    return np.asarray(of_kind[kind[rows]])
 
 
 def runs_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -> Iterator[Bet]:
@@ -133,14 +147,15 @@ def runs_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) ->
     hit = p_values < rate
     for recent in _recent(hit - rate, rate * (1.0 - rate)):
         for size in _TILTS:
-            yield lambda rows, size=size, recent=recent: _tilted(
-                size * recent[rows], rate[rows], hit[rows]
-            )
+            yield partial(_tilted, recent, rate, hit, size)
 
 
-def _tilted(tilt: FloatArray, rate: FloatArray, hit: BoolArray) -> FloatArray:
+def _tilted(
+    recent: FloatArray, rate: FloatArray, hit: BoolArray, size: float, rows: slice
+) -> FloatArray:
     """A bet that the odds of a positive label are larger by a factor."""
-    return np.asarray(tilt * hit - np.log1p(rate * np.expm1(tilt)))
+    tilt = size * recent[rows]
+    return np.asarray(tilt * hit[rows] - np.log1p(rate[rows] * np.expm1(tilt)))
 
 
 def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator[FloatArray]:

@@ -2,6 +2,7 @@
 
 import sys
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Self
@@ -22,7 +23,13 @@ from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
-from calibrant.errors import GroupCapWarning, InvalidTypeError, WeakGuaranteeWarning, warn_caller
+from calibrant.errors import (
+    CalibrantError,
+    GroupCapWarning,
+    InvalidTypeError,
+    WeakGuaranteeWarning,
+    warn_caller,
+)
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.tripod import region_sets
 from calibrant.guarantee.words import cap_matters
@@ -32,7 +39,7 @@ from calibrant.sample.batch import Columns
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import familiar_limits
 from calibrant.sample.sample import Sample
-from calibrant.sample.sources.device import entries_of
+from calibrant.sample.sources.device import entries_of, rows_on_gpu
 from calibrant.text.numbers import upper
 from calibrant.text.sentences import Setting, words
 
@@ -355,6 +362,13 @@ class BinnedCalibrator(CutParameters, RegionCalibrator, takes_device_arrays=True
         stated: Stated,
         **beside: ArrayLike | None,
     ) -> Self:
+        plain = all(extra is None for name, extra in beside.items() if name != "classes")
+        if plain and (on_device := rows_on_gpu(scores, y)) is not None:
+            # what is wrong with the rows is found again, and reported, on the host
+            with suppress(CalibrantError):
+                return self._fit_rows(
+                    on_device.with_classes(beside["classes"], self.pos_label), stated
+                )
         return self._fit_rows(self._read(scores, y, **beside), stated)
 
     def _fit_rows(self, data: Sample, stated: Stated) -> Self:

@@ -15,20 +15,23 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._optional import pa
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
+from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.kernels import device, device_curves, libraries
-from calibrant.params.random import RowSums
+from calibrant.kernels import device, device_curves, device_knots, libraries
+from calibrant.params.labels import Classes
+from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
 from calibrant.sample.counts import Counted, KindSums
 from calibrant.sample.draw import Draw, SmallestHashes, enough, smallest
 from calibrant.sample.faults import Place
 from calibrant.sample.reach import Limits, Reach
-from calibrant.sample.sample import Sample
-from calibrant.sample.taken_rows import Seal, Sizes, Taken
+from calibrant.sample.sample import Sample, Split
+from calibrant.sample.sources.memory import MemoryRows
+from calibrant.sample.taken_rows import Sizes, Taken
 
 _BATCH_ROWS = 1 << 22  # on the host at a time
 _SCORES = ("float32", "float64")
@@ -46,6 +49,7 @@ class DeviceData(Sample):
         if len(set(lengths.values())) > 1:
             raise InvalidValueError("columns", "have the same number of rows", str(lengths))
         self._rows = next(iter(lengths.values()))
+        self._known_extremes: dict[str, tuple[Any, Any]] = {}
 
     def names_in(self, source: Any) -> list[str]:
         """The names of the columns."""
@@ -71,8 +75,14 @@ class DeviceData(Sample):
             and self._rows > 0
             and libraries.on_gpu(scores)
             and libraries.dtype(scores) in _SCORES
-            and all(map(math.isfinite, device.extremes(scores)))
+            and all(map(math.isfinite, self._extremes(self.columns.score)))
         )
+
+    def _extremes(self, name: str) -> tuple[Any, Any]:
+        """The smallest and the largest entry of a column, found once."""
+        if name not in self._known_extremes:
+            self._known_extremes[name] = device.extremes(self._source[name])
+        return self._known_extremes[name]
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
         """Scores of the given ranks of each segment, exactly."""
@@ -86,10 +96,26 @@ class DeviceData(Sample):
         """The drawn rows, without their labels."""
         if not self._draws_on_gpu():
             return super().sample(draw)
-        index = self._drawn(draw)
+        return self._taken(self._drawn(draw))
+
+    def _taken(self, index: Any) -> Taken:
+        """The rows at these positions."""
         scores = libraries.to_host(self._source[self.columns.score][index])
-        rows = BatchRows(scores, keys=libraries.to_host(index).astype(np.uint64))
-        return Taken(self._rows, ((Place(0, 0), rows),), Sizes({None: self._rows}))
+        rows = BatchRows(scores, keys=libraries.to_host(index).view(np.uint64))
+        sizes = Sizes({None: self._rows})
+        return Taken(self._rows, ((Place(0, 0), rows),), sizes, fixed=True)
+
+    def first_rows(
+        self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
+    ) -> Split:
+        """Draw exactly `most` rows, those with the smallest hashes; found where they are."""
+        if not self._draws_on_gpu():
+            return super().first_rows(random_state, most, sizes)
+        key = self.draw_key(random_state)
+        limit = enough(most[None], sizes[None])
+        scores = self._source[self.columns.score]
+        index, limit = device.smallest_drawn(scores, key, limit, most[None])
+        return self._split(self._taken(index), Draw(key, limits={None: limit}))
 
     def fingerprint(self) -> int:
         """Return a number that stands for the rows, in any order; taken where they are."""
@@ -141,7 +167,7 @@ class DeviceData(Sample):
         labels = self._source[self.columns.label]
         if not libraries.same_place(scores, labels) or libraries.dtype(labels) not in _LABELS:
             return None
-        low, high = device.extremes(labels)
+        low, high = self._extremes(self.columns.label)
         whole = not libraries.dtype(labels).startswith("float")
         if low != high and (
             (whole and high - low == 1) or device.every(lambda y: (y == low) | (y == high), labels)
@@ -160,29 +186,56 @@ class DeviceData(Sample):
         if (
             bins is None
             or kinds is None
-            or not _inside(scores, bins)
+            or not _inside(self._extremes(self.columns.score), bins)
             or (draw is not None and not self._draws_on_gpu())
         ):
             return None
         codes = self._source[str(self.columns.label)] == kinds[1]
-        seal = Seal()
         rows, hits = device.count(scores, codes, bins.count_cuts)
         if draw is not None:
             index = self._drawn(draw)
             drawn_rows, drawn_hits = device.count(scores[index], codes[index], bins.count_cuts)
             rows = rows - drawn_rows
             hits = hits - drawn_hits
-            seal = Seal.of(
-                libraries.to_host(scores[index]), libraries.to_host(index).astype(np.uint64)
-            )
         counts, positives, uncounted = bins.gather(rows, hits)
         left_out = int(hits[bins.count_regions < 0].sum())
         negative = KindSums(
             counts - positives, uncounted - left_out, first=Place(0, device.first(~codes))
         )
         positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
-        reach = Reach(*(score + 0.0 for score in device.extremes(scores)))
-        return Counted({kinds[0]: negative, kinds[1]: positive}, seal, reach=reach)
+        reach = Reach(*(score + 0.0 for score in self._extremes(self.columns.score)))
+        return Counted({kinds[0]: negative, kinds[1]: positive}, reach=reach)
+
+    def drawn_rows(self, whole: Sample, classes: Classes) -> MemoryRows:
+        """The rows that were drawn before these were left, with their labels."""
+        kinds = self._kinds()
+        if kinds is None or self._left_out is None or not self._draws_on_gpu():
+            return super().drawn_rows(whole, classes)
+        index = self._drawn(self._left_out[0])
+        codes = self._source[str(self.columns.label)][index] == classes.positive
+        scores = self._source[self.columns.score][index]
+        return MemoryRows(
+            libraries.to_host(scores), libraries.to_host(codes).astype(np.uint8), classes
+        )
+
+    def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
+        """Count rows by knot, half and label, without drawn rows; see `Knots.count`."""
+        bins = knots.counting[0].bins_by_segment.get(None)
+        kinds = self._kinds()
+        if bins is None or kinds is None or not self._draws_on_gpu():
+            return super().count_knots(knots, classes, source)
+        if classes.positive not in kinds or not _inside(self._extremes(self.columns.score), bins):
+            return super().count_knots(knots, classes, source)
+        cells = bins.cuts, np.column_stack(knots.counting[1:]).astype(np.float64)
+        scores = self._source[self.columns.score]
+        codes = self._source[str(self.columns.label)] == classes.positive
+        counts = device_knots.count(scores, codes, source.key, cells, knots.n_knots)
+        if self._left_out is not None:
+            index = self._drawn(self._left_out[0])
+            counts -= device_knots.count(
+                scores[index], codes[index], source.key, cells, knots.n_knots, index
+            )
+        return counts
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
         """The columns that hold numbers, on the device of the scores, beside those that are there.
@@ -236,10 +289,11 @@ def entries_of(
     """
     bins = partition.bins_by_segment.get(None)
     if segments is None and bins is not None:
-        flat = _on_device(scores, bins)
-        if flat is not None:
+        there = _on_device(scores, bins)
+        if there is not None:
+            flat, ends = there
             if familiar != (-math.inf, math.inf):
-                check(np.array(device.extremes(flat)))
+                check(np.array(ends))
             find = device_curves.follow if on_curve else device.look_up
             return find(flat, bins.cuts, table)
         if _is_plain(scores) and table.dtype != np.bool_:
@@ -257,21 +311,25 @@ def entries_of(
     return libraries.like(entries(prepared, table, threads=threads), scores)
 
 
-def _on_device(scores: ArrayLike, bins: ScorePartition) -> Any | None:
-    """The scores as a device array of shape (n,), if they can be looked up where they are.
+def _on_device(scores: ArrayLike, bins: ScorePartition) -> tuple[Any, tuple[Any, Any]] | None:
+    """The scores as a device array of shape (n,), and the smallest and the largest of them.
 
-    Else None.
+    None if they cannot be looked up where they are.
     """
     if not libraries.on_gpu(scores):
         return None
     flat = _flat(scores)
-    if flat.ndim != 1 or not DeviceData({"": flat}, Columns(""))._on_gpu():
+    if flat.ndim != 1:
         return None
-    return flat if _inside(flat, bins) else None
+    data = DeviceData({"": flat}, Columns(""))
+    if not data._on_gpu():
+        return None
+    ends = data._extremes("")
+    return (flat, ends) if _inside(ends, bins) else None
 
 
-def _inside(scores: Any, partition: ScorePartition) -> bool:
-    low, high = device.extremes(scores)
+def _inside(ends: tuple[Any, Any], partition: ScorePartition) -> bool:
+    low, high = ends
     return bool(partition.low <= low and high <= partition.high)
 
 
