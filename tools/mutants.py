@@ -163,8 +163,8 @@ def mutants_of(module: str) -> Iterator[Mutant]:
 
 
 def code_of(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
-    """The nodes that compute something: no annotations, decorators, documentation, errors, imports
-    or `repr`.
+    """The nodes that compute something: no annotations, decorators, documentation, errors, imports,
+    `repr`, or lengths that `zip` compares, which like assertions matter for faulty code only.
     """
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
@@ -172,7 +172,10 @@ def code_of(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
         for child in value if isinstance(value, list) else [value]:
             text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
             shown = isinstance(child, ast.FunctionDef) and child.name in ("__repr__", "__str__")
-            if not isinstance(child, ast.AST) or isinstance(child, LEFT_OUT) or text or shown:
+            lengths = isinstance(child, ast.keyword) and child.arg == "strict"
+            if not isinstance(child, ast.AST) or isinstance(child, LEFT_OUT):
+                continue
+            if text or shown or lengths:
                 continue
             if isinstance(child, ast.expr | ast.stmt):
                 yield child

@@ -1,0 +1,116 @@
+"""Order statistics, draws, and keys of rows."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from calibrant.params.random import RandomSource
+from calibrant.sample import draw
+from calibrant.sample.draw import Draw, SmallestHashes
+from calibrant.sample.faults import Faults
+from calibrant.sample.order_statistics import (
+    BitCounts,
+    everything,
+    from_ordered_bits,
+    ordered_bits,
+    refine,
+)
+from worlds.questions.base import (
+    ATOMS,
+    SMOOTH,
+    TIED,
+    Text,
+    question,
+    refused,
+    tried,
+)
+
+
+@question
+def order_statistics() -> Any:
+    found = []
+    for kind in (np.float64, np.float32, np.float16, np.int64):
+        values = np.array([0.0, -0.0, 1.5, -2.25, 1e4, 3e-5]).astype(kind)
+        bits = ordered_bits(values)
+        found.append(
+            [
+                from_ordered_bits(bits),
+                np.argsort(bits, kind="stable"),
+                (bits >> np.uint64(11)).astype(float),
+            ]
+        )
+    for scores in (SMOOTH.scores, TIED.scores - 0.5, ATOMS.scores * 1e30):
+        ranks = np.array([1, 10, 700, 1500])
+        runs = everything()
+        values = None
+        while values is None:
+            first = BitCounts.of([(None, scores[:900])], {None: runs}, Faults())
+            counts = first + BitCounts.of([(None, scores[900:])], {None: runs}, Faults())
+            seen = {number: found_here for (_, number), found_here in counts.counts.items()}
+            found.append([[run.bits, run.cells, run.before] for run in runs])
+            beyond = refused(lambda runs=runs, seen=seen: refine(runs, seen, np.array([1501])))
+            runs, values = refine(runs, seen, ranks)
+        found += [values, beyond]
+    return found
+
+
+@question
+def draws() -> Any:
+    source = RandomSource.of(3, "test")
+    many = np.arange(3000, dtype=np.uint64)
+    found: list[Any] = []
+    for share in (0.0, 0.1, 0.5, 1.0):
+        one = Draw.of_share(source.key, share)
+        found += [
+            one.chosen(many).sum(),
+            one.chosen(many)[:40],
+            (one.hashes(many[:9]) >> np.uint64(11)).astype(float),
+        ]
+    hashes = Draw.of_share(source.key, 0.5).hashes(many)
+    for most in (1, 5, 2999, 3000, 5000):
+        kept = draw.smallest(hashes, most)
+        found += [kept.size, (kept[:5] >> np.uint64(11)).astype(float), draw.enough(most, 3000)]
+    first = SmallestHashes(20, draw.smallest(hashes[:1000], 20))
+    second = SmallestHashes(20, draw.smallest(hashes[1000:], 20))
+    found += [float((first + second).limit >> 11), draw.random_places(many[:30], source)]
+    found += [draw.folds_of(many[:23], source, 4), draw.position_keys(5, 4).astype(float)]
+    found += [float(draw.partition_start(3)), draw.repeated(np.array([1, 2, 2, 3, 3, 3]))]
+    return found
+
+
+@question
+def keys_of_ids() -> Any:
+    columns = {
+        "small": pa.array([1, 2, 300], pa.int16()),
+        "large": pa.array([1, 2**63 + 5, 3], pa.uint64()),
+        "negative": pa.array([-1, -5, 3], pa.int64()),
+        "text": pa.array(["a", "bc", ""]),
+        "long text": pa.array(["a" * 40, "b" * 7, "c" * 8], pa.large_string()),
+        "bytes": pa.array([b"a", b"bc", b"\0"]),
+        "day": pa.array([1, 2, 3], pa.date32()),
+        "days in ms": pa.array([86_400_000, 0, 172_800_000], pa.date64()),
+        "seconds": pa.array([1, 2, 3], pa.timestamp("s")),
+        "nanoseconds": pa.array([10**9, 2, 3], pa.timestamp("ns", tz="UTC")),
+        "real": pa.array([1.5, 2.0, 3.0]),
+        "decimal": pa.array([1, 2, 3], pa.decimal128(20, 0)),
+    }
+    found = []
+    for values in columns.values():
+        keys = tried(lambda values=values: draw.id_keys(values, "id"))
+        found.append(keys if isinstance(keys, Text) else (keys >> np.uint64(11)).astype(float))
+        found.append(len(draw.key_kind(values.type) or ""))
+    for values in (
+        np.array([1.5, -0.0, 0.0, np.nan]),
+        np.array(["a", "b"]),
+        np.array([1, 2]),
+        np.array([True]),
+    ):
+        keys = tried(lambda values=values: draw.value_keys(values))
+        found.append(keys if isinstance(keys, Text) else (keys >> np.uint64(11)).astype(float))
+    repeated = [np.array([1, 2], dtype=np.uint64), np.array([3, 1], dtype=np.uint64)]
+    return [
+        found,
+        refused(lambda: draw.check_ids(repeated, "id")),
+        refused(lambda: draw.check_ids(repeated[:1], "id")),
+    ]
