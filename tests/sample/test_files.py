@@ -180,3 +180,22 @@ def test_small_row_groups_are_read_together_and_rows_keep_their_numbers(tmp_path
     assert len(many.parts) == 4
     with pytest.raises(ValueError, match="1 faulty row, row 390,006 of big"):
         many.tally(EDGES)
+
+
+@pytest.mark.broad
+def test_one_large_row_group_is_read_piece_by_piece(tmp_path) -> None:
+    n = 10_000_000
+    path = tmp_path / "large.parquet"
+    table = pa.table({"p": np.arange(n) / n, "y": np.zeros(n, dtype=np.int8)})
+    pq.write_table(table, path, row_group_size=n, compression="NONE", use_dictionary=False)
+    del table
+    before = pa.total_allocated_bytes()
+    held = []
+    rows = 0
+    data = scored(path, score="p", label="y", progress=False)
+    for part in data.parts:
+        for batch in part.read(["p", "y"]):
+            held.append(pa.total_allocated_bytes() - before)
+            rows += batch.num_rows
+    assert rows == n
+    assert max(held) < 8 * n / 4

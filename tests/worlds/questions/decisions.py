@@ -75,7 +75,7 @@ for _conditional in ("marginal", "label"):
                 found += [
                     sets.predict_set(GRID, coverage=share, **keys) for share in (0.5, 0.9, 0.99)
                 ]
-                found += of_state(ConformalSets.from_dict, sets, ConformalSets.to_dict, most=25)
+            found += of_state(ConformalSets.from_dict, sets, ConformalSets.to_dict, most=25)
             return found
 
         QUESTIONS[f"conformal {_conditional} {_randomized}"] = conformal
@@ -109,7 +109,7 @@ def comparisons_step_by_step() -> Any:
         models = {"a": SMOOTH.scores[part], "b": SMOOTH.new[part], "c": worse[part]}
         found.append(comparison.update(SMOOTH.y[part], models).result())
     kind = SequentialModelComparison
-    return [found, of_state(kind.from_dict, comparison, kind.to_dict, most=60)]
+    return [found, of_state(kind.from_dict, comparison, kind.to_dict, most=30)]
 
 
 @question

@@ -24,6 +24,7 @@ from worlds.questions.base import (
     tried,
 )
 
+TWICE = ("audited_weights", "validated_units", "compared_units")  # of two kinds of rows are enough
 for _name in ("smooth", "tied", "skewed", "few"):
     _world = WORLDS[_name]
 
@@ -144,6 +145,8 @@ for _name in ("smooth", "tied", "skewed", "few"):
         banded,
         banded_units,
     ):
+        if _name in ("tied", "skewed") and _asked.__name__ in TWICE:
+            continue
         QUESTIONS[f"{_asked.__name__} {_name}"] = _asked
 
     for _metric in ("auc", "brier_score", "debiased_ece", "ece", "log_loss", "smooth_ece"):

@@ -100,7 +100,7 @@ for _name, _make in STATES.items():
             else {}
         )
         again = kind.from_dict(calibrator.to_dict())
-        damage = of_state(kind.from_dict, calibrator, kind.to_dict, most=60)
+        damage = of_state(kind.from_dict, calibrator, kind.to_dict, most=30)
         return [of_calibrator(again, **named), again.guarantee_, damage]
 
     QUESTIONS[f"state {_name}"] = of_file

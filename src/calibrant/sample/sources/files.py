@@ -21,6 +21,8 @@ from calibrant.text.sentences import Setting
 json: Any = Lazy("pyarrow.json")
 
 _PART_ROWS = 1 << 17  # of small row groups, which are read together
+_LARGE_GROUP = 1 << 26  # bytes of a row group from which on its columns are read piece by piece
+_BUFFER = 1 << 20  # bytes of such a piece
 
 
 def find_files(source: Any) -> list[Path]:
@@ -271,9 +273,13 @@ def _open_parquet(file: File) -> Opened:
         metadata = opened.metadata
         schema = opened.schema_arrow
 
+    sizes = [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
+    buffer = _BUFFER if max(sizes, default=0) > _LARGE_GROUP else 0
+
     def part(groups: list[int]) -> Read:
         def read(names: list[str] | None) -> Iterator[Any]:
-            with pq.ParquetFile(file.path, metadata=metadata, pre_buffer=False) as opened:
+            given = {"metadata": metadata, "pre_buffer": False, "buffer_size": buffer}
+            with pq.ParquetFile(file.path, **given) as opened:
                 yield from opened.iter_batches(
                     BATCH_ROWS, row_groups=groups, columns=names, use_threads=False
                 )
