@@ -4,6 +4,7 @@
 """
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,37 @@ import pytest
 from worlds.answers import FILE, QUESTIONS, answer_of
 
 ANSWERS = json.loads(FILE.read_text(encoding="utf-8"))
+COSTLY = (  # names that begin so belong to questions of a tenth of a second and more
+    "audited_weights",
+    "bets_towards",
+    "checks_",
+    "compared_units",
+    "comparisons_",
+    "conformal",
+    "curves_",
+    "graded_units",
+    "groups_",
+    "many_rows",
+    "path beta",
+    "planned",
+    "sizes_of_samples",
+    "state",
+    "tables",
+    "thresholds_",
+    "validated_units",
+)
+
+
+def marked(name: str) -> Any:
+    """A question as a parameter; daily work leaves out the costly ones."""
+    return pytest.param(name, marks=pytest.mark.broad) if name.startswith(COSTLY) else name
 
 
 def test_each_question_has_an_answer() -> None:
     assert list(ANSWERS) == list(QUESTIONS)
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", map(marked, QUESTIONS))
 def test_the_answer_is_what_it_was(name: str) -> None:
     found = answer_of(name)
     expected = ANSWERS[name]
