@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from worlds.questions import boundaries as boundaries
 from worlds.questions import calibrators as calibrators
 from worlds.questions import cells as cells
 from worlds.questions import decisions as decisions
