@@ -42,7 +42,7 @@ def test_each_question_has_an_answer() -> None:
     assert list(ANSWERS) == list(QUESTIONS)
 
 
-@pytest.mark.parametrize("name", map(marked, QUESTIONS))
+@pytest.mark.parametrize("name", [marked(name) for name in QUESTIONS])
 def test_the_answer_is_what_it_was(name: str) -> None:
     found = answer_of(name)
     expected = ANSWERS[name]
