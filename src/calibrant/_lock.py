@@ -1,5 +1,7 @@
 """Objects that several threads may update."""
 
+from __future__ import annotations
+
 import os
 from threading import Lock, RLock
 from typing import Any
@@ -7,7 +9,7 @@ from weakref import WeakSet
 
 _NAME = "_own_lock"
 _REGISTRY = Lock()  # held for a moment only, and never while another lock is waited for
-_LOCKS: "WeakSet[Any]" = WeakSet()
+_LOCKS: WeakSet[Any] = WeakSet()
 _FORKS = RLock()  # one fork at a time
 _HELD: list[Any] = []  # by the thread that forks
 

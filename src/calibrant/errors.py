@@ -5,6 +5,8 @@ fields, so that a program can act on them and the command line can say them in i
 text is ever parsed.
 """
 
+from __future__ import annotations
+
 import sys
 import warnings
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import CheckedParameters, Flag, Integer, RuleTable
 
 CHECKED_WITH_THE_LABELS = {"classes", "pos_label"}
-LONGEST_SIGNATURE = 900
+LONGEST_SIGNATURE = 510
 BASES = {calibrant.ScoreCalibrator, calibrant.ratios.DensityRatio}  # have no parameters
 REQUIRED = {"estimator": LogisticRegression()}
 

@@ -3,6 +3,8 @@
 Nothing is ever unpickled.
 """
 
+from __future__ import annotations
+
 import io
 import math
 import os
@@ -92,7 +94,7 @@ class Model:
     written: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def guarantee_(self) -> "Guarantee | NoGuarantee":
+    def guarantee_(self) -> Guarantee | NoGuarantee:
         """What is guaranteed of the calibrator."""
         found: Guarantee | NoGuarantee = self.calibrator.guarantee_
         return found
@@ -117,7 +119,7 @@ class Model:
 
 
 def save_model(
-    calibrator_or_model: "ScoreCalibrator | Threshold | MonotoneBand | Model",
+    calibrator_or_model: ScoreCalibrator | Threshold | MonotoneBand | Model,
     path_or_file: PathOrFile,
     *,
     columns: Mapping[str, str] | None = None,

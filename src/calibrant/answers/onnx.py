@@ -1,5 +1,7 @@
 """A fitted calibrator as an ONNX model: a tree of doubles finds the region, a gather its values."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +44,7 @@ def to_onnx(
     outputs: Sequence[str] | Mapping[str, str] | None = None,
     coverage: float = 0.95,
     input_type: str = "double",
-) -> "ModelProto":
+) -> ModelProto:
     """Return a fitted calibrator as an ONNX model; `model.SerializeToString()` gives its bytes.
 
     Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for

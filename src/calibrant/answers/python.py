@@ -1,5 +1,7 @@
 """A fitted calibrator as Python source that needs nothing but Python."""
 
+from __future__ import annotations
+
 import keyword
 import math
 import pprint

@@ -2,6 +2,8 @@
 `predict` gives.
 """
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Mapping, Sequence
 

@@ -1,5 +1,7 @@
 """A fitted calibrator as the table that all exports read."""
 
+from __future__ import annotations
+
 from typing import Protocol
 
 from calibrant.calibrators.tables.table import Table

@@ -229,11 +229,11 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
 
     def fit(
         self,
-        scores: ArrayLike | Sample,
-        y: ArrayLike | None = None,
+        scores: "ArrayLike | Sample",
+        y: "ArrayLike | None" = None,
         *,
-        groups: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
+        groups: "ArrayLike | None" = None,
+        classes: "ArrayLike | None" = None,
     ) -> Self:
         """Rank the nonconformity scores of the calibration rows.
 
@@ -299,7 +299,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             self.conditional, sizes, both, bool(self.randomized), facts
         )
 
-    def _ranks(self, scores: ArrayLike) -> list[tuple[IntArray, IntArray, int]]:
+    def _ranks(self, scores: "ArrayLike") -> list[tuple[IntArray, IntArray, int]]:
         """For the negative and the positive label: rows above, rows tied, and rows in all."""
         check_is_fitted(self)
         checked = as_scores(scores, positive_column=self.positive_index_)
@@ -315,7 +315,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             [negative, positive] if self.positive_index_ else [positive, negative]
         )
 
-    def _shares(self, rows: int, keys: ArrayLike | None) -> Sequence[FloatArray | float]:
+    def _shares(self, rows: int, keys: "ArrayLike | None") -> Sequence[FloatArray | float]:
         """For the negative and the positive label, how much of the tied rows counts as above.
 
         1 without randomness.
@@ -333,7 +333,9 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         seed = seed_number(self.random_state) if self._source is None else self._source.key
         return tuple(keyed_uniforms(as_array(keys, "keys"), seed, rows))
 
-    def predict_p_value(self, scores: ArrayLike, *, keys: ArrayLike | None = None) -> FloatArray:
+    def predict_p_value(
+        self, scores: "ArrayLike", *, keys: "ArrayLike | None" = None
+    ) -> FloatArray:
         """Return the p-value of each label, shape (n, 2); the columns follow `classes_`.
 
         Under exchangeability the p-value of the true label is at most a with probability at most a.
@@ -357,7 +359,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         return self._columns(*values)
 
     def predict_set(
-        self, scores: ArrayLike, *, coverage: float = 0.95, keys: ArrayLike | None = None
+        self, scores: "ArrayLike", *, coverage: float = 0.95, keys: "ArrayLike | None" = None
     ) -> BoolArray:
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
 

@@ -139,11 +139,11 @@ class Decisions(Result):
 
 def decide(
     calibrator: ScoreCalibrator,
-    scores: ArrayLike | Sample,
+    scores: "ArrayLike | Sample",
     *,
     cost_false_alarm: float,
     cost_miss: float,
-    segments: ArrayLike | None = None,
+    segments: "ArrayLike | None" = None,
 ) -> Decisions:
     """Decide for each row whether to act, from the proved rate of its region and from what errors
     cost.

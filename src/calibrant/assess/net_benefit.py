@@ -104,10 +104,10 @@ class NetBenefit(Result):
 
 
 def net_benefit(
-    y: ArrayLike,
-    scores: ArrayLike | Mapping[str, ArrayLike],
+    y: "ArrayLike",
+    scores: "ArrayLike | Mapping[str, ArrayLike]",
     *,
-    thresholds: ArrayLike | None = None,
+    thresholds: "ArrayLike | None" = None,
     confidence_level: float = 0.9,
     pos_label: Hashable = None,
 ) -> NetBenefit:

@@ -1,5 +1,7 @@
 """Cross Venn-Abers: one inductive Venn-Abers for each fold's model, merged into one probability."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

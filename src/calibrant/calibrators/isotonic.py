@@ -1,5 +1,7 @@
 """Isotonic regression: the best curve among those that never decrease."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

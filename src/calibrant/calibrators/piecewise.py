@@ -2,6 +2,8 @@
 every region.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Platt scaling: a logistic curve over any real score."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,5 +1,7 @@
 """Any calibration map, followed by bins with a guarantee: the paper's advice, as one calibrator."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self

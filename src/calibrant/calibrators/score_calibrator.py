@@ -2,6 +2,8 @@
 is plain JSON.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
@@ -172,7 +174,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return True
 
     @property
-    def as_regions(self) -> "RegionCalibrator | None":
+    def as_regions(self) -> RegionCalibrator | None:
         """Return this calibrator, if it has a finite partition with limits for each region.
 
         Else None.

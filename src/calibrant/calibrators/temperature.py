@@ -1,5 +1,7 @@
 """Temperature scaling: one number that makes probabilities more or less extreme."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,5 +1,7 @@
 """Venn-Abers: two isotonic fits for every score, one for each label it may have; exact and fast."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -1,5 +1,7 @@
 """Venn prediction with bins: two probabilities per bin, one for each label the next row may have."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self

@@ -1,5 +1,7 @@
 """What bins of the score have in common, in one segment or in many."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +42,7 @@ class SegmentedScores:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def __getitem__(self, index: IndexArray) -> "SegmentedScores":
+    def __getitem__(self, index: IndexArray) -> SegmentedScores:
         return SegmentedScores(self.scores[index], self.segment[index])
 
 
@@ -53,15 +55,15 @@ class Bins(Partition):
 
     @property
     @abstractmethod
-    def parts(self) -> "tuple[ScorePartition, ...]":
+    def parts(self) -> tuple[ScorePartition, ...]:
         """Bins of each segment."""
 
     @abstractmethod
-    def with_parts(self, parts: "Sequence[ScorePartition]") -> Self:
+    def with_parts(self, parts: Sequence[ScorePartition]) -> Self:
         """The same segments with other bins."""
 
     @property
-    def bins_by_segment(self) -> "Mapping[Hashable, ScorePartition]":
+    def bins_by_segment(self) -> Mapping[Hashable, ScorePartition]:
         """Bins of the score in each segment; None is the segment of bins without segments."""
         return dict(zip(self.segments, self.parts, strict=True))
 
@@ -80,7 +82,7 @@ class Bins(Partition):
 
     def prepared(
         self, scores: NDArray[Any], segment: IndexArray | None
-    ) -> "NDArray[Any] | SegmentedScores":
+    ) -> NDArray[Any] | SegmentedScores:
         """What `prepare` returns, of checked scores and the numbers of their segments."""
         return scores if segment is None else SegmentedScores(scores, segment)
 

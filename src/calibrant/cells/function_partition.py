@@ -1,5 +1,7 @@
 """Regions named by any function of the inputs: a tree's leaves, a rule, a cluster."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable, Hashable
 from functools import cached_property

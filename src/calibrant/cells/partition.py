@@ -1,5 +1,7 @@
 """The first of the four ideas: which of finitely many regions an input falls into."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from abc import ABC, abstractmethod
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 _MOST_REGIONS = 10**7  # of a function
 
 
-def is_partition(value: object) -> "TypeIs[Partition]":
+def is_partition(value: object) -> TypeIs[Partition]:
     """Whether this is a partition: asked here alone."""
     return isinstance(value, Partition)
 
@@ -69,11 +71,11 @@ class Partition(ABC):
         """Check the inputs and return them in the form the other methods take."""
 
     @property
-    def bins_by_segment(self) -> Mapping[Any, "ScorePartition"]:
+    def bins_by_segment(self) -> Mapping[Any, ScorePartition]:
         """Bins of the score in each segment (None without segments); empty for other regions."""
         return {}
 
-    def as_bins(self) -> "Bins":
+    def as_bins(self) -> Bins:
         """Return the bins of the score that this is; raise for regions of other inputs."""
         raise InvalidTypeError("partition", "be bins of a score", got=type(self).__name__)
 
@@ -141,7 +143,7 @@ class Partition(ABC):
         )
 
     @staticmethod
-    def from_dict(state: Mapping[str, Any]) -> "Partition":
+    def from_dict(state: Mapping[str, Any]) -> Partition:
         """Read back what `to_dict` wrote."""
         from calibrant.cells.score_partition import ScorePartition
         from calibrant.cells.segmented_partition import SegmentedPartition
@@ -180,7 +182,7 @@ class Partition(ABC):
     # only name to learn.
 
     @staticmethod
-    def fixed_width(n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> "ScorePartition":
+    def fixed_width(n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> ScorePartition:
         """Bins of equal width over `score_range`; scores outside raise an error.
 
         >>> Partition.fixed_width(4).describe()
@@ -202,7 +204,7 @@ class Partition(ABC):
     @staticmethod
     def from_edges(
         edges: ArrayLike, score_range: tuple[float, float] | None = None
-    ) -> "ScorePartition":
+    ) -> ScorePartition:
         """Half-open bins [e1, e2) between the given inner edges.
 
         The edges must not come from the rows that will be tallied; for those there is
@@ -227,7 +229,7 @@ class Partition(ABC):
         return ScorePartition(inner, (low, high))
 
     @staticmethod
-    def uniform_mass(scores: ArrayLike, n_bins: int) -> "ScorePartition":
+    def uniform_mass(scores: ArrayLike, n_bins: int) -> ScorePartition:
         """Bins between order statistics of the very scores that will be tallied.
 
         The edges are the order statistics of rank ceil(b (n + 1) / n_bins). The regions are the
@@ -250,7 +252,7 @@ class Partition(ABC):
         return cells.cut_by_cells(kernels.count(prepared, no_labels, cells.cuts)[0])
 
     @staticmethod
-    def atoms(values: ArrayLike) -> "ScorePartition":
+    def atoms(values: ArrayLike) -> ScorePartition:
         """One region per score value, for scores known beforehand to take finitely many.
 
         Other scores fall between.
@@ -265,7 +267,7 @@ class Partition(ABC):
     @staticmethod
     def from_function(
         function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]
-    ) -> "FunctionPartition":
+    ) -> FunctionPartition:
         """Regions named by any function of the inputs that was fixed before the labels were seen.
 
         Parameters
@@ -306,7 +308,7 @@ class Partition(ABC):
         return FunctionPartition(function, values)
 
     @staticmethod
-    def from_tree(tree: Any) -> "FunctionPartition":
+    def from_tree(tree: Any) -> FunctionPartition:
         """The leaves of a fitted scikit-learn decision tree, grown on other rows than those that
         will be tallied.
         """
@@ -325,8 +327,8 @@ class Partition(ABC):
 
     @staticmethod
     def by_segment(
-        parts: Mapping[Hashable, "ScorePartition"], other: "ScorePartition | None" = None
-    ) -> "SegmentedPartition":
+        parts: Mapping[Hashable, ScorePartition], other: ScorePartition | None = None
+    ) -> SegmentedPartition:
         """Bins of the score within each segment: every segment has its own regions, all within one
         error budget.
 

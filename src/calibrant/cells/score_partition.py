@@ -1,5 +1,7 @@
 """Regions of a score: bins between edges, and single values."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -122,7 +124,7 @@ class ScorePartition(Bins):
         return self.first_rank is not None
 
     @property
-    def parts(self) -> tuple["ScorePartition", ...]:
+    def parts(self) -> tuple[ScorePartition, ...]:
         """These bins."""
         return (self,)
 
@@ -209,7 +211,7 @@ class ScorePartition(Bins):
             atoms=True,
         )
 
-    def with_parts(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
+    def with_parts(self, parts: Sequence[ScorePartition]) -> ScorePartition:
         """Return other bins in the place of these."""
         return parts[0]
 

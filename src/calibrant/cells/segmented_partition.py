@@ -1,5 +1,7 @@
 """Score bins within segments: a group's own regions, within one shared error budget."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 

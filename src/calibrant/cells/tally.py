@@ -4,6 +4,8 @@ Because tallies add, a fit runs out of core, on many machines, or in a stream, a
 merged, with no second code path.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -58,12 +60,12 @@ class WeightSums:
     def _sums(self) -> tuple[ExactSums, ...]:
         return self.w, self.w2, self.wy, self.w2y
 
-    def part(self, regions: slice) -> "WeightSums":
+    def part(self, regions: slice) -> WeightSums:
         """The sums of some of the regions."""
         w, w2, wy, w2y = (sums.part(regions) for sums in self._sums)
         return WeightSums(w, w2, wy, w2y, self.smallest[regions], self.largest[regions])
 
-    def regrouped(self, regions: IndexArray, n_regions: int) -> "WeightSums":
+    def regrouped(self, regions: IndexArray, n_regions: int) -> WeightSums:
         """Add up regions that become one; those sent to -1 are left out."""
         w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in self._sums)
         inside = regions >= 0
@@ -72,7 +74,7 @@ class WeightSums:
         )
         return WeightSums(w, w2, wy, w2y, *extremes)
 
-    def __add__(self, other: "WeightSums") -> "WeightSums":
+    def __add__(self, other: WeightSums) -> WeightSums:
         w, w2, wy, w2y = (
             mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True)
         )
@@ -155,7 +157,7 @@ class Tally:
     uncounted: int = 0
     partition: str | None = None
     weights: WeightSums | None = field(default=None, repr=False)
-    absorbed: "Tally | None" = field(default=None, repr=False)
+    absorbed: Tally | None = field(default=None, repr=False)
     groups: GroupCounts | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -270,7 +272,7 @@ class Tally:
             )
         return cls(counts, positives, int(times[~inside].sum()), fingerprint, sums)
 
-    def regrouped(self, regions: IndexArray, partition: Partition) -> "Tally":
+    def regrouped(self, regions: IndexArray, partition: Partition) -> Tally:
         """The tally over a partition whose regions are made of these.
 
         Rows of those sent to -1 are uncounted.
@@ -290,7 +292,7 @@ class Tally:
         groups = None if self.groups is None else self.groups.regrouped(regions)
         return Tally(counts, positives, uncounted, partition.fingerprint, weights, absorbed, groups)
 
-    def part(self, regions: slice) -> "Tally":
+    def part(self, regions: slice) -> Tally:
         """Some of the regions, as a tally of no partition in particular."""
         weights = None if self.weights is None else self.weights.part(regions)
         groups = None if self.groups is None else self.groups.part(regions, self.n_regions)
@@ -313,7 +315,7 @@ class Tally:
         np.divide(self.positives, self.counts, out=rates, where=self.counts > 0)
         return rates
 
-    def __add__(self, other: object) -> "Tally":
+    def __add__(self, other: object) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         if self.partition != other.partition or self.n_regions != other.n_regions:
@@ -343,7 +345,7 @@ class Tally:
             None if self.groups is None or other.groups is None else self.groups + other.groups,
         )
 
-    def __radd__(self, other: object) -> "Tally":
+    def __radd__(self, other: object) -> Tally:
         return self if other == 0 else NotImplemented  # so that sum() works
 
     def __eq__(self, other: object) -> bool:

@@ -1,5 +1,7 @@
 """A classifier and a calibrator as one scikit-learn estimator."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -48,13 +50,13 @@ _PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
 _SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and prove
 
 
-def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
+def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
     return lambda classifier: (
         classifier.calibration_size != 0 and hasattr(classifier._calibrator(), method)
     )
 
 
-def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
+def _gives_multiprobability(classifier: CalibratedClassifier) -> bool:
     return (
         hasattr(classifier._calibrator(), "predict_multiprobability")
         and not classifier._merges_folds()

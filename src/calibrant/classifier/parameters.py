@@ -1,5 +1,7 @@
 """The parameters of `CalibratedClassifier`, their rules, and which kind of fit they ask for."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -58,10 +60,10 @@ class ClassifierParameters(CheckedParameters):
         "missing_scores": Choice(MISSING_SCORES),
     }
 
-    estimator: "Predictor | Callable[[Any], ArrayLike]"
+    estimator: Predictor | Callable[[Any], ArrayLike]
     calibrator: ScoreMap | None = None
     _: KW_ONLY
-    cv: "int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None" = "auto"
+    cv: int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None = "auto"
     calibration_size: float | str = "auto"
     confidence_level: float = 0.9
     holdout: str = "random"
@@ -69,7 +71,7 @@ class ClassifierParameters(CheckedParameters):
     missing_scores: str = "raise"
     pos_label: Hashable = None
     n_jobs: int | None = None
-    random_state: "Seed" = 0
+    random_state: Seed = 0
 
     _replaced: ClassVar[Mapping[str, str]] = {
         **CheckedParameters._replaced,

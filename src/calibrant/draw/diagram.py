@@ -1,5 +1,7 @@
 """The parts of a reliability diagram, drawn on axes of matplotlib."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,36 +30,36 @@ _SPANS: dict[str, Any] = {
 class Display:
     """A plot: its axes, and their figure."""
 
-    ax_: "Axes"
-    figure_: "Figure | SubFigure | None"
+    ax_: Axes
+    figure_: Figure | SubFigure | None
 
-    def _begin(self, ax: "Axes | None", width: float, height: float) -> "Axes":
+    def _begin(self, ax: Axes | None, width: float, height: float) -> Axes:
         """Draw on these axes, or on those of a new figure."""
         self.ax_ = new_axes(width, height) if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
 
 
-def new_axes(width: float, height: float) -> "Axes":
+def new_axes(width: float, height: float) -> Axes:
     """Axes in a new figure of pyplot, or an error that says how to install matplotlib."""
     plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
     axes: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
     return axes
 
 
-def without_frame(ax: "Axes") -> None:
+def without_frame(ax: Axes) -> None:
     """Leave only the axes at the left and at the bottom."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def draw_diagonal(ax: "Axes", left: float, right: float, scale: str) -> None:
+def draw_diagonal(ax: Axes, left: float, right: float, scale: str) -> None:
     """The line on which rate and score agree, where scores are probabilities."""
     if left >= 0.0 and right <= 1.0:
         ends = [left, right] if scale == "logit" else [0, 1]
         ax.plot(ends, ends, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="rate = score")
 
 
-def draw_legend(ax: "Axes", *, below: bool) -> None:
+def draw_legend(ax: Axes, *, below: bool) -> None:
     """The legend, where it covers least or below the plot."""
     place: dict[str, Any] = {"loc": "best"}
     if below:
@@ -65,7 +67,7 @@ def draw_legend(ax: "Axes", *, below: bool) -> None:
     ax.legend(frameon=False, fontsize="small", **place)
 
 
-def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> None:
+def draw_thresholds(ax: Axes, thresholds: Threshold | Mapping[str, float]) -> None:
     """Lines at thresholds, named in the legend.
 
     Of a Threshold also what happens to the rows on both sides.
@@ -89,7 +91,7 @@ def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> 
 
 
 def draw_model(
-    ax: "Axes", table: ReliabilityTable, name: str, number: int, floor: float | None, shift: float
+    ax: Axes, table: ReliabilityTable, name: str, number: int, floor: float | None, shift: float
 ) -> None:
     """The rates of one of several models: a line of its own, with its own markers, and whiskers
     beside each other.
@@ -129,7 +131,7 @@ def _whiskers(table: ReliabilityTable, seen: BoolArray, floor: float | None) -> 
     return np.maximum(np.stack([rate - low, high - rate]), 0.0)
 
 
-def draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None:
+def draw_band(ax: Axes, band: MonotoneBand, left: float, right: float) -> None:
     """Limits at every score: a knot counts for its own score, so that both sides of it are drawn."""
     knots = np.clip(band.knots_, left, right)
     scores = np.unique(
@@ -145,7 +147,7 @@ def draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None
 
 
 def draw_guarantee(
-    ax: "Axes", guarantee: Guarantee, bounds: FloatArray, curve: FloatArray | None = None
+    ax: Axes, guarantee: Guarantee, bounds: FloatArray, curve: FloatArray | None = None
 ) -> None:
     """Bands, and in them the curve or a step for each region.
 
@@ -185,7 +187,7 @@ def draw_guarantee(
 
 
 def draw_observed(
-    ax: "Axes", observed: ReliabilityTable, name: str | None, floor: float | None
+    ax: Axes, observed: ReliabilityTable, name: str | None, floor: float | None
 ) -> None:
     """Points with whiskers, one for each bin that has rows."""
     seen = observed.counts > 0
@@ -207,7 +209,7 @@ def draw_observed(
     )
 
 
-def draw_strip(ax: "Axes", observed: ReliabilityTable, top: float) -> None:
+def draw_strip(ax: Axes, observed: ReliabilityTable, top: float) -> None:
     """A histogram of the scores, below the line of rate 0 and on its own scale."""
     heights = observed.histogram * (top * (STRIP - 0.06) / observed.histogram.max())
     edges = observed.histogram_edges

@@ -2,6 +2,8 @@
 matplotlib.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Self
 
@@ -59,7 +61,7 @@ class NetBenefitDisplay(Display):
         thresholds: ArrayLike | None = None,
         confidence_level: float = 0.9,
         pos_label: Hashable = None,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the decision curves of one or more models.
 
@@ -79,7 +81,7 @@ class NetBenefitDisplay(Display):
         )
         return cls(curves).plot(ax)
 
-    def plot(self, ax: "Axes | None" = None, *, bands: bool = True, legend: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, bands: bool = True, legend: bool = True) -> Self:
         """Draw the numbers.
 
         Parameters

@@ -1,5 +1,7 @@
 """Reliability diagrams with simultaneous intervals, drawn by matplotlib."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -143,12 +145,12 @@ class ReliabilityDisplay(Display):
         weight_bound: float | None = None,
         groups: ArrayLike | None = None,
         max_group_size: int | None = None,
-        pos_label: Hashable | None = None,
+        pos_label: Hashable = None,
         monotone: bool = False,
         name: str | None = None,
         scale: str = "linear",
         thresholds: Threshold | Mapping[str, float] | None = None,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw how far scores are from observed rates.
 
@@ -215,7 +217,7 @@ class ReliabilityDisplay(Display):
         X: FeatureRows,
         y: ArrayLike,
         *,
-        pos_label: Hashable | None = None,
+        pos_label: Hashable = None,
         **options: Any,
     ) -> Self:
         """Draw how far the probabilities of a fitted classifier are from observed rates.
@@ -270,10 +272,10 @@ class ReliabilityDisplay(Display):
         *,
         n_bins: int | str = "auto",
         confidence_level: float = 0.9,
-        pos_label: Hashable | None = None,
+        pos_label: Hashable = None,
         scale: str = "linear",
         n_columns: int = 3,
-    ) -> "list[ReliabilityDisplay]":
+    ) -> list[ReliabilityDisplay]:
         """Draw a small diagram for each segment, on one scale.
 
         All intervals of all segments hold at once.
@@ -345,14 +347,14 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_calibrator(
         cls,
-        calibrator: "ScoreCalibrator | CalibratedClassifier",
+        calibrator: ScoreCalibrator | CalibratedClassifier,
         y: ArrayLike | None = None,
         scores: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         max_group_size: int | None = None,
         name: str | None = None,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw what a fitted calibrator predicts and guarantees and, if given, the rates of other
         rows.
@@ -411,7 +413,7 @@ class ReliabilityDisplay(Display):
 
     def plot(
         self,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         *,
         histogram: bool = True,
         legend: bool = True,

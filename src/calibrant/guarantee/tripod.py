@@ -2,6 +2,8 @@
 one to another.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Blaker: exact binomial limits nested in Clopper-Pearson's."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TypeAlias
 

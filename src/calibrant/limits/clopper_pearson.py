@@ -1,5 +1,7 @@
 """Clopper-Pearson: exact binomial limits, the default."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.special import ndtri
 

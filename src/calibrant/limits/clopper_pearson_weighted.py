@@ -2,6 +2,8 @@
 1/2.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.special import exprel, ndtr
 

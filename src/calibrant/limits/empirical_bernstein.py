@@ -1,5 +1,7 @@
 """Empirical Bernstein: the paper's own interval."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Hoeffding: one width for all rates."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """What every interval method returns, and what the registry knows about it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

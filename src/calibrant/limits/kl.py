@@ -1,5 +1,7 @@
 """Bernoulli-KL: the Chernoff bound, inverted."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -7,6 +7,8 @@ Examples
 array([0.1871])
 """
 
+from __future__ import annotations
+
 from calibrant.limits.blaker import blaker
 from calibrant.limits.clopper_pearson import clopper_pearson, largest_binomial
 from calibrant.limits.clopper_pearson_weighted import clopper_pearson_weighted

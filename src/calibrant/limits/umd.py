@@ -1,5 +1,7 @@
 """Uniform mass, no split: one closed-form width for all bins."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant.cells.tally import Tally

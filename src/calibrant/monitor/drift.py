@@ -1,5 +1,7 @@
 """Have the rates changed since calibration? A test that is exact although the rates were estimated."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from typing import Any, Self
 

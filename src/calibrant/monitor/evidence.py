@@ -2,6 +2,8 @@
 stays raised.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any

@@ -89,10 +89,10 @@ class ExpectedPerformance(Result):
 
 def expected_performance(
     calibrator: Fitted,
-    scores: ArrayLike,
+    scores: "ArrayLike",
     *,
-    thresholds: ArrayLike | None = None,
-    segments: ArrayLike | None = None,
+    thresholds: "ArrayLike | None" = None,
+    segments: "ArrayLike | None" = None,
 ) -> ExpectedPerformance:
     """Limits on the rate, the precision and the Brier score of new rows whose labels are not known
     yet.

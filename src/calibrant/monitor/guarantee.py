@@ -1,5 +1,7 @@
 """Is the guarantee still kept? Bets against the limits of each region."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """Have the scores changed? A test that needs no labels."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """What both reductions share: checks of the columns and the labels, and the parameters of the bins."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass

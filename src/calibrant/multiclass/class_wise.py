@@ -1,5 +1,7 @@
 """Class-wise calibration: every class against the rest, all within one error budget."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any, ClassVar
 

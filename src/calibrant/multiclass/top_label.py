@@ -1,5 +1,7 @@
 """Top-label calibration: how sure may one be of the predicted class, given which class it is."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any, ClassVar
 

@@ -1,5 +1,7 @@
 """Predictions in the library of the caller: numpy, torch or CuPy; or as frames of pandas or Polars."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps

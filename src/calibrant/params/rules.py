@@ -5,6 +5,8 @@ and `CheckedParameters` checks them. Functions check one value with a rule, `Int
 cv)`.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
 import operator
@@ -68,11 +70,11 @@ class Rule(ABC, Generic[T]):
         return did_you_mean(value, self.choices) if isinstance(value, str) else None
 
     @property
-    def alternatives(self) -> "tuple[Rule[Any], ...]":
+    def alternatives(self) -> tuple[Rule[Any], ...]:
         """The rules of which one has to hold: this one."""
         return (self,)
 
-    def __or__(self, other: "Rule[S]") -> "Rule[T | S]":
+    def __or__(self, other: Rule[S]) -> Rule[T | S]:
         return _AnyOf(self, other)
 
 

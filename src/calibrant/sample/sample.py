@@ -14,6 +14,8 @@ The walk of `fit`, told for each source:
   from Parquet.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Hashable, Iterable, Mapping
@@ -78,7 +80,7 @@ class Split:
 
     drawn: Mapping[Hashable, FloatArray]
     sizes: Mapping[Hashable, int]
-    others: "Sample"
+    others: Sample
 
 
 class Sample(ABC):
@@ -185,13 +187,11 @@ class Sample(ABC):
         """Return the same data with other columns."""
         return self._changed(columns=columns)
 
-    def with_classes(
-        self, classes: ArrayLike | None = None, pos_label: Hashable = None
-    ) -> "Sample":
+    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> Sample:
         """Return the same data with these classes and this positive class."""
         return self._changed(_classes=classes, _pos_label=pos_label)
 
-    def without_groups(self) -> "Sample":
+    def without_groups(self) -> Sample:
         """Return the same rows, drawn by group but counted without groups."""
         return self if self.columns.group is None else self._changed(_counts_groups=False)
 
@@ -203,7 +203,7 @@ class Sample(ABC):
             setattr(other, name, value)
         return other
 
-    def pooled(self, kept: frozenset[Hashable] | None) -> "Sample":
+    def pooled(self, kept: frozenset[Hashable] | None) -> Sample:
         """Return the same rows, with all segments that are not in `kept` as one, `OTHER`.
 
         None keeps all.
@@ -325,7 +325,7 @@ class Sample(ABC):
             check_ids(taken.ids, self.columns.id)
         return taken
 
-    def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
+    def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> MemoryRows:
         """Return the rows in memory, in order; with a draw, only the drawn rows.
 
         With an id, rows are sorted by a hash of the ids, so that the order does not depend on how
@@ -511,7 +511,7 @@ class Sample(ABC):
         """Take rows that are drawn by their places: by an engine itself where it can."""
         return self.fold(work)
 
-    def drawn_rows(self, whole: "Sample", classes: Classes) -> "MemoryRows":
+    def drawn_rows(self, whole: Sample, classes: Classes) -> MemoryRows:
         """Return the rows of `whole` that were drawn before these were left, with their labels."""
         draw = Draw(0) if self._left_out is None else self._left_out[0]
         return whole.with_classes(classes.labels.tolist(), classes.positive).collect(draw=draw)

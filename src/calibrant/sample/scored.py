@@ -2,6 +2,8 @@
 the kernel.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path

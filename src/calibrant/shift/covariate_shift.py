@@ -1,5 +1,7 @@
 """Binning under covariate shift: calibrated for another population, by importance weights."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias

@@ -1,5 +1,7 @@
 """Binning under label shift: the classes look as they did, but are more or less frequent."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self

@@ -1,5 +1,7 @@
 """Calibration of a stream: intervals that hold at every moment, however often you look at them."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -284,7 +286,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     def _known(self) -> Classes:
         return Classes(self.classes_, self.positive_index_)
 
-    def merge(self, other: "OnlineCalibrator") -> Self:
+    def merge(self, other: OnlineCalibrator) -> Self:
         """Take over what another stream over the same partition has counted; it stays as it was.
 
         The guarantee then holds for both streams together, at every moment. Each stream has an

@@ -2,6 +2,8 @@
 sequence.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -193,7 +195,7 @@ class Stream:
         }
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any], settings: StreamParameters) -> "Stream":
+    def from_dict(cls, state: Mapping[str, Any], settings: StreamParameters) -> Stream:
         """Read back what `to_dict` wrote."""
         check_state(
             state, ("partition", "window", "sequence", "uncounted", "running", "contradicts")

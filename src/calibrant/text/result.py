@@ -1,5 +1,7 @@
 """What every answer has in common: a sentence, its assumptions, its tables, and all of it as data."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape

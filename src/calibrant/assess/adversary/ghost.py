@@ -2,6 +2,8 @@
 random.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass

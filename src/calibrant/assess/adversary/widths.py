@@ -74,8 +74,8 @@ def width_demonstration(
     *,
     n: int = 10_000,
     confidence_level: float = 0.9,
-    widths: Sequence[float] = tuple(np.arange(23) / 20),
-    random_state: Seed = 0,
+    widths: Sequence[float] = tuple(step / 20 for step in range(23)),
+    random_state: "Seed" = 0,
 ) -> WidthDemonstration:
     """Show `cor:CI-PS-diameter`: an interval that is valid on coin flips and on the ghost world
     must be wide.

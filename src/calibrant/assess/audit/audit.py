@@ -2,6 +2,8 @@
 know.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from typing import Any
 
@@ -49,7 +51,7 @@ def audit(
     order: int = 2,
     min_share: float = 0.05,
     target: str = "rows",
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
     """Report what is proved about the calibration of a score, for every distribution of scores and

@@ -2,6 +2,8 @@
 moment.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from typing import Any
 
@@ -41,7 +43,7 @@ def check(
     groups: ArrayLike | str | None = None,
     confidence_level: float = 0.95,
     most_rows: int | None = None,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Exchangeability:

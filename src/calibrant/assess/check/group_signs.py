@@ -49,7 +49,7 @@ def group_signs(
     data: Sample,
     *,
     most_rows: int = MOST_ROWS,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> tuple[GroupSign, ...]:
     """Look for signs that rows are grouped: an id that repeats, identical rows, runs of equal

@@ -1,5 +1,7 @@
 """Calibrators side by side: loss, guarantee, size and time."""
 
+from __future__ import annotations
+
 import inspect
 import json
 import math
@@ -40,6 +42,8 @@ from calibrant.text.sentences import shown
 
 UNCALIBRATED = "as they are"
 _CLIP = 0.001  # of probabilities, for differences in log loss
+FoldChoice: TypeAlias = int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]]
+"""A number of folds, a splitter of scikit-learn, or the rows of each fold."""
 _Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
 
 
@@ -47,9 +51,9 @@ def compare_calibrators(
     y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap] = (),
-    cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] = 5,
+    cv: FoldChoice = 5,
     *,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
     importance_weight: ArrayLike | None = None,
     weight_bound: float | None = None,

@@ -2,6 +2,8 @@
 all pairs.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Mapping
 from itertools import combinations
@@ -42,7 +44,7 @@ def compare_models(
     weight_bound: float | None = None,
     groups: ArrayLike | None = None,
     max_group_size: int | None = None,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> ModelComparison:

@@ -1,5 +1,7 @@
 """Which model is better, while labels arrive."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
@@ -93,7 +95,7 @@ class SequentialModelComparison(Locked):
         y: ArrayLike,
         models: Mapping[str, ArrayLike],
         *,
-        pos_label: Hashable | None = None,
+        pos_label: Hashable = None,
         classes: ArrayLike | None = (0, 1),
     ) -> Self:
         """Take labels and the probabilities of every model for the same rows, in the order in which

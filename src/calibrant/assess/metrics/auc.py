@@ -1,5 +1,7 @@
 """AUC, and the covariance of several of them on the same rows."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Sequence
 
@@ -25,7 +27,7 @@ def auc(
     confidence_level: float = 0.95,
     importance_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
     """Return the area under the ROC curve: how often a positive row has a higher score than a

@@ -1,5 +1,7 @@
 """Rows of a metric, grouped into bins: of the scores alone, or as many as keep the rates rising."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -95,7 +97,7 @@ class BinSums:
     moves: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "BinSums":
+    def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> BinSums:
         """Group rows by the number of their bin."""
         used = np.bincount(cell) > 0
         index = cell if used.all() else (np.cumsum(used) - 1)[cell]
@@ -204,7 +206,7 @@ def sweep_bins(
     y: ArrayLike | Sample,
     scores: ArrayLike | None = None,
     *,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> int:
     """Return the largest number of equal-mass bins for which the rate of positives never falls from

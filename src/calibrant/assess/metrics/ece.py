@@ -1,5 +1,7 @@
 """Expected calibration error in bins, plain and debiased."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable
 from dataclasses import replace
@@ -41,7 +43,7 @@ def ece(
     confidence_level: float = 0.95,
     importance_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
     """Return the expected calibration error in bins, as the paper defines it, and a valid interval.
@@ -150,7 +152,7 @@ def debiased_ece(
     confidence_level: float = 0.95,
     importance_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
     """Return the l2 calibration error in bins without the bias of small bins, and a valid interval.

@@ -57,18 +57,18 @@ class BrierScore(Estimate):
 
 
 def brier_score(
-    y: ArrayLike | Sample,
-    scores: ArrayLike | None = None,
+    y: "ArrayLike | Sample",
+    scores: "ArrayLike | None" = None,
     *,
     n_bins: int = 10,
     strategy: str = "auto",
     confidence_level: float = 0.95,
-    importance_weight: ArrayLike | None = None,
+    importance_weight: "ArrayLike | None" = None,
     weight_bound: float | None = None,
-    groups: ArrayLike | None = None,
+    groups: "ArrayLike | None" = None,
     max_group_size: int | None = None,
-    pos_label: Hashable | None = None,
-    classes: ArrayLike | None = None,
+    pos_label: Hashable = None,
+    classes: "ArrayLike | None" = None,
 ) -> BrierScore:
     """Return the mean squared error of probabilities, and its calibration and refinement parts.
 
@@ -159,17 +159,17 @@ def brier_score(
 
 
 def log_loss(
-    y: ArrayLike | Sample,
-    scores: ArrayLike | None = None,
+    y: "ArrayLike | Sample",
+    scores: "ArrayLike | None" = None,
     *,
     clip: float | None = None,
     confidence_level: float = 0.95,
-    importance_weight: ArrayLike | None = None,
+    importance_weight: "ArrayLike | None" = None,
     weight_bound: float | None = None,
-    groups: ArrayLike | None = None,
+    groups: "ArrayLike | None" = None,
     max_group_size: int | None = None,
-    pos_label: Hashable | None = None,
-    classes: ArrayLike | None = None,
+    pos_label: Hashable = None,
+    classes: "ArrayLike | None" = None,
 ) -> Estimate:
     """Return the mean of -log(p), where p is the predicted probability of the observed label.
 

@@ -106,19 +106,19 @@ class ReliabilityTable(Result):
 
 
 def reliability_table(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: "ArrayLike",
+    scores: "ArrayLike",
     *,
     n_bins: int | str = "auto",
     partition: str | Partition = "quantile",
     confidence_level: float = 0.9,
     interval: str = "auto",
-    importance_weight: ArrayLike | None = None,
+    importance_weight: "ArrayLike | None" = None,
     weight_bound: float | None = None,
-    groups: ArrayLike | None = None,
+    groups: "ArrayLike | None" = None,
     max_group_size: int | None = None,
-    pos_label: Hashable | None = None,
-    classes: ArrayLike | None = None,
+    pos_label: Hashable = None,
+    classes: "ArrayLike | None" = None,
 ) -> ReliabilityTable:
     """Compare scores with labels, bin by bin, with intervals that hold for all bins at once.
 
@@ -228,8 +228,8 @@ def reliability_table(
 def _row_weights(
     calibrator: BinningCalibrator,
     region: IndexArray,
-    importance_weight: ArrayLike | None,
-    groups: ArrayLike | None,
+    importance_weight: "ArrayLike | None",
+    groups: "ArrayLike | None",
 ) -> FloatArray | None:
     """By how much each row counts in its bin, as the limits count it; None if all rows count alike."""
     weights = None if importance_weight is None else as_weights(importance_weight, region.size)
@@ -249,7 +249,7 @@ def _row_weights(
 
 
 def reliability_tables(
-    y: ArrayLike, models: Mapping[str, ArrayLike], confidence_level: float, **settings: Any
+    y: "ArrayLike", models: "Mapping[str, ArrayLike]", confidence_level: float, **settings: Any
 ) -> dict[str, ReliabilityTable]:
     """A table for each model. The intervals of all of them hold at once."""
     level = shared_level(confidence_level, len(models))

@@ -1,5 +1,7 @@
 """Smooth calibration error: a kernel in place of bins. The bandwidth follows from the data."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable
 
@@ -30,7 +32,7 @@ def smooth_ece(
     confidence_level: float = 0.95,
     importance_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
     """Return the smooth calibration error, which needs no bins, and a valid interval.

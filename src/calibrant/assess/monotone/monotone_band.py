@@ -1,5 +1,7 @@
 """The rate at one score, under one assumption: that it does not fall as the score rises."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, astuple, dataclass
 from typing import Any, ClassVar, Self
@@ -146,8 +148,8 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     _: KW_ONLY
     confidence_level: float = 0.9
     n_cells: int | str = "auto"
-    pos_label: Hashable | None = None
-    random_state: "Seed" = 0
+    pos_label: Hashable = None
+    random_state: Seed = 0
 
     _before = 0  # rows of which some were kept by their weight
     _bound = 0.0  # of these weights

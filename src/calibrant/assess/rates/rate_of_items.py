@@ -1,5 +1,7 @@
 """A rate with an honest interval from few labels and many scores."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any

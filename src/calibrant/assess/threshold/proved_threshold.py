@@ -339,14 +339,14 @@ class Threshold(Result):
             " confidence."
         )
 
-    def predict(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
+    def predict(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are selected.
 
         A row of an unknown segment, or without a proved threshold, is not.
         """
         return self._sides(scores, segments)[0]
 
-    def refer(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
+    def refer(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are referred to a person: those between both thresholds, with precision
         and npv.
         """
@@ -400,7 +400,9 @@ class Threshold(Result):
             found[cut.segment] = (low, high)
         return found
 
-    def _sides(self, scores: ArrayLike, segments: ArrayLike | None) -> tuple[BoolArray, BoolArray]:
+    def _sides(
+        self, scores: "ArrayLike", segments: "ArrayLike | None"
+    ) -> tuple[BoolArray, BoolArray]:
         """Rows that are selected, and rows that are decided to be negative."""
         values = as_scores(scores)
         segmented = any(cut.segment is not None for cut in self.cuts)
@@ -442,7 +444,7 @@ class Threshold(Result):
         return threshold_from_state(state)
 
 
-def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any]:
+def _where(segments: "ArrayLike | None", segment: Hashable, n: int) -> NDArray[Any]:
     if segments is None:
         return np.ones(n, dtype=bool)
     names, number = segment_kinds(segments)

@@ -1,5 +1,7 @@
 """Thresholds of a score with a proved precision, recall, negative predictive value or specificity."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from typing import Any
 

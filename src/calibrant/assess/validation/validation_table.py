@@ -2,6 +2,8 @@
 Brier score, grades.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -36,7 +38,7 @@ def validation_table(
     weight_bound: float | None = None,
     groups: ArrayLike | None = None,
     max_group_size: int | None = None,
-    pos_label: Hashable | None = None,
+    pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Validation:
     """Return the table that validators of a model ask for: what is proved, what is approximate,

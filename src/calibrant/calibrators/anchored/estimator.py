@@ -19,6 +19,8 @@ With weights or groups, another interval, or no pilot rows:
 4. bound how far its averages can be off, and state the guarantee (`_set_curve`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

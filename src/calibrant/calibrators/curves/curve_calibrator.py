@@ -1,5 +1,7 @@
 """Calibrators that are a curve: one number in, one number out, learned from the distinct scores."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass

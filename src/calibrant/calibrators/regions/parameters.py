@@ -1,5 +1,7 @@
 """The parameters that calibrators with regions of the score share, each declared once."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -84,7 +86,7 @@ class LabelParameters(rules.CheckedParameters):
     """What every calibrator with regions is told of its labels and its work."""
 
     pos_label: Hashable = None
-    random_state: "Seed" = 0
+    random_state: Seed = 0
     n_jobs: int | None = None
 
 

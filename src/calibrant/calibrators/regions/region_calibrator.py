@@ -1,5 +1,7 @@
 """Calibrators that predict from a finite partition: one value, one interval and one set per region."""
 
+from __future__ import annotations
+
 import sys
 from abc import abstractmethod
 from contextlib import suppress
@@ -112,7 +114,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     guarantee_: Guarantee
 
     @property
-    def as_regions(self) -> "RegionCalibrator":
+    def as_regions(self) -> RegionCalibrator:
         """Return this calibrator: it has a finite partition with limits for each region."""
         return self
 

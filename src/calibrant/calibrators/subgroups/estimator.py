@@ -1,5 +1,7 @@
 """Calibrated for every subgroup: a correction fitted to one part of the rows, proved on the other."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -143,7 +145,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
     pilot: float = 0.5
     confidence_level: float = 0.9
     pos_label: Hashable = None
-    random_state: "Seed" = 0
+    random_state: Seed = 0
 
     def fit(
         self,
@@ -350,7 +352,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         got = f"{type(self).__name__}, whose prediction depends on attributes"
         raise no_table(got, advice="export it with to_python")
 
-    def scored_trees(self) -> "ScoredTrees":
+    def scored_trees(self) -> ScoredTrees:
         """Return features and trees as plain values, for an export that has no table."""
         check_is_fitted(self)
         return ScoredTrees(self.base_, self.correction_.to_dict(), self._table_notes(), _SMALLEST)

@@ -1,5 +1,7 @@
 """What all exports read: cuts of the score, and what is predicted between them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar

@@ -1,5 +1,7 @@
 """The beta-binomial mixture. It needs counts alone."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy import special
 

@@ -2,6 +2,8 @@
 too high.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +53,7 @@ class Gamblers:
     largest_bet: float = _LARGEST_BET
 
     @classmethod
-    def fresh(cls, grid: FloatArray = _GRID, largest_bet: float = _LARGEST_BET) -> "Gamblers":
+    def fresh(cls, grid: FloatArray = _GRID, largest_bet: float = _LARGEST_BET) -> Gamblers:
         """Both gamblers before the first label."""
         return cls(
             0, 0.0, 0.0, 0, grid.size, np.ones(grid.size), np.ones(grid.size), grid, largest_bet
@@ -168,7 +170,7 @@ class Gamblers:
         k: float,
         grid: FloatArray = _GRID,
         largest_bet: float = _LARGEST_BET,
-    ) -> "Gamblers":
+    ) -> Gamblers:
         """The gamblers that `to_dict` described."""
         check_state(state, ("squares", "low", "high", "too_low", "too_high"))
         squares = Number("a number >= 0", 0.0).check("squares", state["squares"])

@@ -1,5 +1,7 @@
 """A beta-binomial mixture centred at each rate that it tests: the default. It needs counts alone."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy import special
 

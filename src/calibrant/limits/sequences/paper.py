@@ -1,5 +1,7 @@
 """The paper's own bound for streams, as it is printed."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant._typing import FloatArray

@@ -1,5 +1,7 @@
 """Confidence sequences: limits that hold at every moment, one method per file."""
 
+from __future__ import annotations
+
 from calibrant.limits.sequences.beta_binomial import BetaBinomial
 from calibrant.limits.sequences.betting import Betting
 from calibrant.limits.sequences.centred import CentredBetaBinomial

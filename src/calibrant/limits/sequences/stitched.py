@@ -1,5 +1,7 @@
 """The stitched empirical-Bernstein boundary with tight constants."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant._typing import FloatArray

@@ -1,5 +1,7 @@
 """Hedged betting: the narrowest interval under covariate shift; it needs the rows themselves."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant.errors import InvalidTypeError

@@ -1,5 +1,7 @@
 """Empirical Bernstein by inversion: from sums alone, so it can be merged, streamed and distributed."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant.limits.binomial import sidak_level

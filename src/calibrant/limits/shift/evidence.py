@@ -6,6 +6,8 @@ in region b. It is the root q of E[w (Y - q) | b] = 0, and the mean of w (y - q)
 (mean of w) times (pi-check - q).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Hoeffding's bound on the self-normalised weighted rate: one line, from the sums of w and wy."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant.limits.interval import Interval, around

@@ -1,5 +1,7 @@
 """The paper's theorem for known relative masses: an oracle, for comparison."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray

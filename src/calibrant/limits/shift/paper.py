@@ -2,6 +2,8 @@
 conditions checked.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant.limits.interval import Interval, around

@@ -1,5 +1,7 @@
 """How wrong the weights may be: intervals that stay valid for weights known up to a relative error."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calibrant._typing import FloatArray

@@ -11,6 +11,8 @@ Examples
 array([0.3065])
 """
 
+from __future__ import annotations
+
 from calibrant.limits.shift.betting import betting
 from calibrant.limits.shift.empirical_bernstein import empirical_bernstein
 from calibrant.limits.shift.evidence import ShiftMethod

@@ -156,7 +156,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     def _weigh(self, rows: FloatArray) -> FloatArray:
         """Weights of one batch of checked rows."""
 
-    def fit(self, X_source: ArrayLike | FeatureRows, X_target: ArrayLike | FeatureRows) -> Self:
+    def fit(self, X_source: "ArrayLike | FeatureRows", X_target: "ArrayLike | FeatureRows") -> Self:
         """Learn the ratio from unlabelled rows of both populations.
 
         Parameters
@@ -183,7 +183,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self._diagnose(source, target)
         return self
 
-    def _rows(self, X: ArrayLike | FeatureRows, name: str) -> Any:
+    def _rows(self, X: "ArrayLike | FeatureRows", name: str) -> Any:
         """Checked rows, as `_fit` takes them."""
         return as_matrix(X, name, least=2)
 
@@ -198,7 +198,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         if diagnostics.is_too_large:
             warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
 
-    def predict(self, X: ArrayLike | FeatureRows) -> FloatArray:
+    def predict(self, X: "ArrayLike | FeatureRows") -> FloatArray:
         """Return the weight of each row, shape (n,); in batches, so that memory grows with n alone."""
         check_is_fitted(self)
         names = column_names(X)
@@ -220,7 +220,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def as_matrix(values: ArrayLike | FeatureRows, name: str, *, least: int) -> FloatArray:
+def as_matrix(values: "ArrayLike | FeatureRows", name: str, *, least: int) -> FloatArray:
     """Return rows as a finite float64 matrix with at least `least` rows.
 
     A flat array is one column.

@@ -2,6 +2,8 @@
 ratio.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -134,10 +136,10 @@ class GaussianRatio(DensityRatio):
         "standardize": Flag(),
     }
 
-    centers: "int | ArrayLike" = 100
-    bandwidth: "ArrayLike | None" = None
+    centers: int | ArrayLike = 100
+    bandwidth: ArrayLike | None = None
     standardize: bool = True
-    random_state: "Seed" = 0
+    random_state: Seed = 0
 
     def _bandwidths(self, basis: Basis, source: FloatArray) -> FloatArray:
         """The bandwidths to choose from."""

@@ -1,5 +1,7 @@
 """KLIEP: the ratio under which the target rows are most likely."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 

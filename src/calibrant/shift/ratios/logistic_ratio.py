@@ -1,5 +1,7 @@
 """The ratio from a classifier that separates the two populations."""
 
+from __future__ import annotations
+
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar

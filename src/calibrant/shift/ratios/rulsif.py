@@ -1,5 +1,7 @@
 """RuLSIF: a bounded ratio, against a mixture of both populations."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -2,6 +2,8 @@
 form.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -81,7 +83,7 @@ class ULSIF(GaussianRatio):
 
     _rules: ClassVar[RuleTable] = {"penalty": Optional(PositiveNumbers())}
 
-    penalty: "ArrayLike | None" = None
+    penalty: ArrayLike | None = None
     n_jobs: int | None = -1
 
     def _mixing(self) -> float:
