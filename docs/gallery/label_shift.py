@@ -19,7 +19,7 @@ test = rng.normal(2.0 * ill)
 grid = np.linspace(-2, 4.5, 400)
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 here = BinningCalibrator(8).fit(test, ill)
-there = LabelShiftCalibrator(n_bins=8, target_prior=0.3).fit(test, ill)
+there = LabelShiftCalibrator(n_bins=8).fit(test, ill, target_prior=0.3)
 for name, calibrator in (("10 % ill", here), ("30 % ill", there)):
     lower, upper = calibrator.predict_interval(grid).T
     axes.fill_between(grid, lower, upper, step="mid", alpha=0.25)

@@ -115,7 +115,7 @@ READ = {
         ("counts", "limits"),
     ),
     "shift": (
-        ShiftCalibrator(2, weight_bound=2.0).fit(SCORES, Y, importance_weight=1.0 + SCORES),
+        ShiftCalibrator(2).fit(SCORES, Y, importance_weight=1.0 + SCORES, weight_bound=2.0),
         ("counts", "limits"),
     ),
     "stream": (OnlineCalibrator(Partition.fixed_width(2)).fit(SCORES, Y), ("counts",)),

@@ -126,14 +126,14 @@ def online():
 
 def shift():
     _, scores, y = data()
-    return ShiftCalibrator(4, weight_bound=2.0, interval="empirical-bernstein").fit(
-        scores, y, importance_weight=2 * scores
+    return ShiftCalibrator(4, interval="empirical-bernstein").fit(
+        scores, y, importance_weight=2 * scores, weight_bound=2.0
     )
 
 
 def label_shift():
     _, scores, y = data()
-    return LabelShiftCalibrator(4, target_prior=0.5).fit(scores, y)
+    return LabelShiftCalibrator(4).fit(scores, y, target_prior=0.5)
 
 
 def venn_binning():

@@ -81,24 +81,20 @@ CALIBRATORS: dict[str, Any] = {
     },
     "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
     "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
-    "label-shift": LabelShiftCalibrator(n_bins=6, target_prior=0.4),
-    "label-shift-own": LabelShiftCalibrator(n_bins=6, target_prior=0.4, pilot=None),
-    "label-shift-known": LabelShiftCalibrator(
-        n_bins=4, partition="uniform", target_prior=0.4, source_prior=0.5
-    ),
-    "label-shift-split": LabelShiftCalibrator(
-        n_bins=4, target_prior=0.6, pilot=0.2, random_state=0
-    ),
 }
 
 OTHERS: dict[str, Any] = {
-    "shift": ShiftCalibrator(n_bins=4, weight_bound=2.0),
+    "label-shift": LabelShiftCalibrator(n_bins=6),
+    "label-shift-own": LabelShiftCalibrator(n_bins=6, pilot=None),
+    "label-shift-known": LabelShiftCalibrator(n_bins=4, partition="uniform"),
+    "label-shift-split": LabelShiftCalibrator(n_bins=4, pilot=0.2, random_state=0),
+    "shift": ShiftCalibrator(n_bins=4),
     "shift-bernstein": ShiftCalibrator(
         n_bins=4, interval="empirical-bernstein", pilot=0.2, random_state=0
     ),
-    "shift-sums": ShiftCalibrator(n_bins=4, interval="hoeffding", weight_bound=2.0),
+    "shift-sums": ShiftCalibrator(n_bins=4, interval="hoeffding"),
     "shift-uniform": ShiftCalibrator(n_bins=3, partition="uniform", value="midpoint"),
-    "label-shift-estimated": LabelShiftCalibrator(n_bins=4),
+    "label-shift-estimated": LabelShiftCalibrator(n_bins=5),
     "cross-venn-abers": CrossVennAbersCalibrator(),
     "cross-venn-abers-brier": CrossVennAbersCalibrator(loss="brier"),
     "top-label": TopLabelCalibrator(n_bins=3),
@@ -131,7 +127,6 @@ INPUT_PATHS = {
         "venn-abers",
         "venn-binning",
         "scaling-binning",
-        "label-shift",
     )
 }
 """One calibrator of each class, since one reader serves every setting: the forms of input are tried

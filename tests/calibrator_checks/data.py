@@ -70,9 +70,10 @@ def data_for(
     scores, y = make_data(n_rows, seed)
     generator = np.random.default_rng(seed + 100)
     if isinstance(estimator, ShiftCalibrator):
-        return scores, y, {"importance_weight": 2.0 * scores}
-    if isinstance(estimator, LabelShiftCalibrator) and estimator.target_prior is None:
-        return scores, y, {"target_scores": make_data(n_rows, seed + 50)[0]}
+        bound = {"weight_bound": 2.0} if estimator.interval in ("betting", "hoeffding") else {}
+        return scores, y, {"importance_weight": 2.0 * scores, **bound}
+    if isinstance(estimator, LabelShiftCalibrator):
+        return scores, y, _shift_of(estimator, n_rows, seed)
     if isinstance(estimator, CrossVennAbersCalibrator):
         return scores, y, {"folds": np.arange(n_rows) % 3}
     if isinstance(estimator, TopLabelCalibrator | ClassWiseCalibrator):
@@ -87,6 +88,15 @@ def data_for(
     if isinstance(estimator, DensityRatio):
         return generator.normal(size=(n_rows, 2)), generator.normal(0.3, size=(n_rows // 2, 2)), {}
     return scores, y, {}
+
+
+def _shift_of(estimator: LabelShiftCalibrator, n_rows: int, seed: int) -> dict[str, Any]:
+    """What is known of the priors: nothing with five bins, both where bins have equal width."""
+    if estimator.n_bins == 5:
+        return {"target_scores": make_data(n_rows, seed + 50)[0]}
+    if estimator.partition == "uniform":
+        return {"target_prior": 0.4, "source_prior": 0.5}
+    return {"target_prior": 0.4}
 
 
 def probe(calibrator: Any) -> np.ndarray:

@@ -32,7 +32,7 @@ ONE_OF_EACH = [
     ConformalSets(),
     MonotoneBand(),
     OnlineCalibrator(n_bins=2, warmup=50),
-    LabelShiftCalibrator(n_bins=2, target_prior=0.4),
+    LabelShiftCalibrator(n_bins=2),
 ]
 
 
@@ -50,14 +50,17 @@ def mixed_groups(rng, n_groups):
 @pytest.mark.parametrize("calibrator", ONE_OF_EACH, ids=lambda found: type(found).__name__)
 def test_guarantees_about_independent_rows_draw_one_row_of_each_group(rows, calibrator):
     scores, y, groups = rows
-    fitted = clone(calibrator).fit(scores, y, groups=groups)
+    told = {"target_prior": 0.4} if isinstance(calibrator, LabelShiftCalibrator) else {}
+    fitted = clone(calibrator).fit(scores, y, groups=groups, **told)
     said = str(fitted.guarantee_)
     assert "a row drawn at random from a new group, and every group counts the same" in said
     streams = isinstance(fitted, OnlineCalibrator)  # each of which has a seed of its own
     drawn = one_of_each(read_rows(scores, y, groups=groups), fitted._stream.seed if streams else 0)
     assert groups[drawn].tolist() == list(range(400))
-    alone = clone(calibrator).fit(scores[drawn], y[drawn])
-    scored_too = alone if streams else clone(calibrator).fit(read_rows(scores, y, groups=groups))
+    alone = clone(calibrator).fit(scores[drawn], y[drawn], **told)
+    scored_too = alone
+    if not streams:
+        scored_too = clone(calibrator).fit(read_rows(scores, y, groups=groups), **told)
     read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert unmarked(read.guarantee_) == said
     for other in (alone, scored_too, read):
@@ -77,14 +80,15 @@ def test_guarantees_about_independent_rows_draw_one_row_of_each_group(rows, cali
 @pytest.mark.parametrize("number", [0, 3, 4, 5])
 @pytest.mark.broad
 def test_guarantees_hold_for_a_random_row_of_a_new_group(number):
+    told = {"target_prior": 0.4} if number == 5 else {}
     missed = 0
     missed_without = 0
     n_draws = 25
     for seed in range(n_draws):
         scores, y, groups = mixed_groups(np.random.default_rng(seed), 300)
-        missed += _is_broken(clone(ONE_OF_EACH[number]).fit(scores, y, groups=groups))
+        missed += _is_broken(clone(ONE_OF_EACH[number]).fit(scores, y, groups=groups, **told))
         if seed < 5:
-            missed_without += _is_broken(clone(ONE_OF_EACH[number]).fit(scores, y))
+            missed_without += _is_broken(clone(ONE_OF_EACH[number]).fit(scores, y, **told))
     assert binomtest(missed, n_draws, 0.1, alternative="greater").pvalue > 0.001
     assert missed_without >= 3  # where groups are not given, large groups decide
 
@@ -145,18 +149,18 @@ def test_one_row_of_each_group_is_drawn_uniformly_and_alone():
 def test_rows_that_were_sampled_by_label_are_not_drawn_from_groups(rows):
     scores, y, groups = rows
     with pytest.raises(InvalidTypeError, match="sampling_rates must be None with groups"):
-        LabelShiftCalibrator(sampling_rates=(0.1, 1.0)).fit(scores, y, groups=groups)
+        LabelShiftCalibrator().fit(scores, y, groups=groups, sampling_rates=(0.1, 1.0))
 
 
 def test_shifted_rows_have_one_row_of_each_group(rows):
     scores, y, groups = rows
     drawn = one_of_each(read_rows(scores, y, groups=groups))
     weights = 0.5 + scores
-    with_groups = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(
-        scores, y, importance_weight=weights, groups=groups
+    with_groups = ShiftCalibrator(n_bins=2).fit(
+        scores, y, importance_weight=weights, groups=groups, weight_bound=1.5
     )
-    alone = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(
-        scores[drawn], y[drawn], importance_weight=weights[drawn]
+    alone = ShiftCalibrator(n_bins=2).fit(
+        scores[drawn], y[drawn], importance_weight=weights[drawn], weight_bound=1.5
     )
     assert with_groups.guarantee_.lower.tolist() == alone.guarantee_.lower.tolist()
     target = np.random.default_rng(3).uniform(size=500)

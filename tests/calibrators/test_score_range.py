@@ -36,9 +36,9 @@ def fits():
         "platt": PlattCalibrator().fit(SCORES, LABELS),
         "venn-abers": VennAbersCalibrator().fit(SCORES, LABELS),
         "shift": (
-            ShiftCalibrator(weight_bound=1.0).fit(SCORES, LABELS, importance_weight=np.ones(2000))
+            ShiftCalibrator().fit(SCORES, LABELS, importance_weight=np.ones(2000), weight_bound=1.0)
         ),
-        "label-shift": LabelShiftCalibrator(target_prior=0.5).fit(SCORES, LABELS),
+        "label-shift": LabelShiftCalibrator().fit(SCORES, LABELS, target_prior=0.5),
     }
 
 

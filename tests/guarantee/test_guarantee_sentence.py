@@ -185,18 +185,18 @@ def few_rows(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "calibrator",
+    ("calibrator", "told"),
     [
-        BinningCalibrator(5),
-        VennBinningCalibrator(5),
-        ScalingBinningCalibrator(n_bins=4),
-        LabelShiftCalibrator(5, target_prior=0.4),
+        (BinningCalibrator(5), {}),
+        (VennBinningCalibrator(5), {}),
+        (ScalingBinningCalibrator(n_bins=4), {}),
+        (LabelShiftCalibrator(5), {"target_prior": 0.4}),
     ],
-    ids=lambda calibrator: type(calibrator).__name__,
+    ids=lambda given: type(given).__name__,
 )
-def test_a_fit_that_proves_little_warns_once_and_says_what_to_do(calibrator) -> None:
+def test_a_fit_that_proves_little_warns_once_and_says_what_to_do(calibrator, told) -> None:
     with pytest.warns(CalibrantWarning) as caught:
-        calibrator.fit(*few_rows())
+        calibrator.fit(*few_rows(), **told)
     assert [warning.category for warning in caught] == [WeakGuaranteeWarning]
     assert "Use fewer bins or more rows" in str(caught[0].message)
     assert caught[0].filename == __file__

@@ -100,19 +100,23 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
         )
     ),
     "covariate shift": (
-        lambda rows: ShiftCalibrator(n_bins=3, weight_bound=1.0).fit(
-            rows.scores, rows.y, importance_weight=rows.weights
+        lambda rows: ShiftCalibrator(n_bins=3).fit(
+            rows.scores, rows.y, importance_weight=rows.weights, weight_bound=1.0
         )
     ),
     "estimated weights": (
-        lambda rows: ShiftCalibrator(n_bins=3, ratio=LogisticRatio()).fit(
-            rows.scores, rows.y, X=rows.features, X_target=rows.features[:300]
+        lambda rows: ShiftCalibrator(n_bins=3).fit(
+            rows.scores,
+            rows.y,
+            X=rows.features,
+            X_target=rows.features[:300],
+            ratio=LogisticRatio(),
         )
     ),
-    "label shift": lambda rows: LabelShiftCalibrator(3, target_prior=0.3).fit(rows.scores, rows.y),
+    "label shift": lambda rows: LabelShiftCalibrator(3).fit(rows.scores, rows.y, target_prior=0.3),
     "label shift in segments": (
-        lambda rows: LabelShiftCalibrator(2, target_prior=0.3).fit(
-            rows.scores, rows.y, segments=rows.segments
+        lambda rows: LabelShiftCalibrator(2).fit(
+            rows.scores, rows.y, segments=rows.segments, target_prior=0.3
         )
     ),
     "top label": lambda rows: TopLabelCalibrator(3).fit(rows.columns, rows.classes),

@@ -19,7 +19,8 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import CheckedParameters, Flag, Integer, RuleTable
 
 CHECKED_WITH_THE_LABELS = {"classes", "pos_label"}
-LONGEST_SIGNATURE = 510
+LONGEST_SIGNATURE = 500
+MOST_PARAMETERS = 10
 BASES = {calibrant.ScoreCalibrator, calibrant.ratios.DensityRatio}  # have no parameters
 REQUIRED = {"estimator": LogisticRegression()}
 
@@ -106,6 +107,13 @@ def test_a_signature_shows_plain_types(estimator):
     assert "object at 0x" not in shown
     assert "Annotated" not in shown
     assert len(shown) <= LONGEST_SIGNATURE
+
+
+@of_every_estimator
+def test_no_estimator_has_many_parameters(estimator):
+    """What describes the data is told to `fit`. A classifier has its model, too."""
+    most = MOST_PARAMETERS + (estimator is calibrant.CalibratedClassifier)
+    assert len(inspect.signature(estimator).parameters) <= most
 
 
 @of_every_estimator

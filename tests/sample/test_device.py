@@ -157,10 +157,10 @@ def test_weights_and_segments_beside_tensors() -> None:
             assert far.to_dict() == near.to_dict()
             got = far.predict(TENSORS["p"], segments=segments)
             np.testing.assert_array_equal(got.numpy(), near.predict(SCORES, segments=REGION))
-    parameters = {"n_bins": 4, "interval": "empirical-bernstein", "weight_bound": 2.0}
-    near = ShiftCalibrator(**parameters).fit(SCORES, Y, importance_weight=WEIGHT)
+    parameters = {"n_bins": 4, "interval": "empirical-bernstein"}
+    near = ShiftCalibrator(**parameters).fit(SCORES, Y, importance_weight=WEIGHT, weight_bound=2.0)
     far = ShiftCalibrator(**parameters).fit(
-        TENSORS["p"], TENSORS["y"], importance_weight=TENSORS["w"]
+        TENSORS["p"], TENSORS["y"], importance_weight=TENSORS["w"], weight_bound=2.0
     )
     assert far.tally_ == near.tally_
 
@@ -255,11 +255,15 @@ def test_on_a_gpu_rows_are_drawn_and_counted_where_they_are(
 
 @pytest.mark.parametrize("segment", [None, "region"])
 def test_weighted_sums_are_those_of_the_rows_in_memory(segment) -> None:
-    parameters = {"n_bins": 4, "interval": "empirical-bernstein", "weight_bound": 2.0}
+    parameters = {"n_bins": 4, "interval": "empirical-bernstein"}
     near = ShiftCalibrator(**parameters).fit(
-        SCORES, Y, importance_weight=WEIGHT, segments=None if segment is None else REGION
+        SCORES,
+        Y,
+        importance_weight=WEIGHT,
+        segments=None if segment is None else REGION,
+        weight_bound=2.0,
     )
-    far = ShiftCalibrator(**parameters).fit(data(weight="w", segment=segment))
+    far = ShiftCalibrator(**parameters).fit(data(weight="w", segment=segment), weight_bound=2.0)
     assert far.tally_ == near.tally_
 
 

@@ -101,9 +101,12 @@ def test_an_audit_refuses_scores_that_are_no_probabilities_and_says_where() -> N
     "parameters", [{"n_bins": 4}, {"n_bins": 4, "partition": "uniform"}], ids=str
 )
 def test_weighted_sums_are_those_of_the_rows_in_memory(parameters) -> None:
-    parameters = {"interval": "empirical-bernstein", "weight_bound": 3.0, **parameters}
-    near = ShiftCalibrator(**parameters).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
-    far = ShiftCalibrator(**parameters).fit(data(weight="w"))
+    parameters = {"interval": "empirical-bernstein", **parameters}
+    told = {"weight_bound": 3.0}
+    near = ShiftCalibrator(**parameters).fit(
+        DATA["p"], DATA["y"], importance_weight=DATA["w"], **told
+    )
+    far = ShiftCalibrator(**parameters).fit(data(weight="w"), **told)
     assert far.tally_ == near.tally_
     assert str(far.guarantee_) == str(near.guarantee_)
 
@@ -131,13 +134,13 @@ def test_every_calibrator_takes_scored_data(calibrator) -> None:
 
 
 def test_bets_bring_the_rows_into_memory() -> None:
-    near = ShiftCalibrator(4, weight_bound=3.0).fit(
-        DATA["p"], DATA["y"], importance_weight=DATA["w"]
+    near = ShiftCalibrator(4).fit(
+        DATA["p"], DATA["y"], importance_weight=DATA["w"], weight_bound=3.0
     )
-    far = ShiftCalibrator(4, weight_bound=3.0).fit(data(weight="w"))
+    far = ShiftCalibrator(4).fit(data(weight="w"), weight_bound=3.0)
     assert far.to_dict() == near.to_dict()
     with pytest.raises(InvalidValueError, match="weight must name the column of weights"):
-        ShiftCalibrator(4, weight_bound=3.0).fit(data())
+        ShiftCalibrator(4).fit(data(), weight_bound=3.0)
 
 
 def test_a_stream_takes_counts_from_anywhere() -> None:

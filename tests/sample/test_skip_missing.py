@@ -125,19 +125,21 @@ def test_a_split_by_id_draws_the_same_rows_of_those_that_are_kept(split, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "calibrator",
+    ("calibrator", "told"),
     [
-        BinningCalibrator(4),
-        VennBinningCalibrator(4),
-        ScalingBinningCalibrator(n_bins=4),
-        ShiftCalibrator(4, weight_bound=2.0),
-        LabelShiftCalibrator(4, target_prior=0.3, source_prior=0.4),
+        (BinningCalibrator(4), {}),
+        (VennBinningCalibrator(4), {}),
+        (ScalingBinningCalibrator(n_bins=4), {}),
+        (ShiftCalibrator(4), {"weight_bound": 2.0}),
+        (LabelShiftCalibrator(4), {"target_prior": 0.3, "source_prior": 0.4}),
     ],
-    ids=lambda calibrator: type(calibrator).__name__,
+    ids=lambda given: type(given).__name__,
 )
-def test_every_guarantee_tells_of_skipped_rows_and_still_does_after_saving(calibrator) -> None:
+def test_every_guarantee_tells_of_skipped_rows_and_still_does_after_saving(
+    calibrator, told
+) -> None:
     weight = "w" if isinstance(calibrator, ShiftCalibrator) else None
-    fitted = calibrator.fit(scored(TABLE, **NAMES, weight=weight, skip_missing=True))
+    fitted = calibrator.fit(scored(TABLE, **NAMES, weight=weight, skip_missing=True), **told)
     assert f"{SKIPPED} rows without a label were skipped" in map(str, fitted.guarantee_.notes)
     again = type(calibrator).from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert again.guarantee_.notes == fitted.guarantee_.notes

@@ -32,8 +32,8 @@ BINS = Partition.from_edges([-0.2, 0.0, 0.2, 0.4])
 
 def test_mean_is_the_weighted_rate_of_each_bin():
     _, scores, y, w = data()
-    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(
-        scores, y, importance_weight=w
+    calibrator = ShiftCalibrator(partition=BINS).fit(
+        scores, y, importance_weight=w, weight_bound=BOUND
     )
     for b in range(5):
         part = np.digitize(scores, [-0.2, 0.0, 0.2, 0.4]) == b
@@ -47,25 +47,24 @@ def test_mean_is_the_weighted_rate_of_each_bin():
 def test_known_and_counted_masses_follow_their_formulas():
     _, scores, y, w = data()
     masses = np.array([0.9, 1.1, 1.0, 0.7, 1.4])
-    options = {"partition": BINS, "interval": "hoeffding", "weight_bound": BOUND}
+    options = {"partition": BINS, "interval": "hoeffding"}
+    weights = {"importance_weight": w, "weight_bound": BOUND}
     known = ShiftCalibrator(value="known-mass", **options)
     region = BINS.assign(scores)
     mean = np.bincount(region, w * y) / np.bincount(region)
     for given in (masses, masses.tolist(), lambda bins: masses[: bins.n_regions]):
-        value = (
-            clone(known).fit(scores, y, importance_weight=w, relative_mass=given).guarantee_.value
-        )
+        value = clone(known).fit(scores, y, **weights, relative_mass=given).guarantee_.value
         np.testing.assert_allclose(value, np.clip(masses * mean, 0, 1), rtol=0, atol=1e-12)
     new = score(target())
     counted = ShiftCalibrator(value="counted-mass", **options).fit(
-        scores, y, importance_weight=w, target_scores=new
+        scores, y, **weights, target_scores=new
     )
     share = np.bincount(region) / len(region) / (np.bincount(BINS.assign(new)) / len(new))
     np.testing.assert_allclose(
         counted.guarantee_.value, np.clip(share * mean, 0, 1), rtol=0, atol=1e-12
     )
     none_there = ShiftCalibrator(value="counted-mass", **options).fit(
-        scores, y, importance_weight=w, target_scores=[0.1]
+        scores, y, **weights, target_scores=[0.1]
     )
     np.testing.assert_array_equal(
         none_there.guarantee_.value[[0, 1, 3, 4]],
@@ -79,7 +78,7 @@ def test_calibration_error_on_the_target_population_agrees_with_the_papers_formu
     new = target(n=20_000)
     y_new = (np.random.default_rng(9).uniform(size=20_000) < rate(new)).astype(int)
     found = {}
-    weighted = ShiftCalibrator(n_bins=10, weight_bound=BOUND).fit(scores, y, importance_weight=w)
+    weighted = ShiftCalibrator(n_bins=10).fit(scores, y, importance_weight=w, weight_bound=BOUND)
     for name, fitted in (
         ("plain", BinningCalibrator(n_bins=10).fit(scores, y)),
         ("weighted", weighted),
@@ -98,8 +97,8 @@ def test_calibration_error_on_the_target_population_agrees_with_the_papers_formu
 def test_weights_of_one_give_the_rates_of_plain_binning():
     _, scores, y, _ = data()
     plain = BinningCalibrator(n_bins=6, pilot=None, value="mean").fit(scores, y)
-    shifted = ShiftCalibrator(n_bins=6, pilot=None, weight_bound=1.0).fit(
-        scores, y, importance_weight=np.ones(len(y))
+    shifted = ShiftCalibrator(n_bins=6, pilot=None).fit(
+        scores, y, importance_weight=np.ones(len(y)), weight_bound=1.0
     )
     assert shifted.partition_ == plain.partition_
     np.testing.assert_allclose(shifted.guarantee_.value, plain.guarantee_.value, rtol=0, atol=1e-15)
@@ -109,14 +108,14 @@ def test_segments_and_split_count_the_rows_that_plain_binning_counts():
     _, scores, y, w = data()
     group = np.where(np.arange(len(y)) % 3 == 0, "a", "b")
     plain = BinningCalibrator(n_bins=3).fit(scores, y, segments=group)
-    shifted = ShiftCalibrator(n_bins=3, weight_bound=BOUND).fit(
-        scores, y, importance_weight=w, segments=group
+    shifted = ShiftCalibrator(n_bins=3).fit(
+        scores, y, importance_weight=w, segments=group, weight_bound=BOUND
     )
     np.testing.assert_array_equal(shifted.tally_.counts, plain.tally_.counts)
     assert shifted.predict(scores[:9], segments=group[:9]).shape == (9,)
     plain = BinningCalibrator(n_bins=3, pilot=0.25, random_state=5).fit(scores, y)
-    shifted = ShiftCalibrator(n_bins=3, pilot=0.25, random_state=5, weight_bound=BOUND)
-    shifted.fit(scores, y, importance_weight=w)
+    shifted = ShiftCalibrator(n_bins=3, pilot=0.25, random_state=5)
+    shifted.fit(scores, y, importance_weight=w, weight_bound=BOUND)
     np.testing.assert_array_equal(shifted.tally_.counts, plain.tally_.counts)
     np.testing.assert_array_equal(shifted.tally_.positives, plain.tally_.positives)
 
@@ -124,8 +123,10 @@ def test_segments_and_split_count_the_rows_that_plain_binning_counts():
 @pytest.mark.parametrize("name", SHIFT_METHODS)
 def test_values_lie_in_their_intervals_and_epsilon_is_the_largest_distance(name):
     _, scores, y, w = data()
-    calibrator = ShiftCalibrator(partition=BINS, interval=name, weight_bound=BOUND)
-    guarantee = calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(5)).guarantee_
+    calibrator = ShiftCalibrator(partition=BINS, interval=name)
+    guarantee = calibrator.fit(
+        scores, y, importance_weight=w, relative_mass=np.ones(5), weight_bound=BOUND
+    ).guarantee_
     if name != "oracle":
         assert ((guarantee.lower <= guarantee.value) & (guarantee.value <= guarantee.upper)).all()
     assert (
@@ -138,15 +139,16 @@ def test_values_lie_in_their_intervals_and_epsilon_is_the_largest_distance(name)
 @pytest.mark.broad
 def test_estimated_weights_are_the_ratios_own():
     x, scores, y, _ = data()
-    calibrator = ShiftCalibrator(partition=BINS, ratio=ULSIF(centers=40)).fit(
-        scores, y, X=x, X_target=target()
+    calibrator = ShiftCalibrator(partition=BINS).fit(
+        scores, y, X=x, X_target=target(), ratio=ULSIF(centers=40)
     )
     w = ULSIF(centers=40).fit(x, target()).predict(x)
     region = BINS.assign(scores)
     expected = np.bincount(region, w * y) / np.bincount(region, w)
     np.testing.assert_allclose(calibrator.guarantee_.value, expected, rtol=0, atol=1e-12)
-    other = ShiftCalibrator(partition=BINS, ratio=ULSIF(centers=40))
-    other.fit(scores, y, X=x, X_target=target(), X_source=data(seed=8)[0])
+    other = ShiftCalibrator(partition=BINS)
+    source = data(seed=8)[0]
+    other.fit(scores, y, X=x, X_target=target(), X_source=source, ratio=ULSIF(centers=40))
     assert other.ratio_.diagnostics_.n_source == 4000
     assert (other.guarantee_.value != calibrator.guarantee_.value).any()
 
@@ -155,7 +157,7 @@ def test_estimated_weights_are_the_ratios_own():
 def test_guarantee_says_what_is_assumed_of_the_weights():
     x, scores, y, w = data()
     known = (
-        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
+        ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w, weight_bound=BOUND).guarantee_
     )
     assert known.is_proved
     assert "the importance weights are the density ratio." in str(known)
@@ -168,8 +170,8 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
     assert "The numbers hold if no weight is larger than those seen. With 90% confidence" in str(
         unbounded
     )
-    estimated = ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=20.0).fit(
-        scores, y, X=x, X_target=target()
+    estimated = ShiftCalibrator(n_bins=4).fit(
+        scores, y, X=x, X_target=target(), weight_bound=20.0, ratio=ULSIF()
     )
     assert not estimated.guarantee_.is_proved
     assert "asymptotic" in str(estimated.guarantee_)
@@ -182,8 +184,8 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
 def test_vacuous_paper_interval_is_said_to_be_vacuous():
     _, scores, y, w = data()
     guarantee = (
-        ShiftCalibrator(n_bins=4, interval="paper", weight_bound=BOUND)
-        .fit(scores, y, importance_weight=w)
+        ShiftCalibrator(n_bins=4, interval="paper")
+        .fit(scores, y, importance_weight=w, weight_bound=BOUND)
         .guarantee_
     )
     assert guarantee.is_vacuous
@@ -192,16 +194,17 @@ def test_vacuous_paper_interval_is_said_to_be_vacuous():
 
 def test_sensitivity_widens_and_says_when_a_conclusion_falls():
     _, scores, y, w = data(n=20_000)
-    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(
-        scores, y, importance_weight=w
+    calibrator = ShiftCalibrator(partition=BINS).fit(
+        scores, y, importance_weight=w, weight_bound=BOUND
     )
     exact = calibrator.guarantee_
     wider = calibrator.guarantee_for(0.2)
     assert (wider.lower < exact.lower).all()
     assert (wider.upper > exact.upper).all()
     assert "up to a relative error of 0.2" in str(wider)
-    set_before = ShiftCalibrator(partition=BINS, weight_bound=BOUND, weight_error=0.2)
-    assert set_before.fit(scores, y, importance_weight=w).guarantee_.interval == wider.interval
+    told = {"weight_bound": BOUND, "weight_error": 0.2}
+    set_before = ShiftCalibrator(partition=BINS).fit(scores, y, importance_weight=w, **told)
+    assert set_before.guarantee_.interval == wider.interval
     tolerated = calibrator.tolerated_weight_error(0.5)
     concluded = (exact.lower > 0.5) | (exact.upper < 0.5)
     np.testing.assert_array_equal(tolerated > 0, concluded)
@@ -214,8 +217,9 @@ def test_sensitivity_widens_and_says_when_a_conclusion_falls():
 @pytest.mark.parametrize("name", SHIFT_METHODS)
 def test_json_round_trip_answers_the_same(name):
     _, scores, y, w = data()
-    calibrator = ShiftCalibrator(n_bins=4, interval=name, weight_bound=BOUND, weight_error=0.05)
-    calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(4))
+    calibrator = ShiftCalibrator(n_bins=4, interval=name)
+    told = {"weight_bound": BOUND, "weight_error": 0.05}
+    calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(4), **told)
     read = ShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
     np.testing.assert_array_equal(
         read.predict_interval(scores), calibrator.predict_interval(scores)
@@ -229,8 +233,8 @@ def test_json_round_trip_answers_the_same(name):
 @pytest.mark.broad
 def test_json_of_estimated_weights_keeps_the_caveat_and_leaves_the_ratio_behind():
     x, scores, y, _ = data()
-    calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20)).fit(
-        scores, y, X=x, X_target=target()
+    calibrator = ShiftCalibrator(n_bins=4).fit(
+        scores, y, X=x, X_target=target(), ratio=ULSIF(centers=20)
     )
     read = ShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
     assert read.ratio_ is None
@@ -240,7 +244,9 @@ def test_json_of_estimated_weights_keeps_the_caveat_and_leaves_the_ratio_behind(
 def test_merged_tallies_equal_one_fit():
     _, scores, y, w = data()
     options = {"interval": "empirical-bernstein", "weight_bound": BOUND}
-    whole = ShiftCalibrator(partition=BINS, **options).fit(scores, y, importance_weight=w)
+    whole = ShiftCalibrator(partition=BINS, interval="empirical-bernstein").fit(
+        scores, y, importance_weight=w, weight_bound=BOUND
+    )
     tallies = [
         Tally.from_data(BINS, scores[part], y[part], importance_weight=w[part])
         for part in (slice(0, 99), slice(99, None))
@@ -258,8 +264,8 @@ def test_a_bin_without_weight_predicts_one_half_and_guarantees_nothing():
     _, scores, y, w = data()
     w[BINS.assign(scores) == 2] = 0.0
     for name in ("betting", "empirical-bernstein", "hoeffding"):
-        calibrator = ShiftCalibrator(partition=BINS, interval=name, weight_bound=BOUND).fit(
-            scores, y, importance_weight=w
+        calibrator = ShiftCalibrator(partition=BINS, interval=name).fit(
+            scores, y, importance_weight=w, weight_bound=BOUND
         )
         np.testing.assert_array_equal(calibrator.predict([0.1]), [0.5])
         np.testing.assert_array_equal(calibrator.predict_interval([0.1]), [[0.0, 1.0]])
@@ -271,10 +277,11 @@ def test_a_bin_without_weight_predicts_one_half_and_guarantees_nothing():
 @pytest.mark.broad
 def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
     x, _, y, _ = data()
-    calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20))
+    calibrator = ShiftCalibrator(n_bins=4)
+    ratio = ULSIF(centers=20)
     for new in (target(), target(n=4000)):  # as many target rows as labelled ones, too
         model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(
-            x, y, X_target=new
+            x, y, X_target=new, ratio=ratio
         )
         assert model.calibrator_.ratio_.diagnostics_.n_target == len(new)
         assert (
@@ -284,19 +291,19 @@ def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
         assert "asymptotic" in str(model.guarantee_)
         assert model.predict_interval(new[:3]).shape == (3, 2)
     frozen = FrozenEstimator(LogisticRegression().fit(x, y))
-    model = CalibratedClassifier(frozen, calibrator).fit(x, y, X_target=target())
+    model = CalibratedClassifier(frozen, calibrator).fit(x, y, X_target=target(), ratio=ratio)
     assert model.calibrator_.ratio_.diagnostics_.n_source == 4000
     crossed = CalibratedClassifier(LogisticRegression(), calibrator, cv=3, random_state=0).fit(
-        x, y, X_target=target()
+        x, y, X_target=target(), ratio=ratio
     )
     assert "the weights are exact and that makes no difference" in str(crossed.guarantee_)
 
 
 def test_classifier_takes_known_weights_by_row():
     x, _, y, w = data()
-    calibrator = ShiftCalibrator(n_bins=4, weight_bound=BOUND)
+    calibrator = ShiftCalibrator(n_bins=4)
     model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(
-        x, y, importance_weight=w
+        x, y, importance_weight=w, weight_bound=BOUND
     )
     assert model.guarantee_.is_proved
     assert model.calibrator_.tally_.weights.w.rounded().sum() < w.sum()
@@ -304,9 +311,9 @@ def test_classifier_takes_known_weights_by_row():
 
 def test_classifier_takes_any_ratio_and_refuses_target_rows_where_they_would_be_ignored():
     x, _, y, _ = data()
-    calibrator = ShiftCalibrator(n_bins=4, ratio=LogisticRatio())
+    calibrator = ShiftCalibrator(n_bins=4)
     model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(
-        x, y, X_target=target()
+        x, y, X_target=target(), ratio=LogisticRatio()
     )
     assert model.guarantee_.epsilon < 1
     for other in (None, PlattCalibrator()):
@@ -320,8 +327,8 @@ def test_rows_are_counted_once_and_only_results_are_kept():
     _, scores, y, w = data()
     with mock.patch.object(Tally, "of_codes", wraps=Tally.of_codes) as count:
         for options in ({"n_bins": 4}, {"n_bins": 4, "pilot": 0.3}, {"partition": BINS}):
-            calibrator = ShiftCalibrator(weight_bound=BOUND, **options).fit(
-                scores, y, importance_weight=w
+            calibrator = ShiftCalibrator(**options).fit(
+                scores, y, importance_weight=w, weight_bound=BOUND
             )
             assert count.call_count == 1
             count.reset_mock()
@@ -332,8 +339,8 @@ def test_rows_are_counted_once_and_only_results_are_kept():
 def test_quantile_bins_sum_the_weights_of_their_cells():
     _, scores, y, w = data()
     scores = np.round(scores, 1)  # with ties
-    fitted = ShiftCalibrator(n_bins=4, pilot=None, interval="hoeffding", weight_bound=BOUND).fit(
-        scores, y, importance_weight=w
+    fitted = ShiftCalibrator(n_bins=4, pilot=None, interval="hoeffding").fit(
+        scores, y, importance_weight=w, weight_bound=BOUND
     )
     again = Tally.from_data(fitted.partition_, scores, y, importance_weight=w)
     assert fitted.tally_ == again
@@ -345,9 +352,13 @@ def halved(options, scale):
     mass = (
         truth(bins)[1] if "known-mass" in options.values() or "oracle" in options.values() else None
     )
-    calibrator = ShiftCalibrator(partition=bins, weight_bound=scale * BOUND, **options)
+    calibrator = ShiftCalibrator(partition=bins, **options)
     return calibrator.fit(
-        scores, y, importance_weight=scale * weight(x), relative_mass=mass
+        scores,
+        y,
+        importance_weight=scale * weight(x),
+        relative_mass=mass,
+        weight_bound=scale * BOUND,
     ).guarantee_
 
 
@@ -381,9 +392,9 @@ def test_arrays_of_the_caller_and_numpys_error_state_are_unchanged():
     x, scores, y, w = data()
     copies = [array.copy() for array in (x, scores, y, w)]
     with np.errstate(all="raise"):
-        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).predict(
+        ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w, weight_bound=BOUND).predict(
             scores
         )
-        ShiftCalibrator(n_bins=4, ratio=ULSIF()).fit(scores, y, X=x, X_target=target())
+        ShiftCalibrator(n_bins=4).fit(scores, y, X=x, X_target=target(), ratio=ULSIF())
     for array, before in zip((x, scores, y, w), copies, strict=True):
         np.testing.assert_array_equal(array, before)

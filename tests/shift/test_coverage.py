@@ -31,10 +31,9 @@ def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
             x, scores, y = draw(rng, 7840)
             missed = {}
             for name in SHIFT_METHODS:
-                calibrator = ShiftCalibrator(
-                    partition=bins, interval=name, weight_bound=BOUND, random_state=rng
-                )
-                calibrator.fit(scores, y, importance_weight=weight(x), relative_mass=masses)
+                calibrator = ShiftCalibrator(partition=bins, interval=name, random_state=rng)
+                known = {"relative_mass": masses, "weight_bound": BOUND}
+                calibrator.fit(scores, y, importance_weight=weight(x), **known)
                 limits = calibrator.guarantee_.interval
                 missed[name] = outside(limits, rates)
                 widths[name].append(limits.radius.mean())
@@ -59,8 +58,9 @@ def test_bins_cut_from_the_very_rows_keep_the_guarantee(design):
     def simulate():
         while True:
             x, scores, y = draw(rng, 1500)
-            calibrator = ShiftCalibrator(n_bins=4, weight_bound=BOUND, random_state=rng, **design)
-            guarantee = calibrator.fit(scores, y, importance_weight=weight(x)).guarantee_
+            calibrator = ShiftCalibrator(n_bins=4, random_state=rng, **design)
+            calibrator.fit(scores, y, importance_weight=weight(x), weight_bound=BOUND)
+            guarantee = calibrator.guarantee_
             epsilons.append(guarantee.epsilon)
             yield {"rates": outside(guarantee, truth(calibrator.partition_)[0])}
 
@@ -82,8 +82,8 @@ def test_unweighted_binning_breaks_the_guarantee_for_the_target_population():
     x, scores, y = draw(rng, 50_000)
     plain = BinningCalibrator(partition=bins).fit(scores, y).guarantee_
     assert np.any((rates < plain.lower - GRID_ERROR) | (rates > plain.upper + GRID_ERROR))
-    weighted = ShiftCalibrator(partition=bins, weight_bound=BOUND).fit(
-        scores, y, importance_weight=weight(x)
+    weighted = ShiftCalibrator(partition=bins).fit(
+        scores, y, importance_weight=weight(x), weight_bound=BOUND
     )
     assert np.abs(weighted.guarantee_.value - rates).max() < np.abs(plain.value - rates).max()
 
@@ -101,10 +101,8 @@ def test_wrong_weights_within_the_stated_error_keep_the_guarantee():
             # too heavy where labels are often positive, by the largest factor that an error of 0.2
             # allows
             bent = weight(x) / np.where(np.sin(20.0 * np.square(x).sum(axis=1)) > 0, 0.8, 1.2)
-            calibrator = ShiftCalibrator(
-                partition=bins, weight_bound=10.0, weight_error=0.2, random_state=rng
-            )
-            calibrator.fit(scores, y, importance_weight=bent)
+            calibrator = ShiftCalibrator(partition=bins, random_state=rng)
+            calibrator.fit(scores, y, importance_weight=bent, weight_bound=10.0, weight_error=0.2)
             naive.append(outside(calibrator.guarantee_for(0.0), rates))
             yield {"rates": outside(calibrator.guarantee_, rates)}
 
@@ -126,8 +124,8 @@ def test_label_shift_keeps_its_guarantee(known):
         while True:
             y = (rng.uniform(size=3000) < 0.2).astype(int)
             y_new = rng.uniform(size=3000) < 0.6
-            calibrator = LabelShiftCalibrator(partition=bins, target_prior=0.6 if known else None)
-            moved = {} if known else {"target_scores": rng.normal(1.5 * y_new)}
+            calibrator = LabelShiftCalibrator(partition=bins)
+            moved = {"target_prior": 0.6} if known else {"target_scores": rng.normal(1.5 * y_new)}
             guarantee = calibrator.fit(rng.normal(1.5 * y), y, **moved).guarantee_
             widths.append(guarantee.epsilon)
             yield {"rates": outside(guarantee, truth_in_bins, error=0.0)}

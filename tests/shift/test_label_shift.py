@@ -41,8 +41,8 @@ def test_known_priors_move_odds_by_bayes_rule_with_the_whole_budget():
         fitted.guarantee_, **asdict(get_method("clopper-pearson")(fitted.tally_, error_budget(0.9)))
     )
     moved = (
-        LabelShiftCalibrator(partition=BINS, target_prior=0.6, source_prior=0.2)
-        .fit(scores, y)
+        LabelShiftCalibrator(partition=BINS)
+        .fit(scores, y, source_prior=0.2, target_prior=0.6)
         .guarantee_
     )
     factor = (0.6 / 0.4) / (0.2 / 0.8)
@@ -59,7 +59,7 @@ def test_known_priors_move_odds_by_bayes_rule_with_the_whole_budget():
 def test_without_shift_the_interval_holds_the_plain_one():
     scores, y = draw(np.random.default_rng(1), 4000, 0.3)
     plain = BinningCalibrator(partition=BINS).fit(scores, y).guarantee_
-    moved = LabelShiftCalibrator(partition=BINS, target_prior=0.3).fit(scores, y).guarantee_
+    moved = LabelShiftCalibrator(partition=BINS).fit(scores, y, target_prior=0.3).guarantee_
     assert (moved.lower <= plain.lower).all()
     assert (plain.upper <= moved.upper).all()
 
@@ -129,7 +129,7 @@ def test_json_round_trip_answers_the_same():
         ({"target_prior": 0.5}, {}),
         ({}, {"target_scores": draw(rng, 3000, 0.6)[0]}),
     ):
-        calibrator = LabelShiftCalibrator(n_bins=4, **options).fit(scores, y, **moved)
+        calibrator = LabelShiftCalibrator(n_bins=4).fit(scores, y, **options, **moved)
         read = LabelShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
         np.testing.assert_array_equal(
             read.predict_interval(scores), calibrator.predict_interval(scores)
@@ -154,16 +154,16 @@ def test_classifier_scores_the_target_rows():
 def test_one_class_and_the_positive_column_are_handled():
     rng = np.random.default_rng(6)
     scores, y = draw(rng, 500, 0.2)
-    none = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, 0 * y, classes=(0, 1))
+    none = LabelShiftCalibrator(n_bins=2).fit(scores, 0 * y, classes=(0, 1), target_prior=0.5)
     assert (none.guarantee_.lower == 0.0).all()
     assert (
         none.guarantee_.upper == 1.0
     ).all()  # the share of positives may be arbitrarily small, and so their odds
     p = 1 / (1 + np.exp(-scores))
-    both = LabelShiftCalibrator(n_bins=3, target_prior=0.5, pos_label="a").fit(
-        np.column_stack([p, 1 - p]), np.where(y == 1, "a", "b")
+    both = LabelShiftCalibrator(n_bins=3, pos_label="a").fit(
+        np.column_stack([p, 1 - p]), np.where(y == 1, "a", "b"), target_prior=0.5
     )
-    one = LabelShiftCalibrator(n_bins=3, target_prior=0.5).fit(p, y)
+    one = LabelShiftCalibrator(n_bins=3).fit(p, y, target_prior=0.5)
     np.testing.assert_array_equal(both.guarantee_.lower, one.guarantee_.lower)
 
 
@@ -190,7 +190,7 @@ def test_one_class_and_the_positive_column_are_handled():
 def test_bad_arguments_are_refused(parameters, options, words):
     scores, y = draw(np.random.default_rng(7), 1000, 0.3)
     with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
-        LabelShiftCalibrator(n_bins=3, **parameters).fit(scores, y, **options)
+        LabelShiftCalibrator(n_bins=3).fit(scores, y, **parameters, **options)
 
 
 def test_rows_are_counted_once_and_only_results_are_kept():
@@ -223,9 +223,7 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
         partition=Partition.by_segment(
             {"a": Partition.from_edges([]), "b": Partition.from_edges([])}
         ),
-        target_prior=0.5,
-        source_prior=0.5,
-    ).fit(scores, y, segments=segments)
+    ).fit(scores, y, segments=segments, source_prior=0.5, target_prior=0.5)
     limits = made.predict_interval([0.0, 0.0], segments=["a", "b"])
     for (low, high), rate in zip(limits, in_target.values(), strict=True):
         assert not low <= rate <= high  # a miss, always: the statement must not cover this world
@@ -235,7 +233,7 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
     )
     assert "if scores and segments given the label are distributed" in guarantee.details
     assert "if P(score, segment | class) is unchanged" in guarantee.sentence
-    without = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, y).guarantee_
+    without = LabelShiftCalibrator(n_bins=2).fit(scores, y, target_prior=0.5).guarantee_
     assert "segment" not in " ".join(without.assumptions) + without.details
 
 
@@ -244,8 +242,8 @@ def test_a_quarter_of_alpha_is_for_the_priors_and_the_rest_for_the_bins(known, s
     rng = np.random.default_rng(4)
     scores, y = draw(rng, 900, 0.3)
     target, _ = draw(rng, 800, 0.6)
-    fitted = LabelShiftCalibrator(partition=BINS, confidence_level=0.8, **known).fit(
-        scores, y, target_scores=target
+    fitted = LabelShiftCalibrator(partition=BINS, confidence_level=0.8).fit(
+        scores, y, target_scores=target, **known
     )
     assert fitted.target_prior_ == mixture_prior(scores, y, target, 0.2 * share)
     if not known:
@@ -282,12 +280,12 @@ def test_undersampled_negatives_are_undone_for_the_population_before(prior):
         scores = scores[kept]
         y = y[kept]
         by_rates = (
-            LabelShiftCalibrator(partition=BINS, sampling_rates=(0.05, 1.0))
-            .fit(scores, y)
+            LabelShiftCalibrator(partition=BINS)
+            .fit(scores, y, sampling_rates=(0.05, 1.0))
             .guarantee_
         )
         by_prior = (
-            LabelShiftCalibrator(partition=BINS, target_prior=prior).fit(scores, y).guarantee_
+            LabelShiftCalibrator(partition=BINS).fit(scores, y, target_prior=prior).guarantee_
         )
         plain = BinningCalibrator(partition=BINS).fit(scores, y).guarantee_
         for name, found in (("rates", by_rates), ("prior", by_prior), ("plain", plain)):
@@ -321,7 +319,7 @@ def test_case_control_counts_miss_no_more_often_than_stated():
 def test_sampling_rates_spend_the_whole_budget_on_the_bins_and_only_their_ratio_matters():
     scores, y = draw(np.random.default_rng(6), 3000, 0.4)
     one, other = (
-        LabelShiftCalibrator(partition=BINS, sampling_rates=rates).fit(scores, y)
+        LabelShiftCalibrator(partition=BINS).fit(scores, y, sampling_rates=rates)
         for rates in ((0.1, 1.0), (0.05, 0.5))
     )
     np.testing.assert_allclose(one.guarantee_.upper, other.guarantee_.upper, rtol=1e-12)
@@ -339,9 +337,9 @@ def test_sampling_rates_spend_the_whole_budget_on_the_bins_and_only_their_ratio_
 
 def test_limits_of_the_prior_hold_the_intervals_of_every_prior_between_them():
     scores, y = draw(np.random.default_rng(7), 3000, 0.4)
-    wide = LabelShiftCalibrator(partition=BINS, target_prior=(0.1, 0.3)).fit(scores, y)
+    wide = LabelShiftCalibrator(partition=BINS).fit(scores, y, target_prior=(0.1, 0.3))
     for prior in (0.1, 0.2, 0.3):
-        one = LabelShiftCalibrator(partition=BINS, target_prior=prior).fit(scores, y).guarantee_
+        one = LabelShiftCalibrator(partition=BINS).fit(scores, y, target_prior=prior).guarantee_
         assert (wide.guarantee_.lower <= one.lower).all()
         assert (one.upper <= wide.guarantee_.upper).all()
     assert "between 0.1 and 0.3" in " ".join(wide.guarantee_.assumptions)
@@ -362,7 +360,7 @@ def test_limits_of_the_prior_hold_the_intervals_of_every_prior_between_them():
 def test_rates_and_priors_that_make_no_sense_are_refused(parameters, name):
     scores, y = draw(np.random.default_rng(8), 100, 0.4)
     with pytest.raises((InvalidTypeError, InvalidValueError), match=f"^{name} must"):
-        LabelShiftCalibrator(n_bins=2, **parameters).fit(scores, y)
+        LabelShiftCalibrator(n_bins=2).fit(scores, y, **parameters)
 
 
 def test_the_command_line_takes_a_prior_or_rates(tmp_path):
@@ -374,9 +372,9 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
 
     scores, y = draw(np.random.default_rng(9), 2000, 0.5)
     pd.DataFrame({"p": scores, "y": y}).to_csv(tmp_path / "rows.csv", index=False)
-    for options, expected in (
-        (["--prior", "0.1"], LabelShiftCalibrator(target_prior=0.1)),
-        (["--sampling-rates", "0.2", "1"], LabelShiftCalibrator(sampling_rates=(0.2, 1.0))),
+    for options, told in (
+        (["--prior", "0.1"], {"target_prior": 0.1}),
+        (["--sampling-rates", "0.2", "1"], {"sampling_rates": (0.2, 1.0)}),
     ):
         model = str(tmp_path / f"{options[0]}.json")
         arguments = [
@@ -392,9 +390,8 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
         ]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
-        np.testing.assert_array_equal(
-            load_model(model).predict(scores), expected.fit(scores, y).predict(scores)
-        )
+        expected = LabelShiftCalibrator().fit(scores, y, **told)
+        np.testing.assert_array_equal(load_model(model).predict(scores), expected.predict(scores))
         verified = CliRunner().invoke(app, ["verify", model, str(tmp_path / "rows.csv")])
         assert verified.exit_code == 0, verified.output
     refused = CliRunner().invoke(app, [*arguments, "--method", "platt", "--overwrite"])
@@ -424,8 +421,8 @@ def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, prio
                 "scores": np.repeat([0.2, 0.7, 0.2, 0.7], samples[-1]),
                 "y": np.repeat([0, 0, 1, 1], samples[-1]),
             }
-            model = LabelShiftCalibrator(2, partition="uniform", confidence_level=0.6, **options)
-            found = model.fit(**rows, classes=(0, 1)).guarantee_
+            model = LabelShiftCalibrator(2, partition="uniform", confidence_level=0.6)
+            found = model.fit(**rows, classes=(0, 1), **options).guarantee_
             limits.append([found.lower, found.upper])
     samples = np.array(samples)
     limits = np.array(limits)

@@ -33,7 +33,7 @@ from worlds.shifted import BOUND, data, target
 def test_bad_weights_are_refused(weights, words):
     _, scores, y, w = data()
     with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
-        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=weights(w))
+        ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=weights(w), weight_bound=BOUND)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,10 @@ def test_bad_weights_are_refused(weights, words):
 )
 def test_bad_arguments_are_refused(parameters, options, words):
     _, scores, y, _ = data()
+    settings = {name: parameters[name] for name in ("interval", "value") if name in parameters}
+    told = {name: value for name, value in parameters.items() if name not in settings}
     with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
-        ShiftCalibrator(n_bins=4, **parameters).fit(scores, y, **options)
+        ShiftCalibrator(n_bins=4, **settings).fit(scores, y, **told, **options)
 
 
 @pytest.mark.broad
@@ -125,11 +127,11 @@ def test_estimated_weights_above_the_bound_are_refused_and_a_hopeless_shift_is_s
         InvalidValueError,
         match="the estimated importance weight must be at most weight_bound=1; got",
     ):
-        ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=1.0).fit(
-            scores, y, X=x, X_target=target()
+        ShiftCalibrator(n_bins=4).fit(
+            scores, y, X=x, X_target=target(), weight_bound=1.0, ratio=ULSIF()
         )
     with pytest.warns(LargeShiftWarning, match="too large to correct"):  # noqa: SIM117
         with pytest.raises(InvalidValueError, match="must not be zero in every row"):
-            ShiftCalibrator(ratio=ULSIF(bandwidth=0.1)).fit(
-                scores, y, X=x, X_target=target() + 50.0
+            ShiftCalibrator().fit(
+                scores, y, X=x, X_target=target() + 50.0, ratio=ULSIF(bandwidth=0.1)
             )

@@ -106,7 +106,7 @@ def test_the_interval_is_that_of_the_covariate_shift_calibrator():
     one = BinningCalibrator(5, value="mean").fit(
         scores, y, importance_weight=weights, weight_bound=1.0
     )
-    other = ShiftCalibrator(n_bins=5, weight_bound=1.0).fit(scores, y, importance_weight=weights)
+    other = ShiftCalibrator(n_bins=5).fit(scores, y, importance_weight=weights, weight_bound=1.0)
     for name in ("value", "lower", "upper", "counts"):
         np.testing.assert_allclose(
             getattr(one.guarantee_, name), getattr(other.guarantee_, name), rtol=1e-14
@@ -193,21 +193,19 @@ def test_a_weight_above_the_bound_is_noticed_in_every_row(interval):
             BinningCalibrator(4).fit(scores, y, importance_weight=weights, weight_bound=1.5)
         table = pa.table({"p": scores, "y": y, "w": weights})
         with pytest.raises(InvalidValueError, match="weight_bound"):
-            ShiftCalibrator(n_bins=4, weight_bound=1.5, interval=interval).fit(
-                scored(table, score="p", label="y", weight="w")
+            ShiftCalibrator(n_bins=4, interval=interval).fit(
+                scored(table, score="p", label="y", weight="w"), weight_bound=1.5
             )
 
 
 @pytest.mark.parametrize("split", [0.3, None])  # rows that are drawn to cut bins, and rows at edges
 def test_a_weight_above_the_bound_is_noticed_in_rows_that_count_in_no_bin(split):
     scores, y, _ = survey(np.random.default_rng(7), 40)
-    fit = ShiftCalibrator(
-        n_bins=4, weight_bound=1.5, interval="empirical-bernstein", pilot=split, random_state=0
-    ).fit
+    fit = ShiftCalibrator(n_bins=4, interval="empirical-bernstein", pilot=split, random_state=0).fit
     for row in range(40):
         table = pa.table({"p": scores, "y": y, "w": np.where(np.arange(40) == row, 2.0, 1.0)})
         with pytest.raises(InvalidValueError, match="weight_bound"):
-            fit(scored(table, score="p", label="y", weight="w"))
+            fit(scored(table, score="p", label="y", weight="w"), weight_bound=1.5)
 
 
 @pytest.mark.parametrize(
@@ -263,9 +261,9 @@ def test_venn_prediction_refuses_weights(kind):
 def test_a_column_of_weights_is_refused_where_it_would_be_ignored(kind):
     scores, y, weights = survey(np.random.default_rng(12), 100)
     table = pa.table({"p": scores, "y": y, "w": weights})
-    parameters = {"target_prior": 0.5} if kind is LabelShiftCalibrator else {}
+    told = {"target_prior": 0.5} if kind is LabelShiftCalibrator else {}
     with pytest.raises(InvalidValueError, match=r"^importance_weight must be None"):
-        kind(**parameters).fit(scored(table, score="p", label="y", weight="w"))
+        kind().fit(scored(table, score="p", label="y", weight="w"), **told)
 
 
 def test_a_classifier_passes_weights_to_its_calibrator():

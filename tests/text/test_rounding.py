@@ -155,7 +155,7 @@ def test_estimates_and_comparisons(seed: int) -> None:
 def test_assumed_priors(seed: int) -> None:
     y, scores = drawn(3 * seed)
     prior = (0.123456789, 0.3456789012)
-    fitted = LabelShiftCalibrator(n_bins=3, target_prior=prior).fit(scores, y)
+    fitted = LabelShiftCalibrator(n_bins=3).fit(scores, y, target_prior=prior)
     (said,) = [
         text for text in fitted.guarantee_.assumptions if "share of the positive class" in text
     ]

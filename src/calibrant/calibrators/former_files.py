@@ -14,6 +14,11 @@ _STATED = {
     "max_group_size": None,
     "group_target": "rows",
     "score_range": None,
+    "weight_floor": 0.0,
+    "weight_error": 0.0,
+    "target_prior": None,
+    "source_prior": None,
+    "sampling_rates": None,
 }
 """Parameters that are arguments of `fit` now, kept as what was stated; and what is usual."""
 
@@ -39,17 +44,15 @@ def current_form(saved: Mapping[str, Any]) -> dict[str, Any]:
         for name, part in saved.items()
     }
     parameters = found.get("parameters")
-    if isinstance(parameters, dict) and "strategy" in parameters:
-        kind = str(found.get("type"))
-        kept = ("weight_bound",) if kind == "ShiftCalibrator" else ()
-        moved = {
-            name: value
-            for name, value in parameters.items()
-            if name in _STATED and name not in kept
-        }
-        rest = {name: value for name, value in parameters.items() if name not in moved}
-        found["parameters"] = _current_names(rest, kind)
-        found |= _told(moved)
+    if not isinstance(parameters, dict):
+        return found
+    moved = {name: value for name, value in parameters.items() if name in _STATED}
+    rest = {name: value for name, value in parameters.items() if name not in moved}
+    if "strategy" in rest:
+        rest = _current_names(rest, str(found.get("type")))
+    found["parameters"] = rest
+    if told := _told(moved):
+        found["stated"] = {**found.get("stated", {}), **told}
     return found
 
 
@@ -59,13 +62,13 @@ def current_columns(saved: Mapping[str, Any]) -> dict[str, Any]:
     """
     parameters = dict(saved["parameters"])
     moved = {name: parameters.pop(name) for name in _STATED if name in parameters}
-    return {**saved, "parameters": parameters, **_told(moved)}
+    told = _told(moved)
+    return {**saved, "parameters": parameters, **({"stated": told} if told else {})}
 
 
 def _told(moved: Mapping[str, Any]) -> dict[str, Any]:
     """What was stated, where it is not usual."""
-    told = {name: value for name, value in moved.items() if value != _STATED[name]}
-    return {"stated": told} if told else {}
+    return {name: value for name, value in moved.items() if value != _STATED[name]}
 
 
 def _current_names(parameters: Mapping[str, Any], kind: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _SCHEMA = "calibrant.calibrator/1"
 _MADE_BY_OTHERS = {
     "HoldOutCalibrator": "calibrant.calibrators.hold_out"
 }  # not public, but saved and read
-_NOT_SAVED = ("n_jobs", "random_state", "ratio")
+_NOT_SAVED = ("n_jobs", "random_state")
 
 
 class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]

@@ -213,7 +213,8 @@ class CalibratedClassifier(
             Labels of two classes, or of more without a calibrator.
         X_target : array-like or frame of shape (n_target, n_features), optional
             Unlabelled rows of the population that predictions are for, where it is another one; for
-            calibrators that correct the difference, such as `ShiftCalibrator(ratio=ULSIF())`.
+            calibrators that correct the difference, such as `ShiftCalibrator` with
+            `fit(..., ratio=ULSIF())`.
         calibration_weight : array-like of shape (n,), optional
             The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
         groups : array-like of shape (n,), optional

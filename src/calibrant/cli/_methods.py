@@ -27,7 +27,13 @@ class _Method(NamedTuple):
 
 
 _OF_GROUPS = ("max_group_size", "group_target")
-_STATED = (*_OF_GROUPS, "score_range", "weight_bound")  # of the data, so that fit is told
+_BY_SHIFT = ("target_prior", "sampling_rates")
+_STATED = (
+    *_OF_GROUPS,
+    *_BY_SHIFT,
+    "score_range",
+    "weight_bound",
+)  # of the data, so that fit is told
 _OF_SEGMENTS = ("min_rows", "keep_segments")
 _SETTINGS = (
     "bins",
@@ -219,8 +225,7 @@ class Settings:
         if self.by_label:
             takes = (
                 *(part for part in takes if part not in _OF_GROUPS),
-                "target_prior",
-                "sampling_rates",
+                *_BY_SHIFT,
             )
         return takes
 

@@ -14,7 +14,7 @@ from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
 from calibrant.calibrators.regions.parameters import RegionParameters
 from calibrant.calibrators.regions.proof import UNBOUNDED
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.stated import WEIGHT_ERROR, Stated
 from calibrant.calibrators.regions.weighted_rows import at_most, checked_bound, shuffled, weights_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
@@ -25,8 +25,6 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import (
-    WEIGHT_BOUND,
-    WEIGHT_FLOOR,
     Evidence,
     weight_sums,
     weighted_rates,
@@ -36,7 +34,7 @@ from calibrant.limits.shift.sensitivity import tolerated_error, widened
 from calibrant.limits.shift.shift_methods import SHIFT_METHODS, get_shift_method
 from calibrant.params.arrays import as_weights, check_rows
 from calibrant.params.labels import Classes, name_classes
-from calibrant.params.rules import Choice, Having, Number, Optional, RuleTable, error_budget
+from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import in_memory, is_scored
 from calibrant.sample.reader import check_nothing_beside, one_row_each
@@ -45,17 +43,12 @@ from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass, estimated_weights
 from calibrant.text.sentences import Setting
 
+_RATIO = Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))
 MASS_VALUES = ("known-mass", "counted-mass")
 """Values that need the density ratio itself, since nothing divides by the sum of the weights."""
 
 VALUES = ("mean", "midpoint", *MASS_VALUES)
 Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
-_WEIGHT_ERROR = Number(
-    "a number in [0, 1): how far, relatively, the weights may be from the truth",
-    0.0,
-    1.0,
-    open_high=True,
-)
 _ESTIMATED = (
     "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit"
     " of many rows of both populations, if the estimated weights tend to the true ones"
@@ -89,16 +82,6 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         the interval. "known-mass": pi-hat, for known `relative_mass`. "counted-mass": with the
         relative mass counted in unlabelled scores, which the paper advises against, for comparison.
         Both need weights that are the density ratio itself.
-    weight_bound : float or None, default=None
-        U, a number no weight can exceed. None takes the largest weight seen, and then nothing is
-        proved.
-    weight_floor : float, default=0
-        L, a number no weight falls below; only "paper" uses it.
-    weight_error : float in [0, 1), default=0
-        rho: intervals are widened so that they hold for all true weights w with |w - w_hat| <= rho
-        w_hat.
-    ratio : DensityRatio or None, default=None
-        Estimates weights from unlabelled rows, as in ``ULSIF()``; see `calibrant.ratios`.
     random_state : int, Generator, RandomState or None, default=0
         Shuffles the rows that "betting" bets on, and draws the pilot rows. Choose it before looking
         at results. None draws afresh each time.
@@ -136,8 +119,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(size=(10_000, 2))  # future rows will have density 2 x in the first column
     >>> scores, y = x[:, 0], rng.uniform(size=10_000) < x.mean(axis=1)
-    >>> calibrator = ShiftCalibrator(n_bins=5, weight_bound=2.0).fit(scores, y,
-    ...     importance_weight=2 * x[:, 0])
+    >>> calibrator = ShiftCalibrator(n_bins=5).fit(
+    ...     scores, y, importance_weight=2 * x[:, 0], weight_bound=2.0
+    ... )
     >>> calibrator.predict([0.1, 0.9]).round(2), round(calibrator.guarantee_.epsilon, 3)
     (array([0.34, 0.69]), 0.041)
     """
@@ -145,18 +129,10 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     _rules: ClassVar[RuleTable] = {
         "interval": Choice(SHIFT_METHODS),
         "value": Choice(VALUES),
-        "weight_bound": Optional(WEIGHT_BOUND),
-        "weight_floor": WEIGHT_FLOOR,
-        "weight_error": _WEIGHT_ERROR,
-        "ratio": Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()")),
     }
 
     interval: str = "betting"
     value: str = "mean"
-    weight_bound: float | None = None
-    weight_floor: float = 0.0
-    weight_error: float = 0.0
-    ratio: DensityRatio | None = None
 
     def fit(
         self,
@@ -173,6 +149,10 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        ratio: DensityRatio | None = None,
+        weight_bound: float | None = None,
+        weight_floor: float = 0.0,
+        weight_error: float = 0.0,
         score_range: tuple[float, float] | None = None,
     ) -> Self:
         """Cut the bins, count and weigh the rows, and derive the guarantee.
@@ -208,14 +188,30 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             random from a new group of the target population.
         classes, score_range
             As in `BinningCalibrator.fit`.
+        ratio : DensityRatio, optional
+            Estimates weights from unlabelled rows, as in ``ULSIF()``; see `calibrant.ratios`.
+        weight_bound : float, optional
+            U, an upper bound on the weights. None takes the largest weight seen, and then nothing
+            is proved.
+        weight_floor : float, default=0
+            L, a lower bound on the weights; only "paper" uses it.
+        weight_error : float in [0, 1), default=0
+            rho: intervals are widened so that they hold for all true weights w with
+            |w - w_hat| <= rho w_hat.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        stated = Stated(score_range=score_range)
+        stated = Stated(
+            score_range=score_range,
+            weight_bound=weight_bound,
+            weight_floor=weight_floor,
+            weight_error=weight_error,
+        )
         self._check_stated(stated)
+        _RATIO.check("ratio", ratio)
         data = self._read(scores, y, segments=segments, groups=groups, classes=classes)
         if is_scored(scores):
             check_nothing_beside(
@@ -230,12 +226,11 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             if get_shift_method(self.interval).needs_rows:
                 data = data.collect()
             binned = cut_and_count(data, self, stated, weighted=True)
-            weights = self._weights_of(_largest_weight(data, binned))
+            weights = _weights_of(_largest_weight(data, binned), stated)
         else:
             rows = data.collect()
-            weights = self._find_weights(
-                len(rows), importance_weight, Features(X, X_source, X_target)
-            )
+            features = Features(X, X_source, X_target)
+            weights = _found_weights(len(rows), importance_weight, features, ratio, stated)
             data = one_row_each(replace(rows, weights=weights.values), self.random_state)
             binned = cut_and_count(data, self, stated, weighted=True)
         counted = None  # no limit may use it: only masses that are known have a proof
@@ -250,41 +245,13 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             else None
         )
         masses = _masses(relative_mass, binned.partition)
-        evidence = Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, drawn)
-        self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts, counted)
-        self.stated_ = stated
+        evidence = Evidence(binned.tally, weights.bound, float(weight_floor), masses, drawn)
+        result = self._result_of(binned.partition, evidence, weights, counted)
+        self._set(result, stated, binned.classes, binned.facts)
+        self.ratio_ = weights.ratio
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
-
-    def _find_weights(
-        self, n_rows: int, importance_weight: ArrayLike | None, features: Features
-    ) -> Weights:
-        """Take the weights as given, or estimate them; raise if they break what was said of them."""
-        ratio = None
-        name = "importance_weight"
-        if importance_weight is None:
-            ratio, weights = estimated_weights(n_rows, self.ratio, features)
-            name = "the estimated importance weight"
-        elif features.target is None:
-            weights = as_weights(importance_weight, n_rows)
-        else:
-            rule = "be None if importance_weight is given"
-            raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
-        bound = checked_bound(weights, self.weight_bound, name)
-        floor = self.weight_floor
-        check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
-        return Weights(ratio is None, bound, self.weight_bound is not None, weights, ratio)
-
-    def _weights_of(self, largest: float) -> Weights:
-        """What is known of weights in a tally; without a bound, the largest weight is the bound."""
-        if self.weight_bound is None:
-            return Weights(True, largest, bounded=False)
-        if largest > self.weight_bound:
-            raise InvalidValueError(
-                "importance_weight", at_most(self.weight_bound), got=f"{largest:g}"
-            )
-        return Weights(True, float(self.weight_bound), bounded=True)
 
     @classmethod
     def from_tally(
@@ -294,6 +261,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         *,
         classes: ArrayLike = (0, 1),
         relative_mass: Masses = None,
+        weight_bound: float | None = None,
+        weight_floor: float = 0.0,
+        weight_error: float = 0.0,
         **parameters: Any,
     ) -> Self:
         """Make a fitted calibrator from a partition and a tally with weights, such as one of merged
@@ -312,13 +282,16 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         parameters = {"interval": "empirical-bernstein", **parameters}
         calibrator = cls(partition=partition, **parameters)
         calibrator._check_parameters()
-        check_tally(partition, tally)
-        weights = calibrator._weights_of(float(weight_sums(tally).largest.max()))
-        masses = _masses(relative_mass, partition)
-        evidence = Evidence(tally, weights.bound, float(calibrator.weight_floor), masses)
-        calibrator._conclude(
-            partition, evidence, weights, name_classes(classes, calibrator.pos_label)
+        stated = Stated(
+            weight_bound=weight_bound, weight_floor=weight_floor, weight_error=weight_error
         )
+        check_tally(partition, tally)
+        weights = _weights_of(float(weight_sums(tally).largest.max()), stated)
+        masses = _masses(relative_mass, partition)
+        evidence = Evidence(tally, weights.bound, float(weight_floor), masses)
+        result = calibrator._result_of(partition, evidence, weights)
+        calibrator._set(result, stated, name_classes(classes, calibrator.pos_label))
+        calibrator.ratio_ = None
         return calibrator
 
     def guarantee_for(self, weight_error: float) -> Guarantee:
@@ -326,13 +299,14 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
         >>> import numpy as np
         >>> scores, y = np.linspace(0, 1, 1000), np.arange(1000) % 2
-        >>> calibrator = ShiftCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y,
-        ...     importance_weight=np.ones(1000))
+        >>> calibrator = ShiftCalibrator(n_bins=2).fit(
+        ...     scores, y, importance_weight=np.ones(1000), weight_bound=1.0
+        ... )
         >>> [round(calibrator.guarantee_for(rho).epsilon, 3) for rho in (0.0, 0.1, 0.3)]
         [0.06, 0.109, 0.203]
         """
         check_is_fitted(self)
-        error = _WEIGHT_ERROR.check("weight_error", weight_error)
+        error = WEIGHT_ERROR.check("weight_error", weight_error)
         return self._derive(self._result, error, self.guarantee_.positive_label)
 
     def tolerated_weight_error(self, threshold: float) -> FloatArray:
@@ -344,37 +318,36 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         check_is_fitted(self)
         return tolerated_error(self._result.limits, threshold)
 
-    def _conclude(
+    def _result_of(
         self,
         partition: Partition,
         evidence: Evidence,
         weights: Weights,
-        classes: Classes,
-        facts: RowFacts | None = None,
         counted: FloatArray | None = None,
-    ) -> None:
-        """Derive limits, values and the guarantee, and set everything that was learned at once."""
+    ) -> ShiftResult:
+        """Limits and values of the regions; `counted` are relative masses that only move values."""
         method = get_shift_method(self.interval)
         alpha = error_budget(self.confidence_level)
         limits = method(evidence, alpha)
-        value = _values(
-            self.value,
-            evidence if counted is None else replace(evidence, relative_mass=counted),
+        moved = evidence if counted is None else replace(evidence, relative_mass=counted)
+        return ShiftResult(
+            partition,
+            evidence.tally,
             limits,
+            _values(self.value, moved, limits),
+            weights.known,
+            weights.bound,
+            weights.bounded,
+            _remarks(evidence, weights.ratio, method.remark(evidence, alpha)),
         )
-        remarks = _remarks(evidence, weights.ratio, method.remark(evidence, alpha))
-        tally = evidence.tally
-        known = weights.known
-        bounded = weights.bounded
-        result = ShiftResult(
-            partition, tally, limits, value, known, weights.bound, bounded, remarks
-        )
-        self._set(result, classes, facts)
-        self.ratio_ = weights.ratio
 
-    def _set(self, result: ShiftResult, classes: Classes, facts: RowFacts | None) -> None:
-        guarantee = self._derive(result, float(self.weight_error), classes.positive)
+    def _set(
+        self, result: ShiftResult, stated: Stated, classes: Classes, facts: RowFacts | None = None
+    ) -> None:
+        """Derive the guarantee, and set everything that was learned at once."""
+        guarantee = self._derive(result, float(stated.weight_error), classes.positive)
         self._result = result
+        self.stated_ = stated
         self._set_fitted(result.partition, result.tally, guarantee, classes, facts)
 
     def _derive(
@@ -414,12 +387,47 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self._check_parameters()
         result = ShiftResult.from_dict(state)
         given = result.bound if result.bounded else None
-        if given != self.weight_bound:
+        told = self.stated_.weight_bound
+        if given != told:
             raise InvalidValueError(
-                "weight_bound", f"be that of the state, {given}", got=repr(self.weight_bound)
+                "weight_bound", f"be that of the state, {given}", got=repr(told)
             )
-        self._set(result, classes, RowFacts.from_dict(state))
+        self._set(result, self.stated_, classes, RowFacts.from_dict(state))
         self.ratio_ = None
+
+
+def _found_weights(
+    n_rows: int,
+    importance_weight: ArrayLike | None,
+    features: Features,
+    ratio: DensityRatio | None,
+    stated: Stated,
+) -> Weights:
+    """Take the weights as given, or estimate them; raise if they break what was said of them."""
+    fitted = None
+    name = "importance_weight"
+    if importance_weight is None:
+        fitted, weights = estimated_weights(n_rows, ratio, features)
+        name = "the estimated importance weight"
+    elif features.target is None:
+        weights = as_weights(importance_weight, n_rows)
+    else:
+        rule = "be None if importance_weight is given"
+        raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
+    bound = checked_bound(weights, stated.weight_bound, name)
+    floor = stated.weight_floor
+    check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
+    return Weights(fitted is None, bound, stated.weight_bound is not None, weights, fitted)
+
+
+def _weights_of(largest: float, stated: Stated) -> Weights:
+    """What is known of weights in a tally; without a bound, the largest weight is the bound."""
+    bound = stated.weight_bound
+    if bound is None:
+        return Weights(True, largest, bounded=False)
+    if largest > bound:
+        raise InvalidValueError("importance_weight", at_most(bound), got=f"{largest:g}")
+    return Weights(True, float(bound), bounded=True)
 
 
 def _largest_weight(data: Sample, binned: Binned) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions.binned_rows import cut_and_count
@@ -22,11 +22,6 @@ from calibrant.params.arrays import as_scores
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
 from calibrant.params.rules import (
-    OPEN_UNIT,
-    Number,
-    Optional,
-    Pair,
-    RuleTable,
     check_state,
     error_budget,
 )
@@ -37,7 +32,6 @@ from calibrant.sample.sample import Sample
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.text.sentences import Setting, shown
 
-_RATE = Number("a number in (0, 1]", 0.0, 1.0, open_low=True)
 _PRIOR_SHARE = 0.25  # of alpha, spent on how frequent the classes are
 
 
@@ -58,17 +52,6 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     ----------
     n_bins : int or "auto", default="auto"
         As for `BinningCalibrator`; so are all parameters that are not described here.
-    target_prior : float, (float, float) or None, default=None
-        Share of the positive class in the target population, if it is known; or two limits between
-        which it lies. Then no row of the target population is needed. None estimates it, with
-        limits, from unlabelled `target_scores`.
-    source_prior : float or None, default=None
-        Share of the positive class among calibration rows, if it is known, for example because it
-        was fixed when the rows were chosen. None derives limits for it from the labels.
-    sampling_rates : (float, float) or None, default=None
-        For rows that were sampled by their label: the share of the negative and of the positive
-        class that was kept, such as (0.1, 1.0) where one in ten negatives was. The target is the
-        population before it was sampled. Only the ratio matters, and no prior is needed.
 
     Attributes
     ----------
@@ -115,27 +98,16 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     >>> calibrator = LabelShiftCalibrator(n_bins=5).fit(scores, y, target_scores=target_scores)
     >>> calibrator.target_prior_.lower < 0.5 < calibrator.target_prior_.upper
     True
-    >>> LabelShiftCalibrator(n_bins=5, target_prior=0.5).fit(scores, y).predict([-1.0, 3.0]).round(2)
+    >>> known = LabelShiftCalibrator(n_bins=5).fit(scores, y, target_prior=0.5)
+    >>> known.predict([-1.0, 3.0]).round(2)
     array([0.01, 0.91])
     >>> kept = y | (rng.uniform(size=20_000) < 0.1)  # one in ten negatives
-    >>> undone = LabelShiftCalibrator(n_bins=5, sampling_rates=(0.1, 1.0)).fit(scores[kept], y[kept])
+    >>> undone = LabelShiftCalibrator(n_bins=5).fit(
+    ...     scores[kept], y[kept], sampling_rates=(0.1, 1.0)
+    ... )
     >>> undone.predict([-1.0, 3.0]).round(2)
     array([0.01, 0.9 ])
     """
-
-    _rules: ClassVar[RuleTable] = {
-        "target_prior": Optional(
-            OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)
-        ),
-        "source_prior": Optional(OPEN_UNIT),
-        "sampling_rates": Optional(
-            Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)
-        ),
-    }
-
-    target_prior: float | tuple[float, float] | None = None
-    source_prior: float | None = None
-    sampling_rates: tuple[float, float] | None = None
 
     def fit(
         self,
@@ -143,6 +115,9 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         y: ArrayLike | None = None,
         *,
         target_scores: ArrayLike | None = None,
+        target_prior: float | tuple[float, float] | None = None,
+        source_prior: float | None = None,
+        sampling_rates: tuple[float, float] | None = None,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
@@ -160,6 +135,17 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         target_scores : array-like, optional
             Scores of unlabelled rows of the target population; needed unless `target_prior` is
             given.
+        target_prior : float or (float, float), optional
+            Share of the positive class in the target population, if it is known; or two limits
+            between which it lies. Then no row of the target population is needed. None estimates
+            it, with limits, from unlabelled `target_scores`.
+        source_prior : float, optional
+            Share of the positive class among calibration rows, if it is known, for example because
+            it was fixed when the rows were chosen. None derives limits for it from the labels.
+        sampling_rates : (float, float), optional
+            For rows that were sampled by their label: the share of the negative and of the positive
+            class that was kept, such as (0.1, 1.0) where one in ten negatives was. The target is
+            the population before it was sampled. Only the ratio matters, and no prior is needed.
         segments : array-like of shape (n,), optional
             The segment of each row. Every segment gets bins of its own. The priors are those of all
             segments together, so score and segment together must be distributed alike given the
@@ -178,106 +164,64 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, None, "labels are counted")
-        self._check_sources(target_scores)
-        stated = Stated(score_range=score_range)
+        stated = Stated(
+            score_range=score_range,
+            target_prior=target_prior,
+            source_prior=source_prior,
+            sampling_rates=sampling_rates,
+        )
+        _check_sources(stated, target_scores)
         self._check_stated(stated)
         data = self._read(scores, y, segments=segments, groups=groups, classes=classes).collect()
-        if data.groups is not None and self.sampling_rates is not None:
+        if data.groups is not None and sampling_rates is not None:
             rule = "be None with groups, because sampling by label changes which rows a group has"
             advice = (
                 "use BinningCalibrator with groups, and one over the rate of each row's class as"
                 " importance_weight"
             )
-            raise InvalidTypeError(
-                "sampling_rates", rule, got=repr(self.sampling_rates), advice=advice
-            )
+            raise InvalidTypeError("sampling_rates", rule, got=repr(sampling_rates), advice=advice)
         seed = self.random_state if data.groups is None else seed_number(self.random_state)
         rows = one_row_each(data, seed).collect()
         binned = cut_and_count(rows, self, stated)
         column = binned.classes.positive_index
-        unknown = [self.source_prior, self.target_prior].count(None)
+        unknown = [stated.source_prior, stated.target_prior].count(None)
         share = error_budget(self.confidence_level) * _PRIOR_SHARE / max(unknown, 1)
-        if self.sampling_rates is not None:
+        if stated.sampling_rates is not None:
             priors = None
-        elif self.target_prior is None:
+        elif stated.target_prior is None:
             own = data.scores if is_scored(scores) else as_scores(scores, positive_column=column)
             if data.groups is not None:
                 own = own[data.groups.one_row_each(data.random_source(seed, ONE_ROW_EACH))]
             moved = as_scores(target_scores, positive_column=column, name="target_scores")
-            priors = self._source(rows.codes, share), mixture_prior(own, rows.codes, moved, share)
+            target = mixture_prior(own, rows.codes, moved, share)
+            priors = _source(stated, rows.codes, share), target
         else:
-            priors = self._source(rows.codes, share), Prior.known(self.target_prior)
-        self._set(binned.partition, binned.tally, priors, binned.classes, binned.facts)
-        self.stated_ = stated
+            priors = _source(stated, rows.codes, share), Prior.known(stated.target_prior)
+        self._set(binned.partition, binned.tally, priors, stated, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
 
-    def _check_sources(self, target_scores: ArrayLike | None) -> None:
-        """One source of the target's prior is needed, and one is enough."""
-        sources = {"sampling_rates": self.sampling_rates, "target_prior": self.target_prior}
-        given = [name for name, value in sources.items() if value is not None]
-        if not given and target_scores is None:
-            advice = ("or set ", Setting("target_prior"))
-            raise InvalidTypeError("target_scores", "be given", got="None", advice=advice)
-        if self.sampling_rates is not None and (
-            self.source_prior is not None or self.target_prior is not None
-        ):
-            raise InvalidTypeError("sampling_rates", "be None if a prior is set", got="both")
-        if given and target_scores is not None:
-            rule = ("be None if ", Setting(given[0]), " is set")
-            raise InvalidTypeError("target_scores", rule, got="both")
-
-    def _source(self, codes: CodeArray, share: float) -> Prior:
-        return (
-            Prior.from_labels(codes, share)
-            if self.source_prior is None
-            else Prior.known(self.source_prior)
-        )
-
-    def _assumed(self) -> tuple[str, ...]:
-        """What is assumed of how frequent the positive class is."""
-        if self.sampling_rates is not None:
-            negative, positive = (f"{rate:g}" for rate in self.sampling_rates)
-            kept = (
-                f"rows of the negative class were kept with probability {negative}, of the positive"
-                f" with {positive}"
-            )
-            return (
-                (
-                    f"{kept}, or with a multiple of both, for every score; the target is the"
-                    " population before"
-                ),
-            )
-        if self.target_prior is None:
-            return ()
-        prior = Prior.known(self.target_prior)
-        share = (
-            f"{prior.value!r}"
-            if prior.lower == prior.upper
-            else f"between {prior.lower!r} and {prior.upper!r}"
-        )
-        return (f"the share of the positive class in the target population is {share}",)
-
-    def _plain_level(self) -> float:
+    def _plain_level(self, stated: Stated) -> float:
         """The confidence level of the bins: what the priors leave of the error budget."""
         alpha = error_budget(self.confidence_level)
-        known = self.sampling_rates is not None or (
-            self.source_prior is not None and self.target_prior is not None
-        )
-        return 1.0 - (alpha if known else alpha * (1.0 - _PRIOR_SHARE))
+        both = stated.source_prior is not None and stated.target_prior is not None
+        if both or stated.sampling_rates is not None:
+            return 1.0 - alpha
+        return 1.0 - alpha * (1.0 - _PRIOR_SHARE)
 
     def _set(
         self,
         partition: Partition,
         tally: Tally,
         priors: tuple[Prior, Prior] | None,
+        stated: Stated,
         classes: Classes,
         facts: RowFacts,
     ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
         method = get_method(self._exact_interval)
-        limits = region_limits(partition, tally, method, error_budget(self._plain_level()))
+        limits = region_limits(partition, tally, method, error_budget(self._plain_level(stated)))
         said = Statement.about(partition, theorem=method.theorem, **self._asked())
         level = self.confidence_level
         label = classes.positive
@@ -286,32 +230,18 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         )
         moved: dict[str, Any] = {
             name: moved_odds(getattr(plain, name), factor)
-            for name, factor in self._factors(priors).items()
+            for name, factor in _factors(stated, priors).items()
         }
         guarantee = replace(plain, **moved).with_facts(
             theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
             population=Population.LABEL_SHIFT,
-            assumed=self._assumed(),
+            assumed=_assumed(stated),
         )
         self.source_prior_: Prior | None
         self.target_prior_: Prior | None
         self.source_prior_, self.target_prior_ = (None, None) if priors is None else priors
+        self.stated_ = stated
         self._set_fitted(partition, tally, guarantee, classes, facts)
-
-    def _factors(self, priors: tuple[Prior, Prior] | None) -> dict[str, float]:
-        """What the odds of values and limits are multiplied by."""
-        if self.sampling_rates is not None:
-            return dict.fromkeys(
-                ("value", "lower", "upper"), self.sampling_rates[0] / self.sampling_rates[1]
-            )
-        if priors is None:
-            raise InvalidTypeError("priors", "be those of both populations", got="None")
-        source, target = priors
-        return {
-            "value": odds_ratio(target.value, source.value),
-            "lower": odds_ratio(target.lower, source.upper),
-            "upper": odds_ratio(target.upper, source.lower),
-        }
 
     def _state(self) -> dict[str, Any]:
         source = self.source_prior_
@@ -321,7 +251,11 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             if source is None or target is None
             else {"s": source.to_list(), "t": target.to_list()}
         )
-        return {**super()._state(), "priors": priors, "plain_level": self._plain_level()}
+        return {
+            **super()._state(),
+            "priors": priors,
+            "plain_level": self._plain_level(self.stated_),
+        }
 
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts",) if self.source_prior_ is None else ("counts", "priors")
@@ -329,19 +263,87 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "priors", "plain_level"))
+        stated = self.stated_
+        level = self._plain_level(stated)
         priors = None
         saved = state["priors"]
-        if self.sampling_rates is None:
+        if stated.sampling_rates is None:
             check_state(saved, ("s", "t"))
             priors = (
-                Prior.from_state(saved["s"], self.source_prior),
-                Prior.from_state(saved["t"], self.target_prior),
+                Prior.from_state(saved["s"], stated.source_prior),
+                Prior.from_state(saved["t"], stated.target_prior),
             )
         elif saved is not None:
             raise InvalidValueError("priors", "be None with sampling_rates", got=shown(saved))
-        if state["plain_level"] != self._plain_level():
-            rule = f"be {self._plain_level()!r}, what the priors leave"
+        if state["plain_level"] != level:
+            rule = f"be {level!r}, what the priors leave"
             raise InvalidValueError("plain_level", rule, got=repr(state["plain_level"]))
         partition = Partition.from_dict(state["partition"])
         tally = Tally.from_dict(state["tally"])
-        self._set(partition, tally, priors, classes, RowFacts.from_dict(state))
+        self._set(partition, tally, priors, stated, classes, RowFacts.from_dict(state))
+
+
+def _check_sources(stated: Stated, target_scores: ArrayLike | None) -> None:
+    """One source of the target's prior is needed, and one is enough."""
+    sources = {"sampling_rates": stated.sampling_rates, "target_prior": stated.target_prior}
+    given = [name for name, value in sources.items() if value is not None]
+    if not given and target_scores is None:
+        advice = ("or set ", Setting("target_prior"))
+        raise InvalidTypeError("target_scores", "be given", got="None", advice=advice)
+    if stated.sampling_rates is not None and (
+        stated.source_prior is not None or stated.target_prior is not None
+    ):
+        raise InvalidTypeError("sampling_rates", "be None if a prior is set", got="both")
+    if given and target_scores is not None:
+        rule = ("be None if ", Setting(given[0]), " is set")
+        raise InvalidTypeError("target_scores", rule, got="both")
+
+
+def _source(stated: Stated, codes: CodeArray, share: float) -> Prior:
+    """The share of the positive class among calibration rows: as stated, or by the labels."""
+    return (
+        Prior.from_labels(codes, share)
+        if stated.source_prior is None
+        else Prior.known(stated.source_prior)
+    )
+
+
+def _assumed(stated: Stated) -> tuple[str, ...]:
+    """What is assumed of how frequent the positive class is."""
+    if stated.sampling_rates is not None:
+        negative, positive = (f"{rate:g}" for rate in stated.sampling_rates)
+        kept = (
+            f"rows of the negative class were kept with probability {negative}, of the positive"
+            f" with {positive}"
+        )
+        return (
+            (
+                f"{kept}, or with a multiple of both, for every score; the target is the"
+                " population before"
+            ),
+        )
+    if stated.target_prior is None:
+        return ()
+    prior = Prior.known(stated.target_prior)
+    share = (
+        f"{prior.value!r}"
+        if prior.lower == prior.upper
+        else f"between {prior.lower!r} and {prior.upper!r}"
+    )
+    return (f"the share of the positive class in the target population is {share}",)
+
+
+def _factors(stated: Stated, priors: tuple[Prior, Prior] | None) -> dict[str, float]:
+    """What the odds of values and limits are multiplied by."""
+    if stated.sampling_rates is not None:
+        return dict.fromkeys(
+            ("value", "lower", "upper"), stated.sampling_rates[0] / stated.sampling_rates[1]
+        )
+    if priors is None:
+        raise InvalidTypeError("priors", "be those of both populations", got="None")
+    source, target = priors
+    return {
+        "value": odds_ratio(target.value, source.value),
+        "lower": odds_ratio(target.lower, source.upper),
+        "upper": odds_ratio(target.upper, source.lower),
+    }

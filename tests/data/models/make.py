@@ -97,14 +97,14 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
             {},
         ),
         "shift": (
-            ShiftCalibrator(2, weight_bound=1.5).fit(scores, y, importance_weight=weight),
+            ShiftCalibrator(2).fit(scores, y, importance_weight=weight, weight_bound=1.5),
             {},
         ),
         "shift-estimated": (
-            ShiftCalibrator(2, ratio=ULSIF()).fit(scores, y, X=x, X_target=x[x[:, 0] > 0.4]),
+            ShiftCalibrator(2).fit(scores, y, X=x, X_target=x[x[:, 0] > 0.4], ratio=ULSIF()),
             {},
         ),
-        "label-shift": (LabelShiftCalibrator(2, target_prior=0.3).fit(scores, y), {}),
+        "label-shift": (LabelShiftCalibrator(2).fit(scores, y, target_prior=0.3), {}),
         "label-shift-estimated": (
             LabelShiftCalibrator(2).fit(scores, y, target_scores=scores[scores > 0.3]),
             {},

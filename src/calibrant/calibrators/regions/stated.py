@@ -5,15 +5,39 @@ from typing import Any, Self
 
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_sums import TARGETS
-from calibrant.limits.shift.evidence import WEIGHT_BOUND
-from calibrant.params.rules import SCORE_RANGE, Choice, Integer, Optional, Rule, check_state
+from calibrant.limits.shift.evidence import WEIGHT_BOUND, WEIGHT_FLOOR
+from calibrant.params.rules import (
+    OPEN_UNIT,
+    SCORE_RANGE,
+    Choice,
+    Integer,
+    Number,
+    Optional,
+    Pair,
+    Rule,
+    check_state,
+)
 from calibrant.text.sentences import shown
 
+WEIGHT_ERROR = Number(
+    "a number in [0, 1): how far, relatively, the weights may be from the truth",
+    0.0,
+    1.0,
+    open_high=True,
+)
+_RATE = Number("a number in (0, 1]", 0.0, 1.0, open_low=True)
+_SHARES = Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)
+_RATES = Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)
 _RULES: dict[str, Rule[Any]] = {
     "weight_bound": Optional(WEIGHT_BOUND),
     "max_group_size": Optional(Integer(1)),
     "group_target": Choice(TARGETS),
     "score_range": Optional(SCORE_RANGE),
+    "weight_floor": WEIGHT_FLOOR,
+    "weight_error": WEIGHT_ERROR,
+    "target_prior": Optional(OPEN_UNIT | _SHARES),
+    "source_prior": Optional(OPEN_UNIT),
+    "sampling_rates": Optional(_RATES),
 }
 
 
@@ -31,12 +55,27 @@ class Stated:
         With groups: whether the rate is that among rows, or that of a random row of a random group.
     score_range : (float, float) or None
         The range of the scores, for bins of equal width; None is (0, 1).
+    weight_floor : float
+        A lower bound on the importance weights.
+    weight_error : float
+        How far, relatively, the importance weights may be from the true ones.
+    target_prior : float, (float, float) or None
+        The share of the positive class in the target population, or limits of it.
+    source_prior : float or None
+        The share of the positive class in the population of the calibration rows.
+    sampling_rates : (float, float) or None
+        The share of the negative and of the positive class that was kept.
     """
 
     weight_bound: float | None = None
     max_group_size: int | None = None
     group_target: str = "rows"
     score_range: tuple[float, float] | None = None
+    weight_floor: float = 0.0
+    weight_error: float = 0.0
+    target_prior: float | tuple[float, float] | None = None
+    source_prior: float | None = None
+    sampling_rates: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for name, rule in _RULES.items():
