@@ -17,6 +17,9 @@ from calibrant.text.result_table import ResultTable
 _PROBES = 20_000
 
 
+_WIDTHS = tuple(step / 20 for step in range(23))
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WidthDemonstration(Result):
     """Why no distribution-free interval around an injective map can be narrow
@@ -74,7 +77,7 @@ def width_demonstration(
     *,
     n: int = 10_000,
     confidence_level: float = 0.9,
-    widths: Sequence[float] = tuple(step / 20 for step in range(23)),
+    widths: Sequence[float] = _WIDTHS,
     random_state: "Seed" = 0,
 ) -> WidthDemonstration:
     """Show `cor:CI-PS-diameter`: an interval that is valid on coin flips and on the ghost world
