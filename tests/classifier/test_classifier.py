@@ -339,12 +339,7 @@ def test_a_fitted_model_is_told_how_to_stay_as_it_is() -> None:
     assert "FrozenEstimator(model)" in str(refused.value.advice)
 
 
-def test_the_method_of_scikit_learn_and_a_single_class_are_told_what_to_do() -> None:
-    with pytest.raises(
-        TypeError,
-        match=r"method must be left out; got 'isotonic': use calibrator=IsotonicCalibrator",
-    ):
-        CalibratedClassifier(LogisticRegression(), method="isotonic")
+def test_a_single_class_is_told_what_to_do() -> None:
     with pytest.raises(ValueError, match=r"one class only.*: add rows of the other class"):
         CalibratedClassifier(LogisticRegression()).fit(np.arange(8.0)[:, None], [1] * 8)
 

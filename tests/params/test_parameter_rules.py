@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import calibrant
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.frames import FrameOutput
 from calibrant.params.rules import CheckedParameters, Flag, Integer, RuleTable
 
 CHECKED_WITH_THE_LABELS = {"classes", "pos_label"}
@@ -157,3 +158,15 @@ def test_a_class_adds_rules_and_replaces_inherited_ones():
     }
     assert list(words) == ["smoothing", "cv", "n_jobs", "n_rows"]
     assert First._parameter_rules()["n_jobs"] is CheckedParameters._rules["n_jobs"]
+
+
+@of_every_estimator
+def test_every_method_that_predicts_can_return_frames(estimator):
+    """Each is marked by itself: `@predicts` or `@framed`."""
+    if not issubclass(estimator, FrameOutput):
+        return
+    for base in estimator.__mro__:
+        if base.__module__.startswith("calibrant"):
+            methods = [method for name, method in vars(base).items() if name.startswith("predict")]
+            plain = [one for one in methods if not getattr(one, "__isabstractmethod__", False)]
+            assert all(hasattr(one, "__wrapped__") or hasattr(one, "fn") for one in plain), base

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, as_scores
-from calibrant.params.frames import FrameOutput
+from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import (
@@ -333,6 +333,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         seed = seed_number(self.random_state) if self._source is None else self._source.key
         return tuple(keyed_uniforms(as_array(keys, "keys"), seed, rows))
 
+    @predicts
     def predict_p_value(
         self, scores: "ArrayLike", *, keys: "ArrayLike | None" = None
     ) -> FloatArray:
@@ -358,6 +359,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         ]
         return self._columns(*values)
 
+    @predicts
     def predict_set(
         self, scores: "ArrayLike", *, coverage: float = 0.95, keys: "ArrayLike | None" = None
     ) -> BoolArray:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.hold_out import HoldOutCalibrator
-from calibrant.calibrators.regions.region_calibrator import warn_if_weak
+from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.params.rules import error_budget
@@ -75,16 +75,17 @@ class ClassWiseHoldOut:
         fitted = []
         for column, label in enumerate(classes.tolist()):
             calibrator = HoldOutCalibrator(confidence_level=level, moves=False)
-            calibrator.fit(
-                probabilities[:, column],
-                labels == label,
-                pilot_scores=pilot.probabilities[:, column],
-                pilot_y=pilot.labels == label,
-                groups=groups,
-                pilot_groups=pilot.groups,
-                order=order,
-                classes=(False, True),
-            )
+            with reported_by_caller():
+                calibrator.fit(
+                    probabilities[:, column],
+                    labels == label,
+                    pilot_scores=pilot.probabilities[:, column],
+                    pilot_y=pilot.labels == label,
+                    groups=groups,
+                    pilot_groups=pilot.groups,
+                    order=order,
+                    classes=(False, True),
+                )
             fitted.append(calibrator)
         named = zip(classes.tolist(), fitted, strict=True)
         guarantees = {label: replace(one.guarantee_, positive_label=label) for label, one in named}
@@ -96,7 +97,7 @@ class ClassWiseHoldOut:
         name, weakest = max(
             self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
         )
-        warn_if_weak(self, weakest, of=f" of class {name!r}")
+        warn_if_weak(weakest, of=f" of class {name!r}")
 
     def predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return the probabilities as they are, shape (n, L)."""

@@ -16,6 +16,7 @@ from calibrant.calibrators.venn_abers import LOSS, VennAbersCalibrator, merged
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_array, as_scores
+from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
 from calibrant.params.rules import RuleTable, check_state
 from calibrant.sample.reader import check_no_weights
@@ -149,6 +150,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self._set_classes(classes)
         self.n_features_in_ = len(folds)
 
+    @predicts
     def predict(self, scores: ArrayLike) -> FloatArray:
         """Return the merged probability of the positive class, shape (n,), from one column of
         scores per fold.

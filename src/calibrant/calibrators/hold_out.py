@@ -16,7 +16,7 @@ from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.parameters import N_BINS
 from calibrant.calibrators.regions.proof import OF_GROUPS
-from calibrant.calibrators.regions.region_calibrator import warn_of_cap
+from calibrant.calibrators.regions.weakness import warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
@@ -56,7 +56,7 @@ _OF_ROWS = (
 
 
 @dataclass(eq=False, repr=False)
-class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arrays=True):
+class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
     """Proves how far probabilities can be off on average, in every region at once, and moves them
     little or not at all.
 

@@ -16,9 +16,10 @@ from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
 from calibrant.limits.interval import Interval
+from calibrant.params.frames import framed
 
 
-class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
+class PiecewiseCalibrator(RegionCalibrator):
     """A calibrator that follows a curve; limits and sets are those of the region."""
 
     pieces_: Pieces
@@ -44,11 +45,13 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         """The value of the curve at each score, or limits around it."""
         return self._entries(self.pieces_.cells, scores, lines, segments, on_curve=True)
 
+    @framed
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
         check_is_fitted(self)
         return self._follow(scores, self._lines, segments)
 
+    @framed
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both labels, shape (n, 2).
 
@@ -56,6 +59,7 @@ class PiecewiseCalibrator(RegionCalibrator, takes_device_arrays=True):
         """
         return self._both_columns(self.predict(scores, segments=segments))
 
+    @framed
     def predict_interval(
         self, scores: ArrayLike, *, segments: ArrayLike | None = None
     ) -> FloatArray:

@@ -20,6 +20,7 @@ from calibrant.calibrators.regions.parameters import (
 )
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_everywhere
@@ -191,10 +192,12 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         if rows.weights is not None:
             checked_bound(rows.weights, stated.weight_bound)
         weighted = {} if rows.weights is None else {"importance_weight": to_fit.weights}
-        base.fit(to_fit.scores, to_fit.codes, classes=(0, 1), **weighted)
+        with reported_by_caller():
+            base.fit(to_fit.scores, to_fit.codes, classes=(0, 1), **weighted)
         base.score_range_seen_ = None  # the range of all rows is kept instead
         mapped = replace(to_count, scores=as_scores(base.predict(to_count.scores)), known=CODED)
-        binned = self._binning()._fit_rows(mapped, stated)
+        with reported_by_caller():
+            binned = self._binning()._fit_rows(mapped, stated)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
         self.score_range_seen_ = Reach.of(rows.scores).seen

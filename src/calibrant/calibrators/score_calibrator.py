@@ -27,7 +27,7 @@ from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.device import new_array
 from calibrant.params.arrays import as_scores
-from calibrant.params.frames import FrameOutput
+from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, thread_count
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
@@ -128,6 +128,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             fitted = f"the calibrator was fitted on scores {seen}"
             warn_caller(f"scores go {found}, but {fitted}: check that both are of one scale")
 
+    @predicts
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probabilities of both classes, shape (n, 2).
 

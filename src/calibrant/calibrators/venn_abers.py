@@ -18,6 +18,7 @@ from calibrant.calibrators.tables.table import StepFunction, Table
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.venn_abers import multiprobabilities
+from calibrant.params.frames import predicts
 from calibrant.params.rules import Choice, RuleTable
 from calibrant.params.saved_state import read_numbers
 from calibrant.sample.reader import check_no_weights, one_row_each
@@ -170,6 +171,7 @@ class VennAbersCalibrator(CurveCalibrator):
     def _curve(self, scores: FloatArray) -> FloatArray:
         return self._step(scores, merged(self.p0_, self.p1_, self.loss))
 
+    @predicts
     def predict_multiprobability(self, scores: ArrayLike) -> FloatArray:
         """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own
         label is 0, or 1.

@@ -17,6 +17,7 @@ from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.venn_abers import LOSS, merged
 from calibrant.cells.bins import Bins
 from calibrant.cells.tally import Tally
+from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
 from calibrant.params.rules import RuleTable, check_state
 from calibrant.sample.reader import check_no_weights, one_row_each
@@ -149,6 +150,7 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         self.stated_ = binned.stated_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, binned._facts)
 
+    @predicts
     def predict_multiprobability(
         self, scores: ArrayLike, *, segments: ArrayLike | None = None
     ) -> FloatArray:

@@ -70,7 +70,6 @@ class CalibratedClassifier(
     ClassifierMixin,  # type: ignore[misc]
     MetaEstimatorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
-    takes_device_arrays=True,
 ):
     """Any classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
@@ -388,6 +387,7 @@ class CalibratedClassifier(
         both = [1.0 - scores, scores]
         return np.column_stack(both if self.positive_class_ == self.classes_[1] else both[::-1])
 
+    @framed
     def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of all classes, shape (n, L).
 
@@ -395,6 +395,7 @@ class CalibratedClassifier(
         """
         return self._calibrated("predict_proba", X, segments)
 
+    @framed
     def predict(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
         probabilities = self._calibrated("predict_proba", X, segments)

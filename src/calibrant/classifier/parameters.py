@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from typing import Any, ClassVar
@@ -72,16 +72,6 @@ class ClassifierParameters(CheckedParameters):
     pos_label: Hashable = None
     n_jobs: int | None = None
     random_state: Seed = 0
-
-    _replaced: ClassVar[Mapping[str, str]] = {
-        **CheckedParameters._replaced,
-        "method": "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
-        "ensemble": (
-            "without a calibrator, several models are averaged; with one, or cv=None, there is one"
-            " model"
-        ),
-        "base_estimator": "use estimator",
-    }
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -254,6 +254,8 @@ class Settings:
 
     def fit(self, data: "Sample", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""
-        return self.calibrator(labels.get("pos_label")).fit(
-            data, classes=labels.get("classes"), **self.stated()
-        )
+        from calibrant.calibrators.regions.weakness import reported_by_caller
+
+        calibrator = self.calibrator(labels.get("pos_label"))
+        with reported_by_caller():
+            return calibrator.fit(data, classes=labels.get("classes"), **self.stated())

@@ -187,10 +187,13 @@ def unchecked(
 def _fitted_again(calibrator: Any, data: Any, labels: dict[str, Any], seed: object) -> Any:
     from sklearn.base import clone
 
+    from calibrant.calibrators.regions.weakness import reported_by_caller
+
     again = clone(calibrator).set_params(pos_label=labels["pos_label"])
     if type(seed) is int and "random_state" in again.get_params(deep=False):
         again.set_params(random_state=seed)
-    return again.fit(data, classes=labels["classes"], **calibrator.stated_.arguments())
+    with reported_by_caller():
+        return again.fit(data, classes=labels["classes"], **calibrator.stated_.arguments())
 
 
 def _same_counts(calibrator: Any, tally: Any) -> list[Check]:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.regions.region_calibrator import warn_if_weak, warn_of_cap
 from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak, warn_of_cap
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
+from calibrant.params.frames import predicts
 from calibrant.params.labels import CODED
 from calibrant.params.rules import check_state, error_budget
 from calibrant.text.sentences import shown
@@ -86,18 +87,19 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         """Calibrate each column of scores against whether the label is that column's class."""
         level = self._level(classes.size)
         told: dict[str, Any] = {"classes": (0, 1), **stated.arguments(), **beside}
-        fitted = [
-            self._calibrator(level).fit(
-                np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **told
-            )
-            for k in range(classes.size)
-        ]
+        with reported_by_caller():
+            fitted = [
+                self._calibrator(level).fit(
+                    np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **told
+                )
+                for k in range(classes.size)
+            ]
         self.stated_ = stated
         self._set_calibrators(tuple(fitted), classes)
         name, weakest = max(
             self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
         )
-        warn_if_weak(self, weakest, of=f" of class {name!r}")
+        warn_if_weak(weakest, of=f" of class {name!r}")
         for own, guarantee in self.guarantee_.guarantees.items():
             warn_of_cap(self, guarantee, of=f" of class {own!r}")
 
@@ -115,6 +117,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
         self._set_classes(classes)
 
+    @predicts
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """Return the most probable class, shape (n,).
 
@@ -125,6 +128,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         highest = probabilities == probabilities.max(axis=1, keepdims=True, initial=0.0)
         return np.asarray(self.classes_[np.where(highest, columns, -np.inf).argmax(axis=1)])
 
+    @predicts
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probability of every class, shape (n, L).
 
@@ -135,6 +139,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             [one.predict(columns[:, column]) for column, one in enumerate(self.calibrators_)]
         )
 
+    @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits for every class, shape (n, L, 2), valid for all classes and bins
         at once.

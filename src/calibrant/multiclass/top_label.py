@@ -14,8 +14,8 @@ from calibrant.calibrators.anchored.estimator import automatic_regions
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.grouped_rows import cut_rows
 from calibrant.calibrators.regions.parameters import CutParameters, automatic_bins
-from calibrant.calibrators.regions.region_calibrator import warn_if_weak, warn_of_cap
 from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
@@ -23,6 +23,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Event
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
+from calibrant.params.frames import predicts
 from calibrant.params.labels import CODED
 from calibrant.params.rules import check_state
 from calibrant.sample.reader import read_rows
@@ -164,7 +165,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         self.stated_ = stated
         self._set_calibrator(fitted)
         self._set_classes(classes)
-        warn_if_weak(self, self.guarantee_)
+        warn_if_weak(self.guarantee_)
         warn_of_cap(self, self.guarantee_)
 
     def _set_calibrator(self, calibrator: OneClass) -> None:
@@ -176,15 +177,18 @@ class TopLabelCalibrator(ColumnsCalibrator):
         columns = self._columns(scores)
         return columns.max(axis=1, initial=-np.inf), self.classes_[columns.argmax(axis=1)]
 
+    @predicts
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """Return the class with the highest score, shape (n,)."""
         return self._top(scores)[1]
 
+    @predicts
     def predict_confidence(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probability that the predicted class is right, shape (n,)."""
         confidence, label = self._top(scores)
         return self.calibrator_.predict(confidence, segments=label)
 
+    @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits for that probability, shape (n, 2), valid for all classes and
         bins at once.

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
-from types import FunctionType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 from calibrant.kernels.libraries import in_own_library
 from calibrant.params.rules import Choice
@@ -15,27 +14,17 @@ from calibrant.params.rules import Choice
 _COLUMNS = {"predict_multiprobability": ("p0", "p1")} | dict.fromkeys(
     ("predict_interval", "predict_rate_interval"), ("lower", "upper")
 )
+Method = TypeVar("Method", bound=Callable[..., Any])
 _inside: ContextVar[bool] = ContextVar("inside a prediction", default=False)
 
 
 class FrameOutput:
-    """An estimator whose methods that predict can return frames; see `set_output`."""
+    """An estimator whose methods that predict can return frames; see `set_output`.
+
+    Each of them is marked: `@predicts`, or `@framed` if it takes arrays of torch and CuPy itself.
+    """
 
     _frames_out = "default"
-
-    def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:
-        """Wrap the methods that the class defines and whose names begin with "predict".
-
-        They take and return arrays of torch and CuPy too, unless the class takes these itself.
-        """
-        super().__init_subclass__(**kwargs)
-        for name, method in list(vars(cls).items()):
-            if name.startswith("predict") and isinstance(method, FunctionType):
-                setattr(
-                    cls,
-                    name,
-                    framed(method) if takes_device_arrays else in_own_library(framed(method)),
-                )
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
         """Set the library in which predictions are returned.
@@ -62,7 +51,14 @@ class FrameOutput:
         return self
 
 
-def framed(method: Callable[..., Any]) -> Callable[..., Any]:
+def predicts(method: Method) -> Method:
+    """Let a method that predicts for rows return what `set_output` says, and take and return arrays
+    of torch and CuPy.
+    """
+    return in_own_library(framed(method))
+
+
+def framed(method: Method) -> Method:
     """Let a method that predicts for rows return what `set_output` says."""
 
     @wraps(method)
@@ -76,7 +72,7 @@ def framed(method: Callable[..., Any]) -> Callable[..., Any]:
             _inside.reset(token)
         return _frame(rows, found, method.__name__, self.classes_, self._frames_out)
 
-    return wrapped
+    return cast(Method, wrapped)
 
 
 def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> Any:

@@ -7,17 +7,14 @@ cv)`.
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from numbers import Real
-from types import FunctionType
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -318,37 +315,6 @@ SIZE_OF_HOLD_OUT = _FRACTION | Integer(0, "a number of rows") | Only("auto")
 RuleTable: TypeAlias = Mapping[str, Rule[object]]
 """The rule of each parameter, by its name."""
 
-_TAKEN_ELSEWHERE = {
-    "groups": "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group",
-    "segments": (
-        "use BinningCalibrator or AnchoredCalibrator, or fit one calibrator for each segment"
-    ),
-    "importance_weight": "use BinningCalibrator or AnchoredCalibrator",
-    "sample_weight": "repeat the rows instead",
-}
-
-
-def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method raise an error, with advice, for arguments that only other calibrators take.
-
-    Keep its signature.
-    """
-    takes = inspect.signature(method).parameters
-    refused = [name for name in _TAKEN_ELSEWHERE if name not in takes]
-    if not refused or any(part.kind is part.VAR_KEYWORD for part in takes.values()):
-        return method
-
-    @wraps(method)
-    def wrapped(self: Any, *args: Any, **named: Any) -> Any:
-        for name in refused:
-            if named.pop(name, None) is not None:
-                raise InvalidTypeError(
-                    name, f"be left out for {type(self).__name__}", advice=_TAKEN_ELSEWHERE[name]
-                )
-        return method(self, *args, **named)
-
-    return wrapped
-
 
 class CheckedParameters:
     """A dataclass whose fields are parameters, and whose table `_rules` says what these must be.
@@ -371,33 +337,6 @@ class CheckedParameters:
         "n_jobs": Jobs(),
     }
     """Rules of the parameters that mean the same in every class that has them."""
-
-    _replaced: ClassVar[Mapping[str, str]] = {"alpha": "use confidence_level, which is 1 - alpha"}
-    """Parameters of other libraries, and what to do instead; they are in no signature."""
-
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Say what replaces a parameter that other libraries have.
-
-        Python would only say that it is not expected.
-        """
-        known = getattr(cls, "__dataclass_fields__", {})
-        for name, advice in cls._replaced.items():
-            if name in parameters and name not in known:
-                raise InvalidTypeError(
-                    name, "be left out", got=shown(parameters[name]), advice=advice
-                )
-        instance: Self = super().__new__(cls)
-        return instance
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let the methods that learn say why they cannot take groups, segments or weights, if they
-        cannot.
-        """
-        super().__init_subclass__(**kwargs)
-        for name in ("fit", "partial_fit"):
-            method = vars(cls).get(name)
-            if isinstance(method, FunctionType):
-                setattr(cls, name, _refusing(method))
 
     @classmethod
     def _parameter_rules(cls) -> dict[str, Rule[object]]:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant._typing import CodeArray, FloatArray, IntArray, Keys, ScoreMap
+from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import InvalidTypeError
 from calibrant.kernels.hash import GOLDEN, mixed
 from calibrant.params.rules import Integer
@@ -118,7 +119,8 @@ def is_fitted(calibrator: ScoreMap) -> bool:
 def refitted(calibrator: ScoreMap, scores: FloatArray, y: CodeArray) -> ScoreMap:
     """A copy that is fitted on these rows."""
     copy = clone(calibrator) if hasattr(calibrator, "get_params") else deepcopy(calibrator)
-    fitted: ScoreMap = copy.fit(scores, y)
+    with reported_by_caller():
+        fitted: ScoreMap = copy.fit(scores, y)
     return fitted
 
 

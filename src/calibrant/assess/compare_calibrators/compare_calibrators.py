@@ -29,6 +29,7 @@ from calibrant.assess.metrics.auc import delong
 from calibrant.assess.metrics.ece import ece
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.metrics.proper_scores import log_loss
+from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
@@ -348,9 +349,8 @@ def _fitted_entry(
 
     def fit(rows: Any) -> Any:
         beside = {name: values[rows] for name, values in takes.items()}
-        return _prepared(calibrator, facts["weight_bound"]).fit(
-            scores[rows], codes[rows], **beside, **told
-        )
+        with reported_by_caller():
+            return _prepared(calibrator).fit(scores[rows], codes[rows], **beside, **told)
 
     prediction = np.empty(scores.size)
     for train, test in folds:
@@ -380,16 +380,10 @@ def _fitted_entry(
     )
 
 
-def _prepared(calibrator: ScoreMap, weight_bound: float | None) -> Any:
-    """A copy whose positive class is 1, and which knows the bound of the weights if that is its
-    parameter.
-    """
+def _prepared(calibrator: ScoreMap) -> Any:
+    """A copy whose positive class is 1."""
     copy = clone(calibrator)
-    parameters = copy.get_params(deep=False)
-    known: dict[str, Any] = {"pos_label": 1}
-    if weight_bound is not None and parameters.get("weight_bound") is None:
-        known["weight_bound"] = weight_bound
-    return copy.set_params(**{name: value for name, value in known.items() if name in parameters})
+    return copy.set_params(pos_label=1) if "pos_label" in copy.get_params(deep=False) else copy
 
 
 def _state_bytes(fitted: Any) -> int:

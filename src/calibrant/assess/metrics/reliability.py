@@ -9,7 +9,7 @@ import numpy as np
 from calibrant import kernels
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.region_calibrator import warn_of_cap
+from calibrant.calibrators.regions.weakness import reported_by_caller, warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidTypeError
 from calibrant.limits.group_sums import GroupDesign, GroupSums
@@ -177,18 +177,20 @@ def reliability_table(
         interval=interval,
         pos_label=pos_label,
         partition=partition,
-    ).fit(
-        scores,
-        y,
-        importance_weight=importance_weight,
-        groups=groups,
-        classes=classes,
-        weight_bound=weight_bound,
-        max_group_size=max_group_size,
     )
+    with reported_by_caller():
+        calibrator.fit(
+            scores,
+            y,
+            importance_weight=importance_weight,
+            groups=groups,
+            classes=classes,
+            weight_bound=weight_bound,
+            max_group_size=max_group_size,
+        )
     guarantee = calibrator.guarantee_
     bins = calibrator.partition_.bins_by_segment.get(None)
-    warn_of_cap(calibrator, guarantee, always=True)
+    warn_of_cap(calibrator, guarantee)
     if bins is None:
         got = type(calibrator.partition_).__name__
         raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)

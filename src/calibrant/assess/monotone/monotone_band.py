@@ -25,7 +25,7 @@ from calibrant.calibrators.tables.table import Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import as_scores
-from calibrant.params.frames import FrameOutput
+from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.labels import Classes
 from calibrant.params.rules import CheckedParameters, Integer, Only, RuleTable
 from calibrant.params.saved_state import check_schema, read_classes, read_count, read_numbers
@@ -245,6 +245,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         self.positive_index_ = classes.positive_index
         self.n_features_in_ = 1
 
+    @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return limits for the rate at each score, shape (n, 2).
 

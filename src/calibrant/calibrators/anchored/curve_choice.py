@@ -15,6 +15,7 @@ from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, inner
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
+from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidValueError
@@ -244,7 +245,9 @@ def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
         positives = np.repeat(rows.scores, hits)
         scores = np.concatenate([positives, np.repeat(rows.scores, counts - hits)])
         named = {"classes": (0, 1)} if "classes" in signature(calibrator.fit).parameters else {}
-        calibrator.fit(scores, (np.arange(scores.size) < positives.size).astype(np.uint8), **named)
+        y = (np.arange(scores.size) < positives.size).astype(np.uint8)
+        with reported_by_caller():
+            calibrator.fit(scores, y, **named)
 
     def curve(scores: FloatArray) -> FloatArray:
         calibrator.score_range_seen_ = None

@@ -21,6 +21,7 @@ from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.cells.lines import SMALLEST_PROBABILITY, Lines
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
+from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
 from calibrant.params.rules import Number, check_state
 from calibrant.sample.facts import RowFacts
@@ -124,6 +125,7 @@ class CurveCalibrator(ScoreCalibrator):
         self._restore({**state, **RowFacts(one_of_each=one_of_each).to_dict()}, classes)
         return self
 
+    @predicts
     def predict(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probability of the positive class, shape (n,)."""
         with np.errstate(all="ignore"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Self
 
 import numpy as np
@@ -18,23 +16,18 @@ from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.grouped_rows import cut_rows
 from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.calibrators.regions.proof import Proof
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
-from calibrant.errors import (
-    CalibrantError,
-    GroupCapWarning,
-    InvalidTypeError,
-    WeakGuaranteeWarning,
-    warn_caller,
-)
+from calibrant.errors import CalibrantError, InvalidTypeError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.tripod import region_sets
-from calibrant.guarantee.words import cap_matters
+from calibrant.params.frames import framed
 from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
 from calibrant.sample.batch import Columns
@@ -42,64 +35,11 @@ from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import familiar_limits
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of, rows_on_gpu
-from calibrant.text.numbers import upper
-from calibrant.text.sentences import Setting, words
 
 _ALONE = "no group has more than one row, among these rows and in the future"
 
 
-def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
-    """Warn where little is proved.
-
-    Not where calibrant itself called `fit`, and says so or does not need it.
-    """
-    if guarantee.weakness is not None and _asked_by_user(fitted):
-        said = (
-            f"the guarantee{of} says {guarantee.weakness}; epsilon is"
-            f" {upper(guarantee.stated.epsilon)}"
-        )
-        warn_caller(said, WeakGuaranteeWarning)
-
-
-def warn_of_cap(
-    fitted: object, guarantee: Guarantee, of: str = "", *, always: bool = False
-) -> None:
-    """Warn where a cap on groups that was not given excludes the rate among all rows.
-
-    Likewise, or `always`.
-    """
-    groups = guarantee.statement.groups
-    if (
-        groups is None
-        or not groups.n_apart
-        or getattr(fitted, "stated_", NOTHING_STATED).max_group_size is not None
-    ):
-        return
-    if always or _asked_by_user(fitted):
-        said = (
-            f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
-        )
-        either = (
-            Setting("max_group_size"),
-            " or ",
-            Setting("group_target", "groups"),
-            " if that is what you mean",
-        )
-        warn_caller(words((said, *either)), GroupCapWarning)
-
-
-def _asked_by_user(fitted: object) -> bool:
-    """Whether the code that called `fit` is not calibrant's own, or is a classifier that fits on a
-    user's behalf.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_locals.get("self", frame.f_locals.get("fitted")) is fitted:
-        frame = frame.f_back
-    module = "" if frame is None else str(frame.f_globals.get("__name__"))
-    return module.partition(".")[0] != "calibrant" or module.startswith("calibrant.classifier")
-
-
-class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
+class RegionCalibrator(ScoreCalibrator):
     """A calibrator that predicts one value, one interval and one set per region of a partition."""
 
     bins_of_score = True
@@ -146,7 +86,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
         Not where calibrant itself called `fit`, and says so or does not need it.
         """
-        warn_if_weak(self, self.guarantee_)
+        warn_if_weak(self.guarantee_)
         warn_of_cap(self, self.guarantee_)
 
     @property
@@ -185,11 +125,13 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         )
         return found
 
+    @framed
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
         check_is_fitted(self)
         return self._look_up(scores, self.guarantee_.value, segments)
 
+    @framed
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both labels, shape (n, 2).
 
@@ -198,6 +140,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         check_is_fitted(self)
         return self._look_up(scores, self._both_columns(self.guarantee_.value), segments)
 
+    @framed
     def predict_interval(
         self, scores: ArrayLike, *, segments: ArrayLike | None = None
     ) -> FloatArray:
@@ -209,6 +152,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         """
         return RegionCalibrator.predict_rate_interval(self, scores, segments=segments)
 
+    @framed
     def predict_rate_interval(
         self, scores: ArrayLike, *, segments: ArrayLike | None = None
     ) -> FloatArray:
@@ -223,6 +167,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
             scores, np.column_stack([self.guarantee_.lower, self.guarantee_.upper]), segments
         )
 
+    @framed
     def predict_set(
         self, scores: ArrayLike, *, coverage: float = 0.95, segments: ArrayLike | None = None
     ) -> BoolArray:
@@ -279,7 +224,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
 
 @dataclass(eq=False, repr=False)
-class BinnedCalibrator(CutParameters, RegionCalibrator, takes_device_arrays=True):
+class BinnedCalibrator(CutParameters, RegionCalibrator):
     """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights
     and groups.
     """

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, AttributeRows, FloatArray, IndexArray, Seed
-from calibrant.calibrators.regions.region_calibrator import warn_if_weak
+from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
 from calibrant.calibrators.subgroups.features import Feature, score_column
@@ -25,6 +25,7 @@ from calibrant.guarantee.statement import Claim, Edges, Statement
 from calibrant.limits.interval import Interval
 from calibrant.params.arrays import as_scores, check_in_range
 from calibrant.params.attributes import AttributeColumn, read_attributes
+from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
 from calibrant.params.rules import (
     FRACTION_OR_COUNT,
@@ -193,7 +194,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self._set_classes(rows.known)
         self._set_learned(base, first, guarantee, tuple(column.name for column in columns))
         self.score_range_seen_ = Reach.of(rows.scores).seen
-        warn_if_weak(self, self.guarantee_)
+        warn_if_weak(self.guarantee_)
         return self
 
     def _check_parameters(self) -> None:
@@ -223,7 +224,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
         if self.base is None:
             return None
         base: ScoreCalibrator = clone(self.base).set_params(pos_label=1)
-        base.fit(rows.scores, rows.codes, classes=(0, 1))
+        with reported_by_caller():
+            base.fit(rows.scores, rows.codes, classes=(0, 1))
         base.score_range_seen_ = None  # the range of all rows is kept instead
         return base
 
@@ -319,6 +321,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self.guarantee_ = guarantee
         self._names = names
 
+    @predicts
     def predict(self, scores: ArrayLike, *, attributes: AttributeRows | None = None) -> FloatArray:
         """Return the calibrated probability of the positive class, shape (n,).
 
@@ -334,6 +337,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         columns = read_attributes(attributes, len(checked), self._names) if self._names else []
         return _corrected(self.base_, self.correction_, checked, columns)
 
+    @predicts
     def predict_proba(
         self, scores: ArrayLike, *, attributes: AttributeRows | None = None
     ) -> FloatArray:

@@ -1,0 +1,48 @@
+"""Warnings of a fit that proves little, unless who called it reports that."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from calibrant.calibrators.regions.stated import NOTHING_STATED
+from calibrant.errors import GroupCapWarning, WeakGuaranteeWarning, warn_caller
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.words import cap_matters
+from calibrant.text.numbers import upper
+from calibrant.text.sentences import Setting, words
+
+_is_reported: ContextVar[bool] = ContextVar("whether the caller of fit reports", default=False)
+
+
+@contextmanager
+def reported_by_caller() -> Iterator[None]:
+    """Fits within give no warning of a weak guarantee: the caller says so, or does not need it."""
+    token = _is_reported.set(True)
+    try:
+        yield
+    finally:
+        _is_reported.reset(token)
+
+
+def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
+    """Warn where little is proved."""
+    if guarantee.weakness is None or _is_reported.get():
+        return
+    epsilon = upper(guarantee.stated.epsilon)
+    said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {epsilon}"
+    warn_caller(said, WeakGuaranteeWarning)
+
+
+def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "") -> None:
+    """Warn where a cap on groups that was not given excludes the rate among all rows."""
+    groups = guarantee.statement.groups
+    stated = getattr(fitted, "stated_", NOTHING_STATED)
+    if groups is None or not groups.n_apart or stated.max_group_size is not None:
+        return
+    if not _is_reported.get():
+        said = (
+            f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
+        )
+        target = Setting("group_target", "groups")
+        either = (Setting("max_group_size"), " or ", target, " if that is what you mean")
+        warn_caller(words((said, *either)), GroupCapWarning)
