@@ -244,7 +244,7 @@ def test_weighted_curves_agree_with_scikit_learn():
 @pytest.mark.parametrize("kind", [VennAbersCalibrator, VennBinningCalibrator])
 def test_venn_prediction_refuses_weights(kind):
     scores, y, weights = survey(np.random.default_rng(12), 100)
-    with pytest.raises(InvalidValueError, match="not exchangeable"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'importance_weight'"):
         kind().fit(scores, y, importance_weight=weights)
 
 

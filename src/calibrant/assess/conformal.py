@@ -256,7 +256,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         self
         """
         self._check_parameters()
-        check_no_weights(scores, None, "rows of different weights are not exchangeable")
+        check_no_weights(scores, "rows of different weights are not exchangeable")
         data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, groups=groups)
         rows = one_row_each(data, self.random_state).collect()
         per_code = [

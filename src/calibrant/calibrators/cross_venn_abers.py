@@ -116,7 +116,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
-        check_no_weights(scores, None, "rows of different weights are not exchangeable")
+        check_no_weights(scores, "rows of different weights are not exchangeable")
         data = self._read(scores, y, classes=classes)
         rows = data.collect()
         _, fold = segment_kinds(folds)

@@ -111,26 +111,23 @@ class VennAbersCalibrator(CurveCalibrator):
 
     loss: str = "log"
 
-    def fit(
+    def fit(  # type: ignore[override]  # without weights
         self,
         scores: ArrayLike | Sample,
         y: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
-        importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
         """Fit both steps; arguments as in `PlattCalibrator.fit`.
 
-        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn
+        Rows have no importance weights: rows of different weights are not exchangeable, as Venn
         prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
         the claim is then about a row drawn at random from a new group.
         """
         self._check_parameters()
-        check_no_weights(
-            scores, importance_weight, "rows of different weights are not exchangeable"
-        )
+        check_no_weights(scores, "rows of different weights are not exchangeable")
         beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
         return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
 

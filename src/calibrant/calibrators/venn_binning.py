@@ -14,6 +14,7 @@ from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions.parameters import BinParameters, LabelParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.venn_abers import LOSS, merged
 from calibrant.cells.bins import Bins
 from calibrant.cells.tally import Tally
@@ -111,7 +112,6 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         *,
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        importance_weight: None = None,
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         score_range: tuple[float, float] | None = None,
@@ -120,14 +120,12 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
         Arguments as in `BinningCalibrator.fit`.
 
-        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn
+        Rows have no importance weights: rows of different weights are not exchangeable, as Venn
         prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
         the guarantee is then about a row drawn at random from a new group.
         """
         self._check_parameters()
-        check_no_weights(
-            scores, importance_weight, "rows of different weights are not exchangeable"
-        )
+        check_no_weights(scores, "rows of different weights are not exchangeable")
         binned = self._binning()
         stated = Stated(score_range=score_range)
         beside = {
@@ -137,7 +135,8 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
             "classes": classes,
         }
         data = binned._read(scores, y, **beside)
-        binned._fit_rows(one_row_each(data, self.random_state), stated)
+        with reported_by_caller():
+            binned._fit_rows(one_row_each(data, self.random_state), stated)
         self._set_bins(binned, Classes(binned.classes_, binned.positive_index_))
         self.score_range_seen_ = binned.score_range_seen_
         self._warn_if_weak()

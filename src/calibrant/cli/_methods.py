@@ -55,9 +55,7 @@ _METHODS = {
     "temperature": _Method("TemperatureCalibrator"),
     "beta": _Method("BetaCalibrator"),
     "isotonic": _Method("IsotonicCalibrator"),
-    "venn-abers": _Method(
-        "VennAbersCalibrator", {}, ("importance_weight",)
-    ),  # weighted rows are not exchangeable
+    "venn-abers": _Method("VennAbersCalibrator"),
 }
 METHODS = tuple(_METHODS)
 _BY_LABEL = ("binning", "uniform")

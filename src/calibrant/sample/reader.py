@@ -159,10 +159,9 @@ def one_row_each(data: Sample, random_state: Seed = 0) -> Sample:
     return replace(drawn, groups=None, one_of_each=(len(drawn), len(rows) - len(drawn)))
 
 
-def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
-    """Raise an error for importance weights where they have no meaning."""
-    column = data.columns.weight if is_scored(data) else None
-    if importance_weight is not None or column is not None:
+def check_no_weights(data: object, reason: str) -> None:
+    """Raise an error for a column of importance weights where they have no meaning."""
+    if is_scored(data) and data.columns.weight is not None:
         rule = f"be None: {reason}"
         raise InvalidValueError(
             "importance_weight", rule, got="weights", advice="use BinningCalibrator"

@@ -163,7 +163,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        check_no_weights(scores, None, "labels are counted")
+        check_no_weights(scores, "labels are counted")
         stated = Stated(
             score_range=score_range,
             target_prior=target_prior,

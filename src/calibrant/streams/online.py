@@ -196,7 +196,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ) -> Self:
         """Take a batch into a stream that has begun, or into a new one."""
         self._check_parameters()
-        check_no_weights(scores, None, "labels are counted")
+        check_no_weights(scores, "labels are counted")
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (classes, self.pos_label)
