@@ -31,6 +31,7 @@ from calibrant.monitor import Monitor
 
 BATCH = 50
 DAY = 100.0
+ROWS_A_DAY = 500
 
 
 def fitted() -> BinningCalibrator:
@@ -51,6 +52,11 @@ def row_of(name: str) -> tuple[float, int]:
     return (number % 97) / 97.0, int(number * 7919 % 10 < 4)
 
 
+def time_of(number: int) -> float:
+    """When a row is predicted: days go by, so that kills also meet the counting of mature days."""
+    return DAY + (number // BATCH * BATCH) / ROWS_A_DAY
+
+
 def write_for_ever(store: str, log: str, first: int) -> None:
     """The writer that will be killed: log "begun", write, log "done", again and again."""
     monitor = opened(store)
@@ -59,98 +65,97 @@ def write_for_ever(store: str, log: str, first: int) -> None:
         while True:
             ids = [f"row {number + step}" for step in range(BATCH)]
             rows = [row_of(name) for name in ids]
+            at = np.full(BATCH, time_of(number))
             file.write(f"begun {number}\n")
-            monitor.record_many(ids, [score for score, _ in rows], np.full(BATCH, DAY))
-            monitor.resolve_many(ids, [label for _, label in rows], np.full(BATCH, DAY + 1))
+            monitor.record_many(ids, [score for score, _ in rows], at)
+            monitor.resolve_many(ids, [label for _, label in rows], at + 0.5 / ROWS_A_DAY)
             file.write(f"done {number}\n")
             number += BATCH
 
 
 def kill(times: int) -> None:
-    """Kill the writer at random moments; after each kill another goes on where the log ends."""
+    """Kill the writer at random moments; the next one hands in the last batch again, and goes on."""
     rng = np.random.default_rng(int(time.time()))
     folder = Path(tempfile.mkdtemp(prefix="calibrant-kill-"))
     store = folder / "watch.db"
     log = folder / "log.txt"
     opened(store).close()
     log.touch()
-    first = 0
     lost = 0
     context = multiprocessing.get_context("fork")
     for number in range(times):
+        first = next_number(log)
         writer = context.Process(target=write_for_ever, args=(str(store), str(log), first))
         begun = log.stat().st_size
         writer.start()
         while log.stat().st_size == begun and writer.is_alive():
             time.sleep(0.005)
-        time.sleep(float(rng.uniform(0.0, 0.15)))
+        time.sleep(float(rng.uniform(0.0, 0.3)))
         os.kill(int(writer.pid or 0), signal.SIGKILL)
         writer.join()
         lost += check_log(store, log)
-        first = next_number(log)
         if (number + 1) % 50 == 0 or number + 1 == times:
-            print(
-                f"{number + 1} kills: {first:,} rows begun, {lost} batches lost or doubled",
-                flush=True,
-            )
+            rows = next_number(log)
+            print(f"{number + 1} kills: {rows:,} rows, {lost} batches lost", flush=True)
     recount(store, log)
-    print("integrity:", sqlite3.connect(store).execute("PRAGMA integrity_check").fetchone()[0])
+    connection = sqlite3.connect(store)
+    print("integrity:", connection.execute("PRAGMA integrity_check").fetchone()[0])
+    connection.close()
+    if lost:
+        sys.exit(1)
 
 
 def next_number(log: Path) -> int:
-    begun = [
-        int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")
-    ]
-    return max(begun, default=-BATCH) + BATCH
+    """The batch that was begun and not acknowledged, or else the next one."""
+    lines = [line.split() for line in log.read_text().splitlines()]
+    if not lines:
+        return 0
+    word, number = lines[-1]
+    return int(number) + (BATCH if word == "done" else 0)
 
 
 def check_log(store: Path, log: Path) -> int:
-    """Acknowledged batches that are not whole in the store.
+    """Acknowledged batches that are not whole in the store, or that have another label.
 
     Ids are a primary key, so none is there twice.
     """
     lines = log.read_text().splitlines()[-40:]
     done = [int(line.split()[1]) for line in lines if line.startswith("done")]
     connection = sqlite3.connect(store)
-    missing = 0
+    wrong = 0
     for number in done:
         ids = [f"row {number + step}" for step in range(BATCH)]
         marks = ",".join("?" * BATCH)
-        query = (
-            "select count(*) from calibrant_predictions where label is not null and id in"
-            f" ({marks})"
-        )
-        missing += connection.execute(query, ids).fetchone()[0] != BATCH
+        query = f"select id, label from calibrant_predictions where id in ({marks})"
+        found = dict(connection.execute(query, ids).fetchall())
+        wrong += found != {name: row_of(name)[1] for name in ids}
     connection.close()
-    return missing
+    return wrong
 
 
 def recount(store: Path, log: Path) -> None:
-    """Hand in everything that the log has begun, again; then the tally must equal the recount."""
-    begun = sorted(
-        {int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("begun")}
-    )
-    names = [f"row {number + step}" for number in begun for step in range(BATCH)]
+    """Hand in the last batch again, let time pass, and compare the tally with the client's log."""
+    end = next_number(log)
+    names = [f"row {number}" for number in range(end + BATCH)]
     rows = [row_of(name) for name in names]
+    last = slice(end, end + BATCH)
     with opened(store) as monitor:
-        for start in range(0, len(names), 10_000):
-            part = slice(start, start + 10_000)
-            size = len(names[part])
-            monitor.record_many(names[part], [score for score, _ in rows[part]], np.full(size, DAY))
-            monitor.resolve_many(
-                names[part], [label for _, label in rows[part]], np.full(size, DAY + 1)
-            )
-        found = monitor.advance(DAY + 10)
+        at = np.full(BATCH, time_of(end))
+        monitor.record_many(names[last], [score for score, _ in rows[last]], at)
+        monitor.resolve_many(names[last], [label for _, label in rows[last]], at)
+        found = monitor.advance(time_of(end) + 10)
     regions = np.minimum((np.array([score for score, _ in rows]) * 4).astype(int), 3)
     labels = np.array([label for _, label in rows])
     counts = np.bincount(regions, minlength=4)
     hits = np.bincount(regions[labels == 1], minlength=4)
     same = found.counts.tolist() == counts.tolist() and found.positives.tolist() == hits.tolist()
+    same = same and (found.n_mature, found.n_labels) == (len(names), len(names))
+    wrong = found.n_conflicting + found.n_late + found.n_expired + found.n_unknown
     print(
-        f"recount of {len(names):,} rows: {'equal' if same else 'DIFFERENT'}; conflicting"
-        f" {found.n_conflicting}"
+        f"recount of {len(names):,} rows, {len(found.path)} days:"
+        f" {'equal' if same else 'DIFFERENT'}; conflicting, late, expired or unknown: {wrong}"
     )
-    if not same or found.n_conflicting:
+    if not same or wrong:
         sys.exit(1)
 
 
@@ -204,11 +209,12 @@ def many(n_processes: int, n_threads: int, n_labels: int) -> None:
 
 
 def speed(seconds: float) -> None:
-    """Labels per second, and how long a call takes."""
+    """Labels per second of wall time and of processor time, and how long a call takes."""
     for size in (1, 100, 1000, 10_000):
         folder = tempfile.mkdtemp(prefix="calibrant-speed-")
         monitor = opened(Path(folder) / "watch.db")
         taken = []
+        busy = 0.0
         number = 0
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
@@ -219,14 +225,20 @@ def speed(seconds: float) -> None:
             at = np.full(size, DAY + number / 5e6)
             monitor.record_many(ids, scores, at)
             begin = time.perf_counter()
+            begin_busy = time.process_time()
             monitor.resolve_many(ids, labels, at + 0.5)
+            busy += time.process_time() - begin_busy
             taken.append(time.perf_counter() - begin)
             number += size
         calls = np.array(taken)
-        rate = size * calls.size / calls.sum()
-        quantiles = 1000 * np.quantile(calls, [0.5, 0.99])
-        times = f"p50 {quantiles[0]:.2f} ms, p99 {quantiles[1]:.2f} ms"
-        print(f"batches of {size:>6,}: {rate:>9,.0f} labels/s, {times}", flush=True)
+        n_labels = size * calls.size
+        p50, p99 = 1000 * np.quantile(calls, [0.5, 0.99])
+        print(
+            f"batches of {size:>6,}: {n_labels / calls.sum():>9,.0f} labels/s,"
+            f" {n_labels / busy:>9,.0f} per second of processor time,"
+            f" p50 {p50:.2f} ms, p99 {p99:.2f} ms, load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
         monitor.close()
 
 
@@ -234,6 +246,7 @@ def memory(n_labels: int) -> None:
     """Memory of the process and size of the store over a long stream, a million labels a day."""
     folder = tempfile.mkdtemp(prefix="calibrant-memory-")
     store = Path(folder) / "watch.db"
+    log = Path(f"{store}-wal")
     monitor = Monitor(store, fitted(), maturity=0, remember=1, random_state=0)
     rng = np.random.default_rng(0)
     for start in range(0, n_labels, 10_000):
@@ -242,13 +255,23 @@ def memory(n_labels: int) -> None:
         at = np.full(10_000, DAY + start / 1e6)
         monitor.record_many(ids, scores, at)
         monitor.resolve_many(ids, rng.uniform(size=10_000) < scores, at)
-        if (start + 10_000) % (n_labels // 10) == 0:
+        if (start + 10_000) % max(10_000, n_labels // 20) == 0:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            size = os.path.getsize(store) / 2**20
+            size = store.stat().st_size / 2**20
+            log_size = log.stat().st_size / 2**20 if log.exists() else 0.0
             print(
-                f"{start + 10_000:>12,} labels: peak {peak:.0f} MB, store {size:.0f} MB", flush=True
+                f"{start + 10_000:>12,} labels: memory {resident():.0f} MB, peak {peak:.0f} MB,"
+                f" store {size:.0f} MB, its log {log_size:.0f} MB",
+                flush=True,
             )
     print(json.dumps({"mature": monitor.snapshot().n_mature}))
+
+
+def resident() -> float:
+    """Memory of this process now, in MB, where the system tells."""
+    status = Path("/proc/self/statm")
+    pages = int(status.read_text().split()[1]) if status.exists() else 0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def main() -> None:

@@ -40,11 +40,11 @@ def test_an_alarm_of_a_store_names_regions_time_size_and_what_to_do(tmp_path: Pa
     rows = dict(zip(changes.columns["region"], changes.columns["rate_since"], strict=True))
     assert rows[top] == pytest.approx(0.6, abs=0.06)
     assert found.sentence.startswith("Alarm. The rates have changed, since about 2024-10-1")
-    assert top in found.sentence
+    assert f"clearest in {top}" in found.explanation
     assert "Recalibrate on about 4,000 rows" in found.sentence
     since = changes.columns["n_rows"][0]
     assert f"{since:,} rows have been counted since then" in found.sentence
-    assert "No sign that the scores have changed" in found.sentence
+    assert "No sign that the scores have changed" in found.explanation
     assert "missing" not in found.sentence
     (tests,) = [table for table in found.tables() if table.name == "tests"]
     assert tests.columns["alarmed"][0].startswith("2024-10-")

@@ -166,6 +166,7 @@ def _follow(
             found = monitor.snapshot()
         if tells and found.alarm and not alarmed:
             paragraph(found.sentence, bold=True)
+            paragraph(found.explanation)
         elif tells and found.n_mature != told:
             remark(status(found))
         alarmed = found.alarm

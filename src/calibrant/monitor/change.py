@@ -146,13 +146,13 @@ class MonitorResult(Result):
                 f" {condition}."
             )
         sure = f"Without a change, an alarm ever has probability at most {chance}, if {condition}."
-        return f"{self.finding_and_regions}. {sure} {self.advice}"
+        more = f"; {self.clearest}" if self.clearest else ""
+        return f"{self.finding_in_short}{more}. {sure} {self.advice}"
 
     @property
-    def finding_and_regions(self) -> str:
-        """What was found, with the regions in which it is clearest; without a full stop."""
-        more = "".join(f"; {change}" for change in self.changes[1:4])
-        return f"{self.finding_in_short}{more}"
+    def clearest(self) -> str:
+        """The regions in which a change is clearest, at most three; empty without any."""
+        return "; ".join(str(change) for change in self.changes[1:4])
 
     @property
     def finding_in_short(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -120,34 +120,45 @@ class MonitorSnapshot(Result):
     counted_until: str | None = None
     lag: float | None = None
 
+    _also: ClassVar[tuple[str, ...]] = ("explanation",)
+
     @property
     def sentence(self) -> str:
         """What was found, and how sure that is."""
         chance = percent(1.0 - self.confidence_level)
-        known = f"{counted(self.n_mature, 'prediction')} counted, {self.n_labels:,} with a label"
-        seen = f"{known}, {self.n_pending:,} pending"
         sure = (
             f"All tests together ever raise a false alarm with probability at most {chance}, if"
             f" {_CONDITION}."
         )
         if self.alarm:
-            return f"Alarm. {self._story} So far {seen}. {sure}"
+            first = next(verdict for verdict in self.verdicts if verdict.alarm)
+            missing = self._missing_labels(first)
+            return f"Alarm. {first.finding_in_short}. {missing}{first.advice} {sure}"
         held = (
             f"; calibrated values are within {upper(self.epsilon)} of the rates so far"
             if self.n_mature
             else ""
         )
-        return f"No sign of drift: {seen}{held}. {sure}"
+        return f"No sign of drift: {self._seen}{held}. {sure}"
 
     @property
-    def _story(self) -> str:
-        """What has changed, where, since when and by how much; what has not; and what to do."""
+    def explanation(self) -> str:
+        """After an alarm: the regions in which it is clearest, the other tests, and the counts."""
+        if not self.alarm:
+            return ""
         found = [verdict for verdict in self.verdicts if verdict.alarm]
-        told = [found[0].finding_and_regions]
+        told = []
+        if found[0].clearest:
+            told.append(f"It is clearest in {found[0].clearest}")
         told.extend(verdict.finding_in_short for verdict in found[1:])
         told.extend(verdict.calm for verdict in self.verdicts if not verdict.alarm)
-        missing = self._missing_labels(found[0])
-        return f"{'. '.join(told)}. {missing}{found[0].advice}"
+        told.append(f"So far {self._seen}")
+        return ". ".join(told) + "."
+
+    @property
+    def _seen(self) -> str:
+        known = f"{counted(self.n_mature, 'prediction')} counted, {self.n_labels:,} with a label"
+        return f"{known}, {self.n_pending:,} pending"
 
     def _missing_labels(self, verdict: MonitorResult) -> str:
         """Whether labels have stopped coming: a fault of their pipeline looks like a change."""

@@ -47,7 +47,8 @@ class Store:
         self.timeout = timeout
         with self._explained("opened"):
             self.url = _url_of(self.place)
-            self.place = self.url.render_as_string(hide_password=True)
+            if not self.is_sqlite:
+                self.place = self.url.render_as_string(hide_password=True)
             self._engine = self._make_engine()
         self._process = os.getpid()
 
@@ -177,13 +178,14 @@ def execute_rows(connection: Any, statement: Any, rows: Sequence[Mapping[str, An
     """Run a statement for each row of parameters, past what SQLAlchemy does for each: a third of
     the time.
     """
+    if not rows:
+        return
     compiled = statement.compile(dialect=connection.dialect)
     given: Any = rows
     if compiled.positional:
         names = list(compiled.positiontup)
         given = [tuple([row[name] for name in names]) for row in rows]
-    if given:
-        connection.exec_driver_sql(compiled.string, given)
+    connection.exec_driver_sql(compiled.string, given)
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
