@@ -257,3 +257,26 @@ class TestFit:
             answer = calibrant("fit", *data, *COLUMNS, "--bins", "8", "--json").json
             assert answer["guarantee"] == whole["guarantee"]
             assert answer["fingerprint"] == whole["fingerprint"]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_a_default_fit_reads_a_parquet_file_six_times_and_looks_at_its_first_rows(
+    kind: str, folder: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_rows = 400_000
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=n_rows)
+    labels = rng.uniform(size=n_rows) < scores
+    table = pa.table({"score": scores.astype(kind), "label": labels})
+    pq.write_table(table, folder / "many.parquet", row_group_size=50_000)
+    rows_read = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        for batch in iter_batches(*arguments, **named):
+            rows_read.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    assert calibrant("fit", "many.parquet", "-o", "many.json").code == 0
+    assert 6 * n_rows < sum(rows_read) < 7 * n_rows

@@ -183,8 +183,8 @@ def _fit(settings: Settings, options: dict[str, Any]) -> _Fitted:
         if options["keep_segment"]:
             kept = typed_segments(data, options["keep_segment"])
             settings = replace(settings, keep_segments=kept)
-        calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings.saved())
+        calibrator = settings.fit(data, labels)
         facts = data.facts(drawn=False)
         signs = signs_of(data, labels, options)
         first = on_first_rows(data, labels)

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from calibrant._typing import Keys
 from calibrant.kernels.hash import mixed
+from calibrant.params.random import RowSums
 from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
+from calibrant.sample.taken_rows import row_sums
 
 _WORD = 2**64
 _STARTS = (
@@ -40,6 +42,7 @@ class Fingerprint:
     ordered: int | None = field(default=None, compare=False)
     reach: Reach = field(default_factory=Reach, compare=False)
     faults: Faults = field(default_factory=Faults, compare=False)
+    sums: RowSums = field(default_factory=RowSums, compare=False)
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
         first = (self.first + other.first) % _WORD
@@ -49,7 +52,8 @@ class Fingerprint:
             ordered = (self.ordered + other.ordered) % _WORD
         reach = self.reach + other.reach
         faults = self.faults + other.faults
-        return Fingerprint(self.rows + other.rows, first, second, ordered, reach, faults)
+        rows = self.rows + other.rows
+        return Fingerprint(rows, first, second, ordered, reach, faults, self.sums + other.sums)
 
     def __str__(self) -> str:
         return f"{self.first:016x}{self.second:016x}"
@@ -87,7 +91,8 @@ class TakeFingerprint(Work[Fingerprint]):
         ordered = None
         if self.in_order:
             ordered = int(mixed(chains[0] ^ mixed(rows.keys)).sum(dtype=np.uint64))
-        return Fingerprint(len(rows), first, second, ordered, Reach.of(rows.scores), faults)
+        reach = Reach.of(rows.scores)
+        return Fingerprint(len(rows), first, second, ordered, reach, faults, row_sums(rows))
 
     def nothing(self) -> Fingerprint:
         """No rows."""
@@ -113,6 +118,7 @@ def fingerprint(data: Sample, *, ordered: bool = False) -> Fingerprint:
     in_order = ordered and data.has_order and not data.columns.keyed
     found = data.fold(TakeFingerprint(data.columns, in_order))
     found.faults.check()
+    data.note_fingerprint(found.sums)  # a fit of the same data need not read them for it
     return found
 
 

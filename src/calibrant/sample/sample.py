@@ -36,7 +36,7 @@ from calibrant.cells.tally import Tally, WeightSums
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.hash import mixed
 from calibrant.params.labels import Classes, UnexpectedLabelsError, settle_classes
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns, Result, Work, missing_column
 from calibrant.sample.counts import Count, Counted, KindSums
@@ -234,10 +234,14 @@ class Sample(ABC):
     def _counted_segments(self) -> Sizes:
         """Count the rows, and take their fingerprint on the way."""
         found = self.fold(CountSegments(self.columns))
+        self.note_fingerprint(found.sums)
+        return found
+
+    def note_fingerprint(self, sums: RowSums) -> None:
+        """Keep what a pass over all rows has found, so that no other is needed."""
         if self._fingerprints is None:
             self._fingerprints = {}
-        self._fingerprints[self._values()] = found.sums.fingerprint
-        return found
+        self._fingerprints[self._values()] = sums.fingerprint
 
     def _values(self) -> tuple[str | None, ...]:
         """The columns that a fingerprint is taken of, and the one that tells which rows are
@@ -319,8 +323,12 @@ class Sample(ABC):
         )
 
     def sample(self, draw: Draw) -> Taken:
-        """Return the drawn rows without labels, so that edges cannot depend on labels."""
-        taken = self.fold(TakeRows(self.columns.only("segment", "id", "group"), draw))
+        """Return the drawn rows.
+
+        Their labels are kept for `drawn_rows`. Edges cannot depend on them, because `Taken.scores`
+        are all that cuts bins.
+        """
+        taken = self.fold(TakeRows(self.columns.only("label", "segment", "id", "group"), draw))
         if self.columns.id is not None:
             check_ids(taken.ids, self.columns.id)
         return taken
@@ -332,11 +340,14 @@ class Sample(ABC):
         they are stored. More rows than `limit` raise an error. Every `fit` takes the result in
         place of these data.
         """
-        from calibrant.sample.sources.memory import MemoryRows
-
         if self.columns.label is None:
             raise missing_column("label")
-        taken = self.fold(TakeRows(self.columns, draw, limit))
+        return self._in_memory(self.fold(TakeRows(self.columns, draw, limit)), draw)
+
+    def _in_memory(self, taken: Taken, draw: Draw | None) -> MemoryRows:
+        """Return rows that were taken, with their labels."""
+        from calibrant.sample.sources.memory import MemoryRows
+
         batches = taken.in_order()
         if draw is not None and self.columns.id is not None:
             check_ids(taken.ids, self.columns.id)
@@ -513,8 +524,11 @@ class Sample(ABC):
 
     def drawn_rows(self, whole: Sample, classes: Classes) -> MemoryRows:
         """Return the rows of `whole` that were drawn before these were left, with their labels."""
-        draw = Draw(0) if self._left_out is None else self._left_out[0]
-        return whole.with_classes(classes.labels.tolist(), classes.positive).collect(draw=draw)
+        named = whole.with_classes(classes.labels.tolist(), classes.positive)
+        draw, taken = (Draw(0), None) if self._left_out is None else self._left_out
+        if taken is None or not taken.has_labels or whole.columns.weight is not None:
+            return named.collect(draw=draw)
+        return named._in_memory(taken, draw)
 
     def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
         """Count rows by knot, half and label, without drawn rows; see `Knots.count`."""

@@ -133,6 +133,11 @@ class Taken:
         self.sizes.faults.check()
         return [rows for _, rows in sorted(self.batches, key=lambda piece: piece[0])]
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether the labels of all rows are known."""
+        return all(rows.labels is not None for _, rows in self.batches)
+
     def keys(self) -> Keys:
         """The keys of the rows, in the order of the data."""
         return np.concatenate(
