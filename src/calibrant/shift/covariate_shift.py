@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
@@ -15,40 +14,39 @@ from calibrant.calibrators.regions.parameters import RegionParameters
 from calibrant.calibrators.regions.proof import UNBOUNDED
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.stated import WEIGHT_ERROR, Stated
-from calibrant.calibrators.regions.weighted_rows import at_most, checked_bound, shuffled, weights_of
+from calibrant.calibrators.regions.weighted_rows import shuffled
 from calibrant.cells.partition import Partition
-from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
-from calibrant.limits.interval import Interval
-from calibrant.limits.shift.evidence import (
-    Evidence,
-    weight_sums,
-    weighted_rates,
-)
-from calibrant.limits.shift.oracle import as_relative_mass, known_mass_rates
+from calibrant.limits.shift.evidence import Evidence, weight_sums
 from calibrant.limits.shift.sensitivity import tolerated_error, widened
 from calibrant.limits.shift.shift_methods import SHIFT_METHODS, get_shift_method
-from calibrant.params.arrays import as_weights, check_rows
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import in_memory, is_scored
+from calibrant.sample.kinds import is_scored
 from calibrant.sample.reader import check_nothing_beside, one_row_each
 from calibrant.sample.sample import Sample
+from calibrant.shift.known_weights import (
+    Masses,
+    found_weights,
+    known_masses,
+    largest_weight,
+    predicted_values,
+    remarks_on,
+    summed_weights,
+)
 from calibrant.shift.ratios.density_ratio import DensityRatio
-from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass, estimated_weights
-from calibrant.text.sentences import Setting
+from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass
 
 _RATIO = Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))
 MASS_VALUES = ("known-mass", "counted-mass")
 """Values that need the density ratio itself, since nothing divides by the sum of the weights."""
 
 VALUES = ("mean", "midpoint", *MASS_VALUES)
-Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
 _ESTIMATED = (
     "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit"
     " of many rows of both populations, if the estimated weights tend to the true ones"
@@ -217,20 +215,11 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             check_nothing_beside(
                 importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source
             )
-            if data.columns.weight is None:
-                advice = "scored(..., weight=)"
-                raise InvalidValueError(
-                    "weight", "name the column of weights", got="None", advice=advice
-                )
-            data = one_row_each(data, self.random_state)
-            if get_shift_method(self.interval).needs_rows:
-                data = data.collect()
-            binned = cut_and_count(data, self, stated, weighted=True)
-            weights = _weights_of(_largest_weight(data, binned), stated)
+            data, binned, weights = self._weighed_column(data, stated)
         else:
             rows = data.collect()
             features = Features(X, X_source, X_target)
-            weights = _found_weights(len(rows), importance_weight, features, ratio, stated)
+            weights = found_weights(len(rows), importance_weight, features, ratio, stated)
             data = one_row_each(replace(rows, weights=weights.values), self.random_state)
             binned = cut_and_count(data, self, stated, weighted=True)
         counted = None  # no limit may use it: only masses that are known have a proof
@@ -244,7 +233,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             if get_shift_method(self.interval).needs_rows
             else None
         )
-        masses = _masses(relative_mass, binned.partition)
+        masses = known_masses(relative_mass, binned.partition)
         evidence = Evidence(binned.tally, weights.bound, float(weight_floor), masses, drawn)
         result = self._result_of(binned.partition, evidence, weights, counted)
         self._set(result, stated, binned.classes, binned.facts)
@@ -252,6 +241,19 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
+
+    def _weighed_column(self, data: Sample, stated: Stated) -> tuple[Sample, Binned, Weights]:
+        """Count rows whose weights are a column: the rows, what was counted, and the weights."""
+        if data.columns.weight is None:
+            advice = "scored(..., weight=)"
+            raise InvalidValueError(
+                "weight", "name the column of weights", got="None", advice=advice
+            )
+        data = one_row_each(data, self.random_state)
+        if get_shift_method(self.interval).needs_rows:
+            data = data.collect()
+        binned = cut_and_count(data, self, stated, weighted=True)
+        return data, binned, summed_weights(largest_weight(data, binned), stated)
 
     @classmethod
     def from_tally(
@@ -286,8 +288,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             weight_bound=weight_bound, weight_floor=weight_floor, weight_error=weight_error
         )
         check_tally(partition, tally)
-        weights = _weights_of(float(weight_sums(tally).largest.max()), stated)
-        masses = _masses(relative_mass, partition)
+        weights = summed_weights(float(weight_sums(tally).largest.max()), stated)
+        masses = known_masses(relative_mass, partition)
         evidence = Evidence(tally, weights.bound, float(weight_floor), masses)
         result = calibrator._result_of(partition, evidence, weights)
         calibrator._set(result, stated, name_classes(classes, calibrator.pos_label))
@@ -334,11 +336,11 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             partition,
             evidence.tally,
             limits,
-            _values(self.value, moved, limits),
+            predicted_values(self.value, moved, limits),
             weights.known,
             weights.bound,
             weights.bounded,
-            _remarks(evidence, weights.ratio, method.remark(evidence, alpha)),
+            remarks_on(evidence, weights.ratio, method.remark(evidence, alpha)),
         )
 
     def _set(
@@ -394,86 +396,3 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             )
         self._set(result, self.stated_, classes, RowFacts.from_dict(state))
         self.ratio_ = None
-
-
-def _found_weights(
-    n_rows: int,
-    importance_weight: ArrayLike | None,
-    features: Features,
-    ratio: DensityRatio | None,
-    stated: Stated,
-) -> Weights:
-    """Take the weights as given, or estimate them; raise if they break what was said of them."""
-    fitted = None
-    name = "importance_weight"
-    if importance_weight is None:
-        fitted, weights = estimated_weights(n_rows, ratio, features)
-        name = "the estimated importance weight"
-    elif features.target is None:
-        weights = as_weights(importance_weight, n_rows)
-    else:
-        rule = "be None if importance_weight is given"
-        raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
-    bound = checked_bound(weights, stated.weight_bound, name)
-    floor = stated.weight_floor
-    check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
-    return Weights(fitted is None, bound, stated.weight_bound is not None, weights, fitted)
-
-
-def _weights_of(largest: float, stated: Stated) -> Weights:
-    """What is known of weights in a tally; without a bound, the largest weight is the bound."""
-    bound = stated.weight_bound
-    if bound is None:
-        return Weights(True, largest, bounded=False)
-    if largest > bound:
-        raise InvalidValueError("importance_weight", at_most(bound), got=f"{largest:g}")
-    return Weights(True, float(bound), bounded=True)
-
-
-def _largest_weight(data: Sample, binned: Binned) -> float:
-    """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and
-    count in no bin.
-    """
-    if in_memory(data):
-        return float(weights_of(data).max())
-    tally = binned.tally
-    if binned.rows is not data or tally.uncounted:
-        whole = data.with_columns(replace(data.columns, segment=None))
-        tally, _ = whole.tally(ScorePartition(np.empty(0)), weighted=True)
-    return float(weight_sums(tally).largest.max())
-
-
-def _masses(relative_mass: Masses, partition: Partition) -> FloatArray | None:
-    """The relative mass of each region, where it is known."""
-    masses = relative_mass(partition) if callable(relative_mass) else relative_mass
-    return None if masses is None else as_relative_mass(masses, partition.n_regions)
-
-
-def _values(value: str, evidence: Evidence, limits: Interval) -> FloatArray:
-    """The predicted value of each region; the middle of its interval where nothing is known."""
-    if value == "midpoint":
-        return limits.midpoint
-    if value == "mean":
-        rates = weighted_rates(evidence.tally)
-    elif evidence.relative_mass is None:
-        raise InvalidTypeError(
-            "relative_mass", ("be given for ", Setting("value", value)), got="None"
-        )
-    else:
-        rates = known_mass_rates(evidence.tally, evidence.relative_mass)
-    unknown = np.isnan(rates) | (evidence.tally.counts == 0)
-    return np.where(unknown, limits.midpoint, np.clip(rates, 0.0, 1.0))
-
-
-def _remarks(evidence: Evidence, ratio: DensityRatio | None, remark: str | None) -> tuple[str, ...]:
-    remarks = [] if remark is None else [f"the interval is {remark}"]
-    if n_weightless := int(np.count_nonzero(weight_sums(evidence.tally).w.rounded() <= 0.0)):
-        remarks.append(
-            f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval"
-            " there is [0, 1]"
-        )
-    if ratio is not None and hasattr(
-        ratio, "diagnostics_"
-    ):  # a ratio written by the user may not have them
-        remarks.append(ratio.diagnostics_.sentence)
-    return tuple(remarks)

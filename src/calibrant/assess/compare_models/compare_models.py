@@ -5,13 +5,13 @@ all pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, Seed
+from calibrant._typing import ArrayLike, FloatArray, IndexArray, Seed
 from calibrant.assess.compare_models.losses import (
     AUC,
     BRIER,
@@ -31,6 +31,7 @@ from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.random import RandomSource, fingerprint_of, seed_number
 from calibrant.params.rules import CLIP, error_budget
+from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
 
@@ -134,17 +135,9 @@ def compare_models(
     rows, units = Units.bounded_of(rows, weight_bound, max_group_size)
     losses = [losses_of(rows.codes, one, clip) for one in probabilities]
     seed = seed_number(random_state)
-    of_models = sorted(
-        fingerprint_of(one, labels=rows.codes) for one in probabilities
-    )  # in any order of the models
-    source = RandomSource.of(seed, "order of bets", *of_models)
-    order = source.order(len(rows) if units.unit is None else units.n_units)
+    order = _order_of_bets(seed, rows, probabilities, units)
     pairs = list(combinations(range(len(called)), 2))
-    try:
-        auc, covariance = delong(rows.codes, probabilities, units)
-    except InvalidValueError:  # all labels are of one class
-        auc = np.full(len(called), math.nan)
-        covariance = np.full((len(called), len(called)), math.nan)
+    auc, covariance = _areas(rows, probabilities, units)
     differences = []
     for one, other in pairs:
         pair = called[one], called[other]
@@ -183,3 +176,23 @@ def compare_models(
         auc_upper=auc_upper,
         seed=seed,
     )
+
+
+def _order_of_bets(
+    seed: int, rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units
+) -> IndexArray:
+    """A random order of rows or groups, the same for any order of the models."""
+    of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)
+    source = RandomSource.of(seed, "order of bets", *of_models)
+    return source.order(len(rows) if units.unit is None else units.n_units)
+
+
+def _areas(
+    rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units
+) -> tuple[FloatArray, FloatArray]:
+    """The area under the curve of each model, and their covariance; NaN for labels of one class."""
+    try:
+        return delong(rows.codes, probabilities, units)
+    except InvalidValueError:  # all labels are of one class
+        n_models = len(probabilities)
+        return np.full(n_models, math.nan), np.full((n_models, n_models), math.nan)
