@@ -24,6 +24,7 @@ COSTLY = (  # names that begin so belong to questions of a tenth of a second and
     "groups_",
     "many_rows",
     "path beta",
+    "paths_of",
     "planned",
     "sizes_of_samples",
     "state",

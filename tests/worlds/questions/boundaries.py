@@ -16,6 +16,7 @@ from calibrant.assess.check.uniform_bets import (
     runs_of_labels,
     runs_of_ranks,
 )
+from calibrant.assess.compare_models.model_comparison import PairedDifference
 from calibrant.assess.metrics.independent_units import ROWS
 from calibrant.assess.threshold.candidates import (
     labels_that_would_do,
@@ -33,12 +34,14 @@ from calibrant.limits.mass import budgets, mass_limits, missing_mass_limit
 from calibrant.limits.non_identical import gap_limits, non_identical
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.shared_tails import even_width_tails
+from calibrant.ratios import LogisticRatio
+from calibrant.sequences import get_sequence
 from calibrant.shift.ratios.density_ratio import (
     RatioDiagnostics,
     effective_sample_size,
     share_outside,
 )
-from worlds.questions.base import ATOMS, SMOOTH, TIED, of_calibrator, question, tried
+from worlds.questions.base import ATOMS, SMOOTH, TIED, Text, of_calibrator, question, tried
 
 
 @question
@@ -185,4 +188,49 @@ def ranges_of_paths() -> Any:
             codes = SMOOTH.y[:n].astype(np.uint8)
             rng = np.random.default_rng(3)
             found += [kuiper_test(codes, SMOOTH.scores[:n], draws, rng, ROWS)]
+    return found
+
+
+class Certain:
+    """A classifier that is sure of some rows."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, rows: Any, codes: Any) -> "Certain":
+        self.n_rows_ = len(codes)
+        return self
+
+    def predict_proba(self, rows: Any) -> Any:
+        target = np.where(rows[:, 0] > 0.5, 1.0, rows[:, 0])
+        return np.stack([1.0 - target, target], axis=1)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+
+@question
+def weights_of_a_classifier_that_is_sure() -> Any:
+    rows = SMOOTH.scores[:60, None]
+    ratio = LogisticRatio(classifier=Certain()).fit(rows, rows[:40])
+    return [ratio.predict(rows), ratio.diagnostics_]
+
+
+@question
+def which_model_is_better() -> Any:
+    found = []
+    for measure in ("Brier score", "AUC"):
+        for lower, upper in ((-0.2, -0.05), (-0.1, 0.0), (-0.1, 0.05), (0.0, 0.1), (0.05, 0.2)):
+            pair = PairedDifference("a", "b", measure, 0.0, lower, upper, True)
+            found += [Text(str(pair.better))]
+    return found
+
+
+@question
+def paths_of_one_kind_of_label() -> Any:
+    found = []
+    for name in ("beta-binomial", "betting"):
+        kind = get_sequence(name)
+        for labels in (np.ones(12, np.uint8), np.zeros(12, np.uint8)):
+            for implementation in ("numpy", "numba"):
+                found += [kind.path(labels, 0.1, implementation=implementation)]
     return found
