@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sqlite3
+from typing import ClassVar
 
 import duckdb
 import numpy as np
@@ -26,6 +27,8 @@ from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError, NoTableError
 from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
 from calibrant.intervals import MonotoneBand
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import Number
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::calibrant.errors.CalibrantWarning"
@@ -47,13 +50,10 @@ def python_function(calibrator, **options):
 class BaseRate(CurveCalibrator):
     """A calibrator that a user might write: one value for every score."""
 
-    _learned = ("rate",)
+    _learned: ClassVar[EntryTable] = {"rate": Entry(Number(), of="rate_")}
 
     def _learn(self, rows):
         return {"rate": rows.n_positive / rows.n_rows}
-
-    def _set_curve(self, state):
-        self.rate_ = float(state["rate"])
 
     def _curve(self, scores):
         return np.full(scores.size, self.rate_)

@@ -193,7 +193,7 @@ def test_files_with_limits_of_another_rule_are_refused():
     scores, y, model = fitted()
     state = model.fit(scores, y).to_dict()
     state["state"]["curve"]["proved"]["rule"] = 3
-    with pytest.raises(ValueError, match="rule of the curve"):
+    with pytest.raises(ValueError, match=r"curve\.proved\.rule must be 2"):
         AnchoredCalibrator.from_dict(state)
     state["state"]["curve"]["proved"]["rule"] = 2
     state["state"]["curve"]["proved"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]

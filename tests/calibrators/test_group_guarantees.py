@@ -17,7 +17,7 @@ from calibrant import (
     VennAbersCalibrator,
 )
 from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.params.random import RandomSource
 from calibrant.sample.groups import Groups
@@ -263,7 +263,6 @@ def test_weighted_groups_in_other_calibrators(rows):
     state = BinningCalibrator(2).fit(scores, y, **beside, weight_bound=1.0).to_dict()
     for damaged in (None, 5, [[1.0, 1.0]], [[1.0, 1.0]] * 3):
         state["state"]["weighted"]["rows"] = damaged
-        with pytest.raises(
-            InvalidValueError, match="rows must be the rows and the positives of each region"
-        ):
+        with pytest.raises(CalibrantError) as caught:
             BinningCalibrator.from_dict(state)
+        assert caught.value.parameter == "weighted.rows"

@@ -157,11 +157,11 @@ def test_a_saved_model_predicts_and_says_the_same(fitted):
 @pytest.mark.parametrize(
     ("path", "value", "parameter"),
     [
-        (("correction", "trees", 0, "splits", 0, 0), 5, "splits"),
-        (("correction", "trees", 0, "splits", 0, 1), 9, "splits"),
-        (("correction", "trees", 0, "splits", 0, 2), [999], "splits"),
-        (("correction", "trees", 0, "values"), [0.0], "values"),
-        (("correction", "features", 0, "edges"), [1.0, 0.0], "edges"),
+        (("correction", "trees", 0, "splits", 0, 0), 5, "correction.trees[0].splits"),
+        (("correction", "trees", 0, "splits", 0, 1), 9, "correction.trees[0].splits"),
+        (("correction", "trees", 0, "splits", 0, 2), [999], "correction.trees[0].splits"),
+        (("correction", "trees", 0, "values"), [0.0], "correction.trees[0].values"),
+        (("correction", "features", 0, "edges"), [1.0, 0.0], "correction.features[0].edges"),
         (("names",), ["other"], "names"),
         (("counts", 0), -1, "counts"),
         (("positives", 0), 10**6, "positives"),

@@ -58,7 +58,7 @@ def test_no_batch_size_changes_a_bit_of_the_state(kind, codes, cuts) -> None:
     bounds = [0, *sorted(min(cut, codes.size) for cut in cuts), codes.size]
     for start, stop in itertools.pairwise(bounds):
         pieces.update(np.zeros(stop - start, dtype=np.intp), codes[start:stop])
-    assert json.dumps(pieces.state()) == json.dumps(fed(kind, codes).state())
+    assert json.dumps(pieces.to_dict()) == json.dumps(fed(kind, codes).to_dict())
 
 
 @each
@@ -79,10 +79,10 @@ def test_regions_do_not_disturb_each_other(kind, codes) -> None:
 def test_state_goes_on_elsewhere_bit_for_bit(kind, codes) -> None:
     first = fed(kind, codes, 3)
     second = kind(3, 0.1)
-    second.restore(json.loads(json.dumps(first.state())))
+    second.restore(json.loads(json.dumps(first.to_dict())))
     for sequence in (first, second):
         sequence.update(np.array([0, 1, 0, 2]), np.array([1, 0, 0, 1], dtype=np.uint8))
-    assert json.dumps(first.state()) == json.dumps(second.state())
+    assert json.dumps(first.to_dict()) == json.dumps(second.to_dict())
     assert first.limits() == second.limits()
 
 
@@ -271,7 +271,7 @@ def test_betting_never_widens_and_forgets_rates_that_are_ruled_out() -> None:
     path = Betting.path(codes, 0.1)
     assert (np.diff(path.lower) >= 0).all()
     assert (np.diff(path.upper) <= 0).all()
-    assert len(fed(Betting, codes).state()["gamblers"][0]["too_low"]) < 100
+    assert len(fed(Betting, codes).to_dict()["gamblers"][0]["too_low"]) < 100
 
 
 def test_betting_survives_labels_that_no_rate_can_explain() -> None:

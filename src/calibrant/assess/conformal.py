@@ -2,7 +2,7 @@
 distribution.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, as_scores
+from calibrant.params.declared_state import Inline, LabelEntries, Saved
 from calibrant.params.frames import FrameOutput, predicts
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import (
@@ -27,18 +29,17 @@ from calibrant.params.rules import (
     Flag,
     Integer,
     Number,
-    Optional,
     RuleTable,
 )
-from calibrant.params.saved_state import check_schema, read_classes, read_numbers
+from calibrant.params.state_kinds import Lists, Maybe, Numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import check_no_weights, one_row_each, read_rows
 from calibrant.sample.sample import Sample
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import Setting, shown
+from calibrant.text.sentences import Setting
 
-_SCHEMA = "calibrant.conformal/1"
+_CONDITIONAL = Choice(("marginal", "label"))
 _ASSUMED = (
     (
         "the future row and the calibration rows are exchangeable, as independent draws from one"
@@ -141,7 +142,7 @@ class ConformalGuarantee(Result):
 
 
 @dataclass(eq=False, repr=False)
-class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """Sets of labels that contain the true one with a stated probability, at any sample size, for
     every distribution.
 
@@ -214,8 +215,18 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
 
+    _schema: ClassVar[str] = "calibrant.conformal/1"
+    _entries: ClassVar[EntryTable] = {
+        "conditional": _CONDITIONAL,
+        "center": Number(),
+        "randomized": Flag(),
+        "labels": Entry(LabelEntries(), of="_known"),
+        "oddness": Entry(Lists(Numbers(rising=True), size=2), of="_ranked"),
+        "tie_key": Entry(Maybe(Integer(0)), of="_tie_key", absent=None),
+        "facts": Entry(Inline(RowFacts), of="guarantee_.facts"),
+    }
     _rules: ClassVar[RuleTable] = {
-        "conditional": Choice(("marginal", "label")),
+        "conditional": _CONDITIONAL,
         "center": Number(),
         "randomized": Flag(),
     }
@@ -382,49 +393,37 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         ]
         return self._columns(*kept)
 
+    @property
+    def _known(self) -> Classes:
+        return Classes(self.classes_, self.positive_index_)
+
+    @property
+    def _tie_key(self) -> int | None:
+        """The key of draws among ties; None where none are drawn."""
+        return None if self._source is None else self._source.key
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted sets as plain JSON values; `from_dict` reads it back."""
         check_is_fitted(self)
-        return {
-            "schema": _SCHEMA,
-            "conditional": self.conditional,
-            "center": float(self.center),
-            "randomized": bool(self.randomized),
-            "classes": self.classes_.tolist(),
-            "positive_index": self.positive_index_,
-            "oddness": [known.tolist() for known in self._ranked],
-            **({} if self._source is None else {"tie_key": self._source.key}),
-            **self.guarantee_.facts.to_dict(),
-        }
+        return Saved.to_dict(self)
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        keys = ("conditional", "center", "randomized", "classes", "positive_index", "oddness")
-        check_schema(state, _SCHEMA, keys)
-        sets = cls(**{name: state[name] for name in ("conditional", "center", "randomized")})
-        sets._check_parameters()
-        classes = read_classes(state["classes"], state["positive_index"])
-        saved = state["oddness"]
-        if not isinstance(saved, list | tuple) or len(saved) != 2:
-            raise InvalidValueError(
-                "oddness", "be two lists, of the negative and of the positive class", shown(saved)
-            )
-        negative, positive = (read_numbers(known, "oddness") for known in saved)
-        if any((np.diff(known) < 0.0).any() for known in (negative, positive)):
-            raise InvalidValueError("oddness", "be in increasing order", got=shown(saved))
-        if not negative.size + positive.size:
-            raise InvalidValueError("oddness", "hold at least one row", got="none")
-        if sets.conditional == "marginal" and not np.array_equal(negative, positive):
-            rule = ("be the same for both classes where ", Setting("conditional", "marginal"))
-            raise InvalidValueError("oddness", rule, got=shown(saved))
-        sets._set_ranks((negative, positive), classes, RowFacts.from_dict(state))
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        parameters = {name: values[name] for name in ("conditional", "center", "randomized")}
+        sets = cls(**parameters)
+        sets._set_ranks(values["_ranked"], values["_known"], values["guarantee_.facts"])
         sets._generator = None
-        key = Optional(Integer(0)).check(
-            "tie_key", state.get("tie_key")
-        )  # none in files of earlier releases
+        key = values["_tie_key"]
         sets._source = None if key is None else RandomSource(key)
         return sets
+
+    def _check_state(self, known: Known) -> None:
+        negative, positive = self._ranked
+        if not negative.size + positive.size:
+            raise InvalidValueError("oddness", "hold at least one row", got="none")
+        if self.conditional == "marginal" and not np.array_equal(negative, positive):
+            rule = ("be the same for both classes where ", Setting("conditional", "marginal"))
+            raise InvalidValueError("oddness", rule, got="others")
 
 
 def keyed_uniforms(keys: NDArray[Any], seed: int, rows: int) -> FloatArray:

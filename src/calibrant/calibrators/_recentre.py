@@ -44,6 +44,11 @@ class Moved:
     left: FloatArray
     right: FloatArray
 
+    @property
+    def ends(self) -> FloatArray:
+        """The values at both ends of each region, as two rows."""
+        return np.stack([self.left, self.right])
+
     @classmethod
     def nowhere(cls, knots: FloatArray) -> Self:
         """Probabilities stay as they are."""

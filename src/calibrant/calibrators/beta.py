@@ -4,7 +4,6 @@ inverses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,14 +16,15 @@ from calibrant.calibrators.curves.curve_calibrator import (
     CurveCalibrator,
     check_probabilities,
     inner,
-    read_number,
 )
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
+from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
-from calibrant.params.rules import Choice, RuleTable
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import Choice, Number, RuleTable
 from calibrant.text.sentences import Setting
 
 PARAMETERS = ("abm", "ab", "am")
@@ -83,7 +83,12 @@ class BetaCalibrator(CurveCalibrator):
     [1.0, 1.0, 0.0]
     """
 
-    _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    _learned: ClassVar[EntryTable] = {
+        "a": Entry(Number("a number >= 0", 0.0), of="a_"),
+        "b": Entry(Number("a number >= 0", 0.0), of="b_"),
+        "c": Entry(Number(), of="c_"),
+        "facts": FACTS,
+    }
     needs_probabilities: ClassVar[bool] = True
 
     _rules: ClassVar[RuleTable] = {"parameters": Choice(PARAMETERS)}
@@ -108,10 +113,6 @@ class BetaCalibrator(CurveCalibrator):
         features = np.column_stack([np.log(p) + shift, -np.log1p(-p) - shift])
         (a, b), c = _increasing(features, rows, intercept=has_midpoint)
         return {"a": a, "b": b, "c": c if has_midpoint else float((a - b) * shift)}
-
-    def _set_curve(self, state: Mapping[str, Any]) -> None:
-        self.a_, self.b_ = (read_number(state, name, low=0.0) for name in ("a", "b"))
-        self.c_ = read_number(state, "c")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         p = inner(scores)

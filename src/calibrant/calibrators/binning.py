@@ -4,7 +4,6 @@ split.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -186,9 +185,8 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         calibrator._conclude(proof, name_classes(classes, calibrator.pos_label))
         return calibrator
 
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        self._conclude(Proof.read(state, self, self.stated_), classes, RowFacts.from_dict(state))
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        self._conclude(learned["proof"], classes, learned["facts"])
 
     def _conclude(self, proof: Proof, classes: Classes, facts: RowFacts | None = None) -> None:
         """Derive the guarantee, and set everything that was learned at once."""

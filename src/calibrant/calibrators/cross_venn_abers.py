@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,11 +17,13 @@ from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.frames import predicts
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.rules import RuleTable, check_state
+from calibrant.params.rules import RuleTable
+from calibrant.params.state_kinds import Lists, Nested
 from calibrant.sample.reader import check_no_weights
 from calibrant.sample.sample import Sample
-from calibrant.text.sentences import Setting, shown
+from calibrant.text.sentences import Setting
 
 _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
@@ -85,6 +87,11 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     """
 
     _rules: ClassVar[RuleTable] = {"loss": LOSS}
+    _learned: ClassVar[EntryTable] = {
+        "folds": Entry(
+            Lists(Nested(VennAbersCalibrator), least=1, most=_MOST_FOLDS), of="calibrators_"
+        ),
+    }
 
     loss: str = "log"
     pos_label: Hashable = None
@@ -177,14 +184,5 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         """No: `predict` takes a column of scores for each fold."""
         return False
 
-    def _state(self) -> dict[str, Any]:
-        return {"folds": [calibrator.to_dict() for calibrator in self.calibrators_]}
-
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        check_state(state, ("folds",))
-        saved = state["folds"]
-        if not isinstance(saved, list | tuple) or not 1 <= len(saved) <= _MOST_FOLDS:
-            raise InvalidValueError(
-                "folds", f"be a list of 1 to {_MOST_FOLDS} saved calibrators", got=shown(saved)
-            )
-        self._set_folds(tuple(VennAbersCalibrator.from_dict(fold) for fold in saved), classes)
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        self._set_folds(learned["folds"], classes)

@@ -2,13 +2,13 @@
 they can be off.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, IndexArray, Seed
+from calibrant._typing import ArrayLike, IndexArray, Seed
 from calibrant.calibrators._held_out import Guess, HeldOutLimits, ProbabilityRows, held_out_limits
 from calibrant.calibrators._recentre import Moved, recentred
 from calibrant.calibrators.anchored.estimator import automatic_regions
@@ -24,25 +24,32 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Claim, GroupFacts, Statement
-from calibrant.limits.interval import Interval
+from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.mass import budgets, mass_limits
 from calibrant.params.arrays import check_in_range
+from calibrant.params.declared_state import Record
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import (
-    CheckedParameters,
-    Flag,
-    Integer,
-    Number,
-    RuleTable,
-    check_state,
-    error_budget,
-)
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.rules import CheckedParameters, Flag, Integer, Number, RuleTable, error_budget
+from calibrant.params.state_kinds import Maybe, Nested, Numbers, Tabled
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sources.memory import MemoryRows
+from calibrant.text.sentences import shown
 
-_GROUP_FACTS = ("counted", "aside", "max_size", "above_cap", "n_apart", "farthest")
+_SHARE = Number("a number from 0 to 1", 0.0, 1.0)
+_GROUPS = Record(
+    GroupFacts,
+    {
+        "counted": Integer(0),
+        "aside": Integer(0),
+        "max_size": Integer(0),
+        "above_cap": _SHARE,
+        "n_apart": Integer(0),
+        "farthest": _SHARE,
+    },
+    {"target": "rows", "design_effect": np.nan},
+)
 _MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
 _LEAST = 1e-6
 _FEWEST_ROWS = (
@@ -120,6 +127,16 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
     """
 
     _rules: ClassVar[RuleTable] = {"n_bins": N_BINS, "moves": Flag()}
+    _learned: ClassVar[EntryTable] = {
+        "partition": Entry(Nested(Partition), of="partition_"),
+        "tally": Entry(Nested(Tally), of="tally_"),
+        "value": Entry(Numbers("tally.n_regions", 0.0, 1.0), of="_limits.value"),
+        "curve": Entry(Tabled(Numbers("tally.n_regions", 0.0, 1.0), 2), of="_moved.ends"),
+        "errors": Entry(PairOfLimits("tally.n_regions", low=-1.0), of="_limits.errors"),
+        "averages": Entry(PairOfLimits("tally.n_regions"), of="_limits.averages"),
+        "rates": Entry(PairOfLimits("tally.n_regions"), of="_limits.rates"),
+        "groups": Entry(Maybe(_GROUPS), of="guarantee_.statement.groups", absent=None),
+    }
 
     n_bins: int | str = "auto"
     _: KW_ONLY
@@ -239,47 +256,21 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         self._limits = limits
         self._moved = moved
 
-    def _state(self) -> dict[str, Any]:
-        said = self.guarantee_.statement.groups
-        intervals = {
-            "errors": self._limits.errors,
-            "averages": self._limits.averages,
-            "rates": self._limits.rates,
-        }
-        return {
-            "partition": self.partition_.to_dict(),
-            "tally": self.tally_.to_dict(),
-            "value": self._limits.value.tolist(),
-            "curve": [self._moved.left.tolist(), self._moved.right.tolist()],
-            **{name: [of.lower.tolist(), of.upper.tolist()] for name, of in intervals.items()},
-            **(
-                {}
-                if said is None
-                else {"groups": {name: getattr(said, name) for name in _GROUP_FACTS}}
-            ),
-        }
-
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        check_state(state, ("partition", "tally", "value", "curve", "errors", "averages", "rates"))
-        tally = Tally.from_dict(state["tally"])
-        read = Partition.from_dict(state["partition"])
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        tally: Tally = learned["tally"]
+        read: Partition = learned["partition"]
         check_tally(read, tally)
         partition = read.bins_by_segment.get(None)
         if partition is None:
             raise InvalidValueError("partition", "be bins of one score", got=type(read).__name__)
-        size = partition.n_regions
-        value = read_numbers(state["value"], "value", size=size, low=0.0, high=1.0)
-        errors = _read_interval(state["errors"], "errors", size, low=-1.0)
-        averages = _read_interval(state["averages"], "averages", size)
-        rates = _read_interval(state["rates"], "rates", size)
-        groups = None if state.get("groups") is None else _read_group_facts(state["groups"])
-        left, right = _read_pair(state["curve"], "curve", size)
+        left, right = learned["curve"]
         if (np.diff(np.column_stack([left, right]).ravel()) < 0.0).any():
-            raise InvalidValueError("curve", "never fall", got=repr(state["curve"])[:40])
+            raise InvalidValueError("curve", "never fall", got=shown(learned["curve"].tolist()))
         moved = Moved(np.concatenate([[0.0], partition.edges, [1.0]]), left, right)
-        limits = HeldOutLimits(errors, averages, rates, value)
-        self._set_limits(partition, tally, limits, moved, classes, groups)
+        limits = HeldOutLimits(
+            learned["errors"], learned["averages"], learned["rates"], learned["value"]
+        )
+        self._set_limits(partition, tally, limits, moved, classes, learned["groups"])
 
 
 def proving_regions(n_units: int, rate: float) -> int:
@@ -326,33 +317,6 @@ def _group_facts(
     )
 
 
-def _read_group_facts(state: Any) -> GroupFacts:
-    """What a state says of groups."""
-    check_state(state, _GROUP_FACTS)
-    counted, aside, cap, n_apart = (
-        Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size", "n_apart")
-    )
-    share = Number("a number from 0 to 1", 0.0, 1.0)
-    above, farthest = (share.check(name, state[name]) for name in ("above_cap", "farthest"))
-    return GroupFacts(
-        counted, aside, cap, "rows", np.nan, above_cap=above, n_apart=n_apart, farthest=farthest
-    )
-
-
 def _rows(data: MemoryRows) -> ProbabilityRows:
     codes = None if data.groups is None else np.unique(data.groups.codes, return_inverse=True)[1]
     return ProbabilityRows(np.asarray(data.scores, dtype=np.float64), data.codes, codes)
-
-
-def _read_interval(state: Any, name: str, size: int, low: float = 0.0) -> Interval:
-    lower, upper = _read_pair(state, name, size, low)
-    if (lower > upper).any():
-        raise InvalidValueError(name, "have lower limits that are at most the upper ones")
-    return Interval(lower, upper)
-
-
-def _read_pair(state: Any, name: str, size: int, low: float = 0.0) -> tuple[FloatArray, FloatArray]:
-    if not isinstance(state, list | tuple) or len(state) != 2:
-        raise InvalidValueError(name, "be two lists of numbers", got=repr(state)[:40])
-    first, second = (read_numbers(side, name, size=size, low=low, high=1.0) for side in state)
-    return first, second

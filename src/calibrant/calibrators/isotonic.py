@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,13 +12,15 @@ from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.state_kinds import Numbers
 from calibrant.text.sentences import shown
 
 _KNOWN = WeakerGuarantee(
@@ -84,7 +85,11 @@ class IsotonicCalibrator(CurveCalibrator):
     array([0. , 0.5, 0.5, 0.5, 1. ])
     """
 
-    _learned: ClassVar[tuple[str, ...]] = ("thresholds", "values")
+    _learned: ClassVar[EntryTable] = {
+        "thresholds": Entry(Numbers(increasing=True), of="thresholds_"),
+        "values": Entry(Numbers(size="thresholds", low=0.0, high=1.0), of="values_"),
+        "facts": FACTS,
+    }
     _claim: ClassVar[NoGuarantee] = _KNOWN
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
@@ -100,16 +105,13 @@ class IsotonicCalibrator(CurveCalibrator):
         )  # inside a flat stretch nothing turns
         return {"thresholds": rows.scores[corner].tolist(), "values": values[corner].tolist()}
 
-    def _set_curve(self, state: Mapping[str, Any]) -> None:
-        thresholds = read_numbers(state["thresholds"], "thresholds")
-        values = read_numbers(state["values"], "values", size=thresholds.size, low=0.0, high=1.0)
-        if not thresholds.size or (np.diff(thresholds) <= 0.0).any():
-            raise InvalidValueError("thresholds", "increase", got=shown(state["thresholds"]))
-        if (np.diff(values) < 0.0).any():
-            raise InvalidValueError("values", "not fall", got=shown(state["values"]))
-        self.thresholds_ = thresholds
-        self.values_ = values
-        self.pieces_ = Pieces.through(ScorePartition(np.empty(0)), [thresholds], [values])
+    def _check_curve(self) -> None:
+        if not self.thresholds_.size:
+            raise InvalidValueError("thresholds", "be at least one", got="none")
+        if (np.diff(self.values_) < 0.0).any():
+            raise InvalidValueError("values", "not fall", got=shown(self.values_.tolist()))
+        whole = ScorePartition(np.empty(0))
+        self.pieces_ = Pieces.through(whole, [self.thresholds_], [self.values_])
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         """Start, value and slope of the piece, as exports have them: the same sum, so the same

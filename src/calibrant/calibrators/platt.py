@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,12 +9,14 @@ import numpy as np
 from scipy.special import expit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, read_number
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import fit_logistic
+from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
-from calibrant.params.rules import Flag, RuleTable
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import Flag, Number, RuleTable
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -72,7 +73,11 @@ class PlattCalibrator(CurveCalibrator):
     True
     """
 
-    _learned: ClassVar[tuple[str, ...]] = ("slope", "intercept")
+    _learned: ClassVar[EntryTable] = {
+        "slope": Entry(Number(), of="slope_"),
+        "intercept": Entry(Number(), of="intercept_"),
+        "facts": FACTS,
+    }
 
     _rules: ClassVar[RuleTable] = {"smoothing": Flag()}
 
@@ -86,10 +91,6 @@ class PlattCalibrator(CurveCalibrator):
         targets = (rows.positives * high + (rows.counts - rows.positives) * low) / rows.counts
         fit = fit_logistic(rows.scores[:, None], targets, rows.counts.astype(np.float64))
         return {"slope": float(fit.coefficients[0]), "intercept": fit.intercept}
-
-    def _set_curve(self, state: Mapping[str, Any]) -> None:
-        self.slope_ = read_number(state, "slope")
-        self.intercept_ = read_number(state, "intercept")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return np.asarray(expit(self.slope_ * scores + self.intercept_))

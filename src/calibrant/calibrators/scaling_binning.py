@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +17,7 @@ from calibrant.calibrators.regions.parameters import (
     LabelParameters,
     ValueParameters,
 )
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.regions.region_calibrator import PROVED, RegionCalibrator
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.regions.weighted_rows import checked_bound
@@ -28,8 +27,10 @@ from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.errors import InvalidValueError, no_table
 from calibrant.kernels.libraries import in_own_library
 from calibrant.params.arrays import as_scores
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import CODED, Classes
-from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable, check_state
+from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable
+from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
@@ -118,6 +119,11 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
     """
 
     bins_of_score = False
+
+    _learned: ClassVar[EntryTable] = {
+        "base": Entry(Nested(ScoreCalibrator), of="base_"),
+        **PROVED,
+    }
 
     _rules: ClassVar[RuleTable] = {
         "base": Optional(
@@ -250,22 +256,13 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         inside = np.searchsorted(bins.cuts, base.values, side="right")
         return steps_everywhere(base.cuts, np.where(outside, -1, inside))
 
-    def _state(self) -> dict[str, Any]:
-        return {"base": self.base_.to_dict(), **self.proof_.state(), **self._facts.to_dict()}
-
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts",) if self.proof_.weighted is None else ("counts", "limits")
 
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        check_state(state, ("base", "partition", "tally"))
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
         binned = self._binning()
-        binned.stated_ = self.stated_
-        binned._restore(state, CODED)
+        binned._take(learned, CODED)
         if binned.partition_.has_segments:
-            raise InvalidValueError(
-                "partition", "be bins of one score", got=type(binned.partition_).__name__
-            )
-        self._set_parts(
-            ScoreCalibrator.from_dict(state["base"]), binned, classes, RowFacts.from_dict(state)
-        )
+            got = type(binned.partition_).__name__
+            raise InvalidValueError("partition", "be bins of one score", got=got)
+        self._set_parts(learned["base"], binned, classes, learned["facts"])

@@ -27,10 +27,13 @@ from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.device import new_array
 from calibrant.params.arrays import as_scores
+from calibrant.params.declared_state import Inline, declared_entries, read_entries, written
 from calibrant.params.frames import FrameOutput, predicts
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, thread_count
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
+from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import is_scored
 from calibrant.sample.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
 from calibrant.sample.reader import read_rows
@@ -45,13 +48,16 @@ _MADE_BY_OTHERS = {
     "HoldOutCalibrator": "calibrant.calibrators.hold_out"
 }  # not public, but saved and read
 _NOT_SAVED = ("n_jobs", "random_state")
+FACTS = Entry(Inline(RowFacts), of="_facts")
+"""How the rows were read: an entry of what a calibrator has learned."""
 
 
 class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A map from scores to probabilities of the positive class, learned from scores and labels.
 
-    A subclass implements `fit`, `predict`, `_state` and `_restore`. It sets everything that it
-    learned at the end of `fit`, so that a `fit` that raises leaves the estimator as it was.
+    A subclass implements `fit`, `predict` and `_take`, and declares what it learned in `_learned`.
+    It sets everything that it learned at the end of `fit`, so that a `fit` that raises leaves the
+    estimator as it was.
     """
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
@@ -60,6 +66,9 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     merges_folds: ClassVar[bool] = False
     """Whether one is fitted on the rows of each fold, and their predictions are merged."""
+
+    _learned: ClassVar[EntryTable]
+    """What was learned, as it is saved: see `calibrant.params.declared_state`."""
 
     pos_label: Hashable
     guarantee_: Guarantee | NoGuarantee
@@ -75,13 +84,22 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def predict(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probability of the positive class, shape (n,)."""
 
-    @abstractmethod
     def _state(self) -> dict[str, Any]:
         """What was learned, as plain JSON values."""
+        return written(declared_entries(type(self), "_learned"), self)
 
-    @abstractmethod
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         """Set what was learned from what `_state` returned; raise where it breaks a rule."""
+        self._check_parameters()
+        known = {"self": self, "classes": classes}
+        self._take(read_entries(declared_entries(type(self), "_learned"), state, known), classes)
+
+    @abstractmethod
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        """Set what was learned, by the names of its entries, and derive the guarantee.
+
+        Raise where entries do not agree with each other.
+        """
 
     def _read(
         self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
@@ -229,7 +247,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         if (
             kind is None
             or not issubclass(kind, cls)
-            or getattr(kind._state, "__isabstractmethod__", False)
+            or getattr(kind._take, "__isabstractmethod__", False)
         ):
             known = "a known calibrator" if cls is ScoreCalibrator else repr(cls.__name__)
             raise InvalidValueError(

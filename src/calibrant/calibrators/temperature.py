@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,13 +14,14 @@ from calibrant.calibrators.curves.curve_calibrator import (
     CurveCalibrator,
     check_probabilities,
     inner,
-    read_number,
 )
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
-from calibrant.params.rules import Choice, RuleTable
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import Choice, Number, RuleTable
 from calibrant.text.sentences import Setting
 
 SCALES = ("probability", "logit")
@@ -79,7 +79,10 @@ class TemperatureCalibrator(CurveCalibrator):
     1.96
     """
 
-    _learned: ClassVar[tuple[str, ...]] = ("temperature",)
+    _learned: ClassVar[EntryTable] = {
+        "temperature": Entry(Number("a number > 0", 0.0, open_low=True), of="temperature_"),
+        "facts": FACTS,
+    }
 
     _rules: ClassVar[RuleTable] = {"scale": Choice(SCALES)}
 
@@ -113,9 +116,6 @@ class TemperatureCalibrator(CurveCalibrator):
         else:
             best = brentq(slope_at, low, high, xtol=1e-15, rtol=1e-14)
         return {"temperature": float(np.exp(-best))}
-
-    def _set_curve(self, state: Mapping[str, Any]) -> None:
-        self.temperature_ = read_number(state, "temperature", low=0.0, open_low=True)
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return np.asarray(expit(self._logits(scores) / self.temperature_))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,14 +12,16 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import StepFunction, Table
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.venn_abers import multiprobabilities
 from calibrant.params.frames import predicts
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, RuleTable
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.state_kinds import Numbers
 from calibrant.sample.reader import check_no_weights, one_row_each
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
@@ -102,7 +103,12 @@ class VennAbersCalibrator(CurveCalibrator):
     array([0.3333, 0.5263, 0.6667])
     """
 
-    _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
+    _learned: ClassVar[EntryTable] = {
+        "cuts": Entry(Numbers(increasing=True), of="cuts_"),
+        "p0": Entry(Numbers(low=0.0, high=1.0), of="p0_"),
+        "p1": Entry(Numbers(low=0.0, high=1.0), of="p1_"),
+        "facts": FACTS,
+    }
     _claim: ClassVar[NoGuarantee] = _KNOWN
     reaches_ends: ClassVar[bool] = False
     merges_folds: ClassVar[bool] = True
@@ -149,21 +155,14 @@ class VennAbersCalibrator(CurveCalibrator):
             "p1": p1[np.searchsorted(z, starts, side="left")].tolist(),
         }
 
-    def _set_curve(self, state: Mapping[str, Any]) -> None:
-        cuts = read_numbers(state["cuts"], "cuts")
-        if (np.diff(cuts) <= 0.0).any():
-            raise InvalidValueError("cuts", "increase", got=shown(state["cuts"]))
-        p0, p1 = (
-            read_numbers(state[name], name, size=cuts.size + 1, low=0.0, high=1.0)
-            for name in ("p0", "p1")
-        )
-        if not ((p0 < 1.0) & (p0 <= p1) & (p1 > 0.0)).all():
-            raise InvalidValueError(
-                "p0 and p1", "be probabilities with p0 <= p1, p0 < 1 and p1 > 0", shown(state["p0"])
-            )
-        self.cuts_ = cuts
-        self.p0_ = p0
-        self.p1_ = p1
+    def _check_curve(self) -> None:
+        n_steps = self.cuts_.size + 1
+        if not self.p0_.size == self.p1_.size == n_steps:
+            got = f"{self.p0_.size:,} and {self.p1_.size:,}"
+            raise InvalidValueError("p0 and p1", f"have {n_steps:,} entries", got=got)
+        if not ((self.p0_ < 1.0) & (self.p0_ <= self.p1_) & (self.p1_ > 0.0)).all():
+            rule = "be probabilities with p0 <= p1, p0 < 1 and p1 > 0"
+            raise InvalidValueError("p0 and p1", rule, got=shown(self.p0_.tolist()))
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return self._step(scores, merged(self.p0_, self.p1_, self.loss))
@@ -180,7 +179,7 @@ class VennAbersCalibrator(CurveCalibrator):
     def _step(self, scores: FloatArray, table: FloatArray) -> FloatArray:
         """Each score's entry of a table with one entry, or row, between the cuts."""
         if scores.size < _MANY_SCORES:
-            return table[self.cuts_.searchsorted(scores, side="right")]
+            return np.asarray(table[self.cuts_.searchsorted(scores, side="right")])
         return kernels.look_up(scores, self.cuts_, table)
 
     def _step_function(self) -> StepFunction:

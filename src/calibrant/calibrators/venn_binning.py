@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -12,15 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions.parameters import BinParameters, LabelParameters
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.regions.region_calibrator import PROVED, RegionCalibrator
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.venn_abers import LOSS, merged
 from calibrant.cells.bins import Bins
 from calibrant.cells.tally import Tally
 from calibrant.params.frames import predicts
+from calibrant.params.kind import EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.rules import RuleTable, check_state
+from calibrant.params.rules import RuleTable
 from calibrant.sample.reader import check_no_weights, one_row_each
 from calibrant.sample.sample import Sample
 
@@ -97,6 +97,7 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
     """
 
     _rules: ClassVar[RuleTable] = {"loss": LOSS}
+    _learned: ClassVar[EntryTable] = PROVED
 
     loss: str = "log"
 
@@ -143,6 +144,7 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         return self
 
     def _set_bins(self, binned: BinningCalibrator, classes: Classes) -> None:
+        self.proof_ = binned.proof_
         value = merged(*_multiprobability(binned.tally_), self.loss)
         notes = (*binned.guarantee_.statement.notes, _VENN)
         guarantee = replace(binned.guarantee_, value=value).with_facts(notes=notes)
@@ -168,12 +170,9 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         )
         return self._entries(bins.cells, scores, table, segments)
 
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        check_state(state, ("partition", "tally"))
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
         binned = self._binning()
-        binned.stated_ = self.stated_
-        binned._restore(state, classes)
+        binned._take(learned, classes)
         self._set_bins(binned, classes)
 
 

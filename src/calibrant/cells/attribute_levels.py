@@ -4,15 +4,19 @@ missing.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.attributes import AttributeColumn
-from calibrant.params.rules import check_state
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import EntryTable, Known
+from calibrant.params.rules import TEXT, Flag, Number
+from calibrant.params.state_kinds import Label, Lists
 from calibrant.text.numbers import edge
+from calibrant.text.sentences import shown
 
 N_RANGES = 4
 """Ranges of a numeric attribute.
@@ -23,7 +27,7 @@ _FEW_VALUES = 5  # of a numeric attribute: each is a level
 
 
 @dataclass(frozen=True, slots=True)
-class AttributeLevels:
+class AttributeLevels(Saved):
     """How an attribute is cut into levels, by its own values alone, never by a score or a label.
 
     A text, a truth value or a category is a level of its own. Of a numeric attribute, a value that
@@ -45,6 +49,15 @@ class AttributeLevels:
     with_missing : bool
         Whether rows without a value are a level.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "name": TEXT,
+        "values": Lists(Label()),
+        "cuts": Lists(Number()),
+        "spans": Lists(Lists(Number(), size=2)),
+        "with_missing": Flag(),
+        "is_numeric": Flag(),
+    }
 
     name: str
     values: tuple[Hashable, ...]
@@ -146,30 +159,12 @@ class AttributeLevels:
             found = np.where(atoms[place] == numbers, place, found)
         return np.asarray(found, dtype=np.intp)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {
-            "name": self.name,
-            "values": list(self.values),
-            "cuts": list(self.cuts),
-            "spans": [list(span) for span in self.spans],
-            "with_missing": self.with_missing,
-            "is_numeric": self.is_numeric,
-        }
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, ("name", "values", "cuts", "spans", "with_missing", "is_numeric"))
-        cuts = tuple(float(cut) for cut in state["cuts"])
-        spans = tuple((float(low), float(high)) for low, high in state["spans"])
-        if spans and len(cuts) != len(spans) - 1:
-            raise InvalidValueError(
-                "state", "have one cut between two ranges", got=f"{len(cuts)} cuts"
-            )
-        is_numeric = bool(state["is_numeric"])
-        values = tuple(float(value) if is_numeric else value for value in state["values"])
-        return cls(str(state["name"]), values, cuts, spans, bool(state["with_missing"]), is_numeric)
+    def _check_state(self, known: Known) -> None:
+        if self.spans and len(self.cuts) != len(self.spans) - 1:
+            rule = "have one cut between two ranges"
+            raise InvalidValueError("state", rule, got=f"{len(self.cuts)} cuts")
+        if self.is_numeric and not all(type(value) is float for value in self.values):
+            raise InvalidTypeError("values", "be numbers", got=shown(list(self.values)))
 
 
 def _ranges(

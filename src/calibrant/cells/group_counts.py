@@ -2,26 +2,25 @@
 positives in a region.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant._typing import ArrayLike, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
-from calibrant.params.arrays import as_whole
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Integer, check_state
+from calibrant.params.rules import Integer
+from calibrant.params.state_kinds import Maybe, Whole
 
 N_BLOCKS = 48
-_COLUMNS = ("region", "rows", "positives", "size", "block", "number")
 _LARGEST_CODE = 2**62
-_WHOLE = "be a list of whole numbers"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupCounts:
+class GroupCounts(Saved):
     """A table of how many groups have each number of rows and of positives in a region.
 
     The entries are sorted and differ, so that any split of the data into whole groups, merged in
@@ -48,6 +47,16 @@ class GroupCounts:
     >>> counts.region, counts.rows, counts.positives, counts.number
     (array([0, 0, 1]), array([2, 2, 1]), array([1, 1, 1]), array([1, 1, 1]))
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "region": Whole(),
+        "rows": Whole(size="region.size"),
+        "positives": Whole(size="region.size"),
+        "size": Entry(Maybe(Whole(size="region.size")), of="_known_size"),
+        "block": Whole(size="region.size"),
+        "number": Whole(size="region.size"),
+        "n_groups": Integer(0),
+    }
 
     region: IntArray
     rows: IntArray
@@ -177,46 +186,32 @@ class GroupCounts:
             self.to_dict() == other.to_dict() if isinstance(other, GroupCounts) else NotImplemented
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain JSON values."""
-        lists = {
-            name: column.tolist() for name, column in zip(_COLUMNS, self._columns, strict=True)
-        }
-        return {
-            **lists,
-            "size": lists["size"] if self.size.all() else None,
-            "n_groups": self.n_groups,
-        }
+    @property
+    def _known_size(self) -> IntArray | None:
+        """The sizes of groups; None where they are left out."""
+        return self.size if self.size.all() else None
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, (*_COLUMNS, "n_groups"))
-        given = {**state, "size": state["rows"] if state["size"] is None else state["size"]}
-        region, rows, positives, size, block, number = (
-            as_whole(given[name], name, _WHOLE) for name in _COLUMNS
-        )
-        if len({column.size for column in (region, rows, positives, size, block, number)}) > 1:
-            raise InvalidValueError(
-                "groups", "have one entry per combination in every column", got="different lengths"
-            )
-        n_groups = Integer(0).check("n_groups", state["n_groups"])
-        if (positives > rows).any() or (rows < 1).any() or (number < 1).any():
-            raise InvalidValueError(
-                "groups", "have at least one row, and positives between 0 and the rows"
-            )
-        if block.max(initial=0) >= N_BLOCKS:
-            raise InvalidValueError("block", f"be below {N_BLOCKS}", got=str(block.max()))
-        if (size < rows).any():
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        size = values.pop("_known_size")
+        if size is not None and (size < values["rows"]).any():
             raise InvalidValueError("size of a group", "be at least its rows in a region")
-        held: IntArray = np.zeros(int(region.max(initial=-1)) + 1, dtype=np.int64)
-        np.add.at(held, region, number)
-        if held.max(initial=0) > n_groups:
-            raise InvalidValueError(
-                "n_groups", "be at least the groups of every region", got=str(n_groups)
-            )
-        sizes = None if state["size"] is None else size
-        return cls.from_cells(region, rows, positives, sizes, block, number, n_groups)
+        return cls.from_cells(size=size, **values)
+
+    def _check_state(self, known: Known) -> None:
+        if (self.positives > self.rows).any() or self.rows.min(initial=1) < 1:
+            rule = "have at least one row, and positives between 0 and the rows"
+            raise InvalidValueError("groups", rule)
+        if self.number.min(initial=1) < 1:
+            raise InvalidValueError("number", "be at least 1", got=str(self.number.min()))
+        if self.block.max(initial=0) >= N_BLOCKS:
+            raise InvalidValueError("block", f"be below {N_BLOCKS}", got=str(self.block.max()))
+        regions, place = np.unique(self.region, return_inverse=True)
+        held = np.zeros(regions.size, dtype=np.int64)
+        np.add.at(held, place, self.number)
+        if held.max(initial=0) > self.n_groups:
+            rule = "be at least the groups of every region"
+            raise InvalidValueError("n_groups", rule, got=str(self.n_groups))
 
 
 def block_of(keys: Keys, blocks: RandomSource) -> IntArray:

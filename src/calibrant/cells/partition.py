@@ -15,6 +15,8 @@ from calibrant import kernels
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers, as_scores
+from calibrant.params.declared_state import NOTHING_KNOWN, Saved, restored
+from calibrant.params.kind import Known
 from calibrant.params.rules import SCORE_RANGE, Integer, check_bins, check_state, check_type
 from calibrant.text.sentences import Setting, shown
 
@@ -39,7 +41,7 @@ def check_partition(partition: Any) -> None:
     check_type("partition", partition, Partition, "a Partition")
 
 
-class Partition(ABC):
+class Partition(Saved, ABC):
     """A finite partition of the inputs; a value, compared by content.
 
     The theory needs nothing more than this: with labels independent and identically distributed
@@ -138,27 +140,28 @@ class Partition(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values; `from_dict` reads it back."""
-        raise InvalidTypeError(
-            "partition", "be bins of a score to be saved", got=type(self).__name__
-        )
+        if not self._entries:
+            rule = "be bins of a score to be saved"
+            raise InvalidTypeError("partition", rule, got=type(self).__name__)
+        return super().to_dict()
 
-    @staticmethod
-    def from_dict(state: Mapping[str, Any]) -> Partition:
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Partition:
         """Read back what `to_dict` wrote."""
         from calibrant.cells.score_partition import ScorePartition
         from calibrant.cells.segmented_partition import SegmentedPartition
 
         check_state(state, ("kind",))
-        readers: dict[str, Callable[[Mapping[str, Any]], Partition]] = {
-            "scores": ScorePartition._read,
-            "segments": SegmentedPartition._read,
+        kinds: dict[str, type[Partition]] = {
+            "scores": ScorePartition,
+            "segments": SegmentedPartition,
         }
         kind = state["kind"]
-        if not isinstance(kind, str) or kind not in readers:
+        if not isinstance(kind, str) or kind not in kinds:
             raise InvalidValueError(
-                "the kind of a partition", f"be one of {sorted(readers)}", got=repr(kind)
+                "the kind of a partition", f"be one of {sorted(kinds)}", got=repr(kind)
             )
-        return readers[kind](state)
+        return restored(kinds[kind], state, known)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,15 @@ from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.cells.bins import Bins
 from calibrant.cells.layout import next_double
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_array, as_numbers, as_scores, check_in_range
-from calibrant.params.rules import Flag, Integer, Number, check_state
-from calibrant.text.sentences import Setting, shown
+from calibrant.params.arrays import as_scores, check_in_range
+from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.rules import Flag, Integer
+from calibrant.params.state_kinds import Constant, Maybe, Most, NumberOrNull, Numbers, Whole
+from calibrant.text.sentences import Setting
 
 _EVERYWHERE = (-np.inf, np.inf)
 _MOST_ROWS = 2**62
+_RANKS = Maybe(Whole(size="edges.size", most=_MOST_ROWS))
 
 
 class ScorePartition(Bins):
@@ -52,6 +55,19 @@ class ScorePartition(Bins):
     atoms : bool
         Make every edge value a region of its own.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "kind": Constant("scores"),
+        "edges": Numbers(increasing=True),
+        "low": NumberOrNull(-np.inf),
+        "high": NumberOrNull(np.inf),
+        "first_rank": _RANKS,
+        "last_rank": _RANKS,
+        "n_rows": Maybe(Most(_MOST_ROWS, "2**62")),
+        "atoms": Entry(Flag(), of="atoms_only"),
+        "absorbing": Entry(Maybe(Integer(0)), absent=None),
+        "aside": Entry(Integer(0), absent=0),
+    }
 
     def __init__(
         self,
@@ -259,81 +275,34 @@ class ScorePartition(Bins):
             del cuts[smallest - 1 if left else smallest]
         return cls(values[cuts], aside=aside)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the partition as plain JSON values."""
-        return {
-            "kind": "scores",
-            "edges": self.edges.tolist(),
-            "low": None if self.low == -np.inf else self.low,
-            "high": None if self.high == np.inf else self.high,
-            "first_rank": None if self.first_rank is None else self.first_rank.tolist(),
-            "last_rank": None if self.last_rank is None else self.last_rank.tolist(),
-            "n_rows": self.n_rows,
-            "atoms": self.atoms_only,
-            **({} if self.absorbing is None else {"absorbing": self.absorbing}),
-            **({"aside": self.aside} if self.aside else {}),
-        }
-
     @classmethod
-    def _read(cls, state: Mapping[str, Any]) -> Self:
-        check_state(state, ("edges", "low", "high", "first_rank", "last_rank", "n_rows", "atoms"))
-        low = _read_end(state["low"], "low", -np.inf)
-        high = _read_end(state["high"], "high", np.inf)
-        edges = _read_edges(state["edges"], low, high)
-        atoms = Flag().check("atoms", state["atoms"])
-        aside = Integer(0).check("aside", state.get("aside", 0))
-        of_sample = [state["first_rank"], state["last_rank"], state["n_rows"]]
-        given = [value is not None for value in of_sample]
-        if not any(given):
-            return cls(edges, (low, high), aside=aside, atoms=atoms)
-        if atoms or not all(given):
-            raise InvalidValueError(
-                "first_rank, last_rank and n_rows", "be given together, and without atoms"
-            )
-        n_rows = _read_size(state["n_rows"])
-        first = _read_ranks(state["first_rank"], "first_rank", edges.size)
-        last = _read_ranks(state["last_rank"], "last_rank", edges.size)
-        _check_ranks(first, last, n_rows)
-        absorbing = state.get("absorbing")
-        if absorbing is not None and Integer(0).check("absorbing", absorbing) < edges.size:
-            raise InvalidValueError(
-                "absorbing", f"be at least the number of edges, {edges.size}", got=str(absorbing)
-            )
-        return cls(
-            edges,
-            (low, high),
-            first_rank=first,
-            last_rank=last,
-            n_rows=n_rows,
-            absorbing=absorbing,
-            aside=aside,
-        )
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        ends = (values.pop("low"), values.pop("high"))
+        return cls(score_range=ends, atoms=values.pop("atoms_only"), **values)
+
+    def _check_state(self, known: Known) -> None:
+        within = not self.edges.size or (self.low < self.edges[0] and self.edges[-1] <= self.high)
+        if not self.low < self.high or not within:
+            got = f"low={self.low:g}, high={self.high:g}"
+            raise InvalidValueError("low, edges and high", "be in increasing order", got=got)
+        of_sample = (self.first_rank, self.last_rank, self.n_rows)
+        if all(value is None for value in of_sample):
+            if self.absorbing is not None:
+                raise InvalidValueError("absorbing", "be left out without ranks")
+            return
+        if self.atoms_only or self.first_rank is None or self.last_rank is None:
+            raise _not_together()
+        if self.n_rows is None:
+            raise _not_together()
+        _check_ranks(self.first_rank, self.last_rank, self.n_rows)
+        if self.absorbing is not None and self.absorbing < self.edges.size:
+            rule = f"be at least the number of edges, {self.edges.size}"
+            raise InvalidValueError("absorbing", rule, got=str(self.absorbing))
 
 
-def _read_end(value: Any, name: str, unbounded: float) -> float:
-    """Return one end of the range of scores; None says that there is none."""
-    if value is None:
-        return unbounded
-    return Number("a number or None").check(name, value)
-
-
-def _read_edges(values: Any, low: float, high: float) -> FloatArray:
-    edges = as_numbers(values, "edges")
-    if (edges[1:] <= edges[:-1]).any():
-        raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
-    within = not edges.size or (low < edges[0] and edges[-1] <= high)
-    if not low < high or not within:
-        raise InvalidValueError(
-            "low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}"
-        )
-    return edges
-
-
-def _read_size(value: Any) -> int:
-    n_rows = Integer(0).check("n_rows", value)
-    if n_rows > _MOST_ROWS:
-        raise InvalidValueError("n_rows", "be at most 2**62", got=str(n_rows))
-    return n_rows
+def _not_together() -> InvalidValueError:
+    rule = "be given together, and without atoms"
+    return InvalidValueError("first_rank, last_rank and n_rows", rule)
 
 
 def _check_ranks(first: IntArray, last: IntArray, n_rows: int) -> None:
@@ -344,17 +313,6 @@ def _check_ranks(first: IntArray, last: IntArray, n_rows: int) -> None:
         )
     if (first[1:] <= last[:-1]).any():
         raise InvalidValueError("ranks of neighbouring edges", "not overlap")
-
-
-def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
-    ranks = as_array(values, name)
-    if ranks.shape != (n_edges,) or (n_edges and ranks.dtype.kind not in "iu"):
-        raise InvalidValueError(
-            name, f"be one whole number per edge, {n_edges}", got=f"{ranks.dtype}, {ranks.shape}"
-        )
-    if n_edges and int(ranks.max()) > _MOST_ROWS:
-        raise InvalidValueError(name, "be at most 2**62", got=str(ranks.max()))
-    return ranks.astype(np.int64)
 
 
 @lru_cache(maxsize=1024)  # many segments are of one size

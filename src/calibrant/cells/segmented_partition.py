@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, as_scores, check_in_range, is_missing, missing_entry
-from calibrant.params.rules import check_state, check_type
+from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.rules import check_type
+from calibrant.params.state_kinds import Constant, Label, Lists, Nested
 from calibrant.text.sentences import shown
 
 
@@ -24,6 +26,13 @@ class SegmentedPartition(Bins):
 
     See `Partition.by_segment`.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "kind": Constant("segments"),
+        "segments": Entry(Lists(Label()), of="_named"),
+        "parts": Entry(Lists(Nested(Partition), size="_named"), of="_named_parts"),
+        "other": Entry(Nested(Partition), of="_other", absent=None),
+    }
 
     def __init__(
         self, parts: Mapping[Hashable, ScorePartition], other: ScorePartition | None = None
@@ -140,32 +149,32 @@ class SegmentedPartition(Bins):
     def _key(self) -> tuple[Hashable, ...]:
         return (self.segments, self.parts)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the partition as plain JSON values."""
-        parts = {name: part.to_dict() for name, part in zip(self.segments, self.parts, strict=True)}
-        other = {} if OTHER not in parts else {"other": parts.pop(OTHER)}
-        return {"kind": "segments", "segments": list(parts), "parts": list(parts.values()), **other}
+    @property
+    def _own_bins(self) -> dict[Hashable, ScorePartition]:
+        """Bins of the segments that have their own."""
+        named = zip(self.segments, self.parts, strict=True)
+        return {name: part for name, part in named if name is not OTHER}
+
+    @property
+    def _named(self) -> tuple[Hashable, ...]:
+        return tuple(self._own_bins)
+
+    @property
+    def _named_parts(self) -> tuple[ScorePartition, ...]:
+        return tuple(self._own_bins.values())
+
+    @property
+    def _other(self) -> ScorePartition | None:
+        """Bins of all other segments, if there are any."""
+        return self.bins_by_segment.get(OTHER)
 
     @classmethod
-    def _read(cls, state: Mapping[str, Any]) -> Self:
-        check_state(state, ("segments", "parts"))
-        names = state["segments"]
-        parts = state["parts"]
-        if not isinstance(names, list | tuple) or not isinstance(parts, list | tuple):
-            raise InvalidTypeError("segments and parts", "be lists", got="something else")
-        if len(parts) != len(names):
-            raise InvalidValueError(
-                "parts", f"be one per segment, {len(names)}", got=str(len(parts))
-            )
-        if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(
-            names
-        ):
-            raise InvalidValueError(
-                "segments", "be distinct texts, numbers or bools", got=shown(names)
-            )
-        other: Any = Partition.from_dict(state["other"]) if "other" in state else None
-        bins: list[Any] = [Partition.from_dict(part) for part in parts]
-        return cls(dict(zip(names, bins, strict=True)), other)
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        names = values["_named"]
+        if len(set(names)) != len(names):
+            rule = "be distinct texts, numbers or bools"
+            raise InvalidValueError("segments", rule, got=shown(list(names)))
+        return cls(dict(zip(names, values["_named_parts"], strict=True)), values["_other"])
 
 
 def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:

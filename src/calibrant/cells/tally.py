@@ -6,9 +6,8 @@ merged, with no second code path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,26 +16,36 @@ from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArra
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.partition import Partition, check_partition
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_weights, as_whole, check_same_length
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Integer, Number, check_state
-from calibrant.params.saved_state import check_schema
+from calibrant.params.rules import Instance, Integer
+from calibrant.params.state_kinds import Maybe, Nested, NumbersOrNull, Whole, Written
 
-_SCHEMA = "calibrant.tally/1"
-_SUMS = ("w", "w2", "wy", "w2y")
+_EXACT = Written(lambda sums: sums.to_list(), lambda value, name, known: ExactSums.from_list(value))
 _COUNTS = "be one whole number per region"
 _MOST_ROWS_IN_ALL = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightSums:
+class WeightSums(Saved):
     """Per region the sums of w, w², wy and w²y, and the smallest and largest w (infinities where no
     row was seen).
 
     The sums are exact (see `calibrant.cells.exact_sums`; w² is rounded once per row), so that any
     split merged in any order gives the identical tally.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "w": _EXACT,
+        "w2": _EXACT,
+        "wy": _EXACT,
+        "w2y": _EXACT,
+        "smallest": NumbersOrNull(np.inf, low=0.0),
+        "largest": NumbersOrNull(-np.inf, low=0.0),
+    }
 
     w: ExactSums
     w2: ExactSums
@@ -87,43 +96,23 @@ class WeightSums:
             self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the sums as plain JSON values."""
-        return {
-            **{name: getattr(self, name).to_list() for name in _SUMS},
-            **{
-                name: [
-                    value if np.isfinite(value) else None for value in getattr(self, name).tolist()
-                ]
-                for name in ("smallest", "largest")
-            },
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, (*_SUMS, "smallest", "largest"))
-        w, w2, wy, w2y = (ExactSums.from_list(state[name]) for name in _SUMS)
-        smallest = _read_extremes(state["smallest"], np.inf, "smallest")
-        largest = _read_extremes(state["largest"], -np.inf, "largest")
-        if not len(w) == len(w2) == len(wy) == len(w2y) == smallest.size == largest.size:
-            raise InvalidValueError(
-                "weights", "have one entry per region in every sum", got="different lengths"
-            )
-        for total, part in ((w, wy), (w2, w2y)):
-            if not (ExactSums([0] * len(w)).at_most(part) and part.at_most(total)):
+    def _check_state(self, known: Known) -> None:
+        sizes = [*map(len, self._sums), self.smallest.size, self.largest.size]
+        if len(set(sizes)) > 1:
+            rule = "have one entry per region in every sum"
+            raise InvalidValueError("weights", rule, got="different lengths")
+        for total, part in ((self.w, self.wy), (self.w2, self.w2y)):
+            if not (ExactSums([0] * len(total)).at_most(part) and part.at_most(total)):
                 raise InvalidValueError("sums of weights", "lie between 0 and the whole")
-        if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[
-            np.isfinite(smallest)
-        ].any():
-            raise InvalidValueError(
-                "smallest weights", "be at most the largest weights, and null in the same regions"
-            )
-        return cls(w, w2, wy, w2y, smallest, largest)
+        seen = np.isfinite(self.smallest)
+        same = np.array_equal(seen, np.isfinite(self.largest))
+        if not same or (self.smallest > self.largest)[seen].any():
+            rule = "be at most the largest weights, and null in the same regions"
+            raise InvalidValueError("smallest weights", rule)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class Tally(Saved):
     """What was seen in each region of a partition.
 
     `tally_a + tally_b` is the tally of both data sets.
@@ -151,6 +140,17 @@ class Tally:
     >>> monday + tuesday
     Tally(counts=[3, 2], positives=[1, 2])
     """
+
+    _schema: ClassVar[str] = "calibrant.tally/1"
+    _entries: ClassVar[EntryTable] = {
+        "counts": Whole(),
+        "positives": Whole(),
+        "uncounted": Integer(0),
+        "partition": Maybe(Instance(str, "a fingerprint or null")),
+        "weights": Maybe(Nested(WeightSums)),
+        "absorbed": Entry(Maybe(Nested(lambda: Tally)), absent=None),
+        "groups": Entry(Maybe(Nested(GroupCounts)), absent=None),
+    }
 
     counts: IntArray
     positives: IntArray
@@ -354,37 +354,10 @@ class Tally:
     def __repr__(self) -> str:
         return f"Tally(counts={self.counts.tolist()}, positives={self.positives.tolist()})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tally as plain JSON values; `from_dict` reads it back."""
-        return {
-            "schema": _SCHEMA,
-            "counts": self.counts.tolist(),
-            "positives": self.positives.tolist(),
-            "uncounted": self.uncounted,
-            "partition": self.partition,
-            "weights": None if self.weights is None else self.weights.to_dict(),
-            **({} if self.absorbed is None else {"absorbed": self.absorbed.to_dict()}),
-            **({} if self.groups is None else {"groups": self.groups.to_dict()}),
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_schema(state, _SCHEMA, ("counts", "positives", "uncounted", "partition", "weights"))
-        weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
-        if state["partition"] is not None and not isinstance(state["partition"], str):
-            raise InvalidTypeError(
-                "partition", "be a fingerprint, or None", got=type(state["partition"]).__name__
-            )
-        absorbed = None if state.get("absorbed") is None else Tally.from_dict(state["absorbed"])
-        groups = None if state.get("groups") is None else GroupCounts.from_dict(state["groups"])
-        sums = weights, absorbed, groups
-        tally = cls(
-            state["counts"], state["positives"], state["uncounted"], state["partition"], *sums
-        )
-        if weights is not None and (np.isinf(weights.smallest) & (tally.counts > 0)).any():
+    def _check_state(self, known: Known) -> None:
+        weights = self.weights
+        if weights is not None and (np.isinf(weights.smallest) & (self.counts > 0)).any():
             raise InvalidValueError("weights", "have a smallest weight in every region with rows")
-        return tally
 
     def to_frame(self) -> Frame:
         """Return the tally as a pandas frame, one row per region."""
@@ -405,14 +378,3 @@ def _extremes(
     np.minimum.at(smallest, regions, low)
     np.maximum.at(largest, regions, high)
     return smallest, largest
-
-
-def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
-    """Return numbers >= 0; `absent` for None, in regions without rows."""
-    if not isinstance(values, list | tuple):
-        raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
-    rule = Number("a finite number >= 0, or None if no row was seen", 0.0)
-    return np.array(
-        [absent if value is None else rule.check(f"{name} weight", value) for value in values],
-        dtype=float,
-    )

@@ -9,7 +9,7 @@ covered is E[w T / S] / E[w] over the groups with rows in the region:
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray, Keys
 from calibrant.cells.group_counts import block_of
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Choice, Flag, Integer, check_state
-from calibrant.params.saved_state import read_count, read_counts
+from calibrant.params.rules import Choice, Flag, Integer
+from calibrant.params.state_kinds import Lists, OneCount
 
 TARGETS = ("rows", "groups")
 
 
 @dataclass(frozen=True, slots=True)
-class GroupDesign:
+class GroupDesign(Saved):
     """How groups count.
 
     Attributes
@@ -46,34 +48,20 @@ class GroupDesign:
         Whether the regions were given, so that groups set aside did not cut them.
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "max_size": Integer(1),
+        "target": Choice(TARGETS),
+        "aside": OneCount(),
+        "unproved": Entry(Lists(OneCount()), absent=()),
+        "fixed": Entry(Flag(), absent=False),
+    }
+
     max_size: int
     target: str = "rows"
     aside: int = 0
     unproved: tuple[int, ...] = ()
     max_weight: float | None = None
     fixed: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        unproved = {"unproved": list(self.unproved)} if self.unproved else {}
-        fixed = {"fixed": True} if self.fixed else {}
-        return {
-            "max_size": self.max_size,
-            "target": self.target,
-            "aside": self.aside,
-            **unproved,
-            **fixed,
-        }
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, ("max_size", "target", "aside"))
-        largest = Integer(1).check("max_size", state["max_size"])
-        target = Choice(TARGETS).check("target", state["target"])
-        unproved = read_counts(state.get("unproved", []), "unproved").tolist()
-        fixed = Flag().check("fixed", state.get("fixed", False))
-        return cls(largest, target, read_count(state, "aside"), tuple(unproved), fixed=fixed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidValueError
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import EntryTable, Kind, Known
+from calibrant.params.state_kinds import Numbers, Size, a_list
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Interval:
+class Interval(Saved):
     """Confidence limits for the mean of each region, valid for all regions at once.
 
     Parameters
@@ -29,8 +34,20 @@ class Interval:
     (array([0.5]), array([0.25]))
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "lower": Numbers(size="n_regions", low=0.0, high=1.0),
+        "upper": Numbers(size="n_regions", low=0.0, high=1.0),
+    }
+
     lower: FloatArray
     upper: FloatArray
+
+    def _check_state(self, known: Known) -> None:
+        wrong = np.flatnonzero(self.lower > self.upper)
+        if wrong.size:
+            region = int(wrong[0])
+            got = f"{self.lower[region]:g} and {self.upper[region]:g}"
+            raise InvalidValueError("lower", "be at most upper", got=got)
 
     @property
     def midpoint(self) -> FloatArray:
@@ -46,6 +63,27 @@ class Interval:
         if not isinstance(other, Interval):
             return NotImplemented
         return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+
+
+@dataclass(frozen=True)
+class PairOfLimits(Kind):
+    """Limits as two lists, from `low` to 1."""
+
+    size: Size = "n_regions"
+    low: float = 0.0
+
+    def written(self, value: Interval) -> list[list[float]]:
+        """The lower and the upper limits."""
+        return [value.lower.tolist(), value.upper.tolist()]
+
+    def read(self, value: Any, name: str, known: Known) -> Interval:
+        """Return the limits; raise unless lower ones are at most upper ones."""
+        sides = a_list(value, name, size=2)
+        numbers = Numbers(self.size, self.low, 1.0)
+        lower, upper = (numbers.read(side, name, known) for side in sides)
+        if (lower > upper).any():
+            raise InvalidValueError(name, "have lower limits that are at most the upper ones")
+        return Interval(lower, upper)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,19 @@
 """What an alarm tells: which regions, since about when, how large, and what to do next."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from calibrant.params.rules import Integer, check_state
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import EntryTable
+from calibrant.params.rules import TEXT, Integer
+from calibrant.params.state_kinds import Maybe
 from calibrant.text.numbers import counted, limits, nearest, percent
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Saved):
     """A place in the stream.
 
     Attributes
@@ -24,26 +26,18 @@ class Moment:
         The time of the latest row before, where times are known.
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "batch": Integer(0),
+        "rows": Integer(0),
+        "at": Maybe(TEXT),
+    }
+
     batch: int
     rows: int
     at: str | None = None
 
     def __str__(self) -> str:
         return self.at if self.at is not None else f"row {self.rows:,}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, ("batch", "rows", "at"))
-        at = state["at"]
-        count = Integer(0)
-        return cls(
-            count.check("batch", state["batch"]), count.check("rows", state["rows"]), at and str(at)
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, Self
+from collections.abc import Hashable
+from typing import Any, ClassVar, Self
 
 from calibrant._typing import ArrayLike, CodeArray, IndexArray, IntArray, Seed
 from calibrant.cells.partition import Partition, is_partition
@@ -22,13 +22,14 @@ from calibrant.monitor.ranked_units import RankedUnits
 from calibrant.monitor.units import check_unit_order, named_units, shown_time, weekday_of
 from calibrant.monitor.watched import Fitted, Watched, checked_counts, counts_of
 from calibrant.params.arrays import check_same_length
+from calibrant.params.declared_state import Resumes
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import name_classes
 from calibrant.params.random import seed_number
-from calibrant.params.rules import Choice, Flag, Integer, Optional
-from calibrant.params.saved_state import check_schema
+from calibrant.params.rules import TEXT, Choice, Flag, Integer, Number, Optional
+from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.text.numbers import counted
 
-_SCHEMA = "calibrant.drift/2"
 _REFERENCES = {"row": 2000, "day": 30, "week": 12, "block": 30}
 
 
@@ -125,6 +126,17 @@ class DriftMonitor(EvidenceMonitor):
     >>> monitor.alarm, monitor.changes[0].difference < 0
     (True, True)
     """
+
+    _schema: ClassVar[str] = "calibrant.drift/2"
+    _entries: ClassVar[EntryTable] = {
+        "watched": Entry(Nested(Watched), makes=True),
+        "unit": Entry(Choice(tuple(_REFERENCES)), makes=True),
+        "maturity": Entry(Maybe(Number()), makes=True),
+        "weekdays": Entry(Flag(), makes=True),
+        "seed": Entry(Integer(0), makes=True),
+        "last_unit": Entry(Maybe(TEXT), of="_last_unit"),
+        "test": Entry(Resumes("_test"), of="_test"),
+    }
 
     def __init__(
         self,
@@ -342,53 +354,22 @@ class DriftMonitor(EvidenceMonitor):
             f" {counted(self.n_rows, 'row')}>"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON values; `from_dict` reads it back."""
-        with self._lock:
-            return {
-                "schema": _SCHEMA,
-                **self._evidence_state(),
-                "watched": self.watched.to_dict(),
-                "unit": self.unit,
-                "maturity": self.maturity,
-                "weekdays": self.weekdays,
-                "seed": self.seed,
-                "last_unit": self._last_unit,
-                "test": self._test.to_dict(),
-            }
-
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        keys = (
-            "confidence_level",
-            "watched",
-            "unit",
-            "maturity",
-            "weekdays",
-            "seed",
-            "last_unit",
-            "test",
-        )
-        check_schema(state, _SCHEMA, keys)
+    def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
         monitor = cls.__new__(cls)
-        watched = Watched.from_dict(state["watched"])
-        settings = (
-            state["confidence_level"],
-            state["unit"],
-            state["maturity"],
+        monitor._make(
+            settings["watched"],
+            settings["confidence_level"],
+            settings["unit"],
+            settings["maturity"],
             None,
             None,
-            state["weekdays"],
+            settings["weekdays"],
+            settings["seed"],
         )
-        seed = Integer(0).check("seed", state["seed"])
-        monitor._make(watched, *settings, seed)
-        monitor._test.restore(state["test"])
-        last = state["last_unit"]
-        if last is not None and not isinstance(last, str):
-            raise InvalidTypeError("last_unit", "be text or null", got=type(last).__name__)
-        monitor._last_unit = last
-        monitor._restore_evidence(state)
-        if len(monitor._starts) != monitor._test.mixture.n_starts:
-            raise InvalidValueError("starts", f"be {monitor._test.mixture.n_starts} moments")
         return monitor
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if len(self._starts) != self._test.mixture.n_starts:
+            raise InvalidValueError("starts", f"be {self._test.mixture.n_starts} moments")

@@ -5,27 +5,36 @@ stays raised.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from calibrant._lock import Locked
 from calibrant.errors import InvalidValueError
 from calibrant.monitor.change import Change, Moment, MonitorResult
-from calibrant.params.rules import OPEN_UNIT, check_state
-from calibrant.params.saved_state import read_count, read_numbers
+from calibrant.params.declared_state import SharedResumed
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import OPEN_UNIT, TEXT, Number
+from calibrant.params.state_kinds import Lists, Maybe, Nested, OneCount
 
 _ROUNDING = 1e-9  # of saved evidence
 
 
-class EvidenceMonitor(Locked):
+class EvidenceMonitor(SharedResumed):
     """A test that may be looked at after every batch.
 
     A subclass implements `_log_evidence`, and what is said.
 
     Several threads may update it; their batches are taken one at a time.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "confidence_level": Entry(OPEN_UNIT, makes=True),
+        "n_rows": OneCount(),
+        "largest": Entry(Number("a number >= 0", 0.0), of="_largest"),
+        "alarmed": Entry(Maybe(Nested(Moment)), of="_alarmed"),
+        "starts": Entry(Lists(Nested(Moment), into=list), of="_starts"),
+        "at": Entry(Maybe(TEXT), of="_at"),
+    }
 
     confidence_level: float
     n_rows: int
@@ -94,31 +103,11 @@ class EvidenceMonitor(Locked):
         if self._alarmed is None and now >= self.log_threshold:
             self._alarmed = self._moment(batch)
 
-    def _evidence_state(self) -> dict[str, Any]:
-        return {
-            "confidence_level": self.confidence_level,
-            "n_rows": self.n_rows,
-            "largest": self._largest,
-            "alarmed": None if self._alarmed is None else self._alarmed.to_dict(),
-            "starts": [moment.to_dict() for moment in self._starts],
-            "at": self._at,
-        }
-
-    def _restore_evidence(self, state: Mapping[str, Any]) -> None:
-        """Take over what `_evidence_state` wrote, once the bets are restored."""
-        check_state(state, ("n_rows", "largest", "alarmed", "starts", "at"))
-        self.n_rows = read_count(state, "n_rows")
-        self._largest = float(read_numbers([state["largest"]], "largest", low=0.0)[0])
-        self._alarmed = None if state["alarmed"] is None else Moment.from_dict(state["alarmed"])
-        if not isinstance(state["starts"], list | tuple):
-            raise InvalidValueError("starts", "be a list", got=type(state["starts"]).__name__)
-        self._starts = [Moment.from_dict(moment) for moment in state["starts"]]
-        self._at = None if state["at"] is None else str(state["at"])
+    def _check_state(self) -> None:
+        """The evidence is that of the bets, which are restored by now."""
         if self._largest < self._log_evidence() - _ROUNDING:
-            raise InvalidValueError(
-                "largest", "be at least the evidence of the saved bets", got=str(self._largest)
-            )
-        if (self._alarmed is not None) != (self._largest >= self.log_threshold):
-            raise InvalidValueError(
-                "alarmed", "be a moment if, and only if, the evidence was large enough"
-            )
+            rule = "be at least the evidence of the saved bets"
+            raise InvalidValueError("largest", rule, got=str(self._largest))
+        if self.alarm != (self._largest >= self.log_threshold):
+            rule = "be a moment if, and only if, the evidence was large enough"
+            raise InvalidValueError("alarmed", rule)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -21,10 +20,12 @@ from calibrant.monitor.martingale import RestartedBets, log_sum, mean_limits, st
 from calibrant.monitor.units import shown_time
 from calibrant.monitor.watched import Fitted, Watched, check_plain, counts_of, fitted_calibrator
 from calibrant.params.arrays import check_same_length
-from calibrant.params.saved_state import check_schema, read_numbers
+from calibrant.params.declared_state import Resumes
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import Number
+from calibrant.params.state_kinds import Maybe, Nested, Numbers, Tabled
 from calibrant.text.numbers import counted, percent
 
-_SCHEMA = "calibrant.guarantee-monitor/1"
 _SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 _FEW = 0.9  # of the largest bet that cannot lose everything
 _LEAST = 1e-9
@@ -131,6 +132,14 @@ class GuaranteeMonitor(EvidenceMonitor):
     >>> monitor.update(later, rng.uniform(size=3000) < later**1.5).alarm
     True
     """
+
+    _schema: ClassVar[str] = "calibrant.guarantee-monitor/1"
+    _entries: ClassVar[EntryTable] = {
+        "calibrator": Entry(Nested(ScoreCalibrator), makes=True),
+        "maturity": Entry(Maybe(Number()), makes=True),
+        "bets": Entry(Resumes("_bets"), of="_bets"),
+        "sums": Entry(Tabled(Numbers(size="_bets.weights", low=0.0), n_rows=3), of="_sums"),
+    }
 
     def __init__(
         self, calibrator: Fitted, *, confidence_level: float = 0.95, maturity: Age = None
@@ -341,33 +350,3 @@ class GuaranteeMonitor(EvidenceMonitor):
             f"<GuaranteeMonitor of {self.watched.n_regions} regions: {state} after"
             f" {counted(self.n_rows, 'row')}>"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON values; `from_dict` reads it back."""
-        with self._lock:
-            return {
-                "schema": _SCHEMA,
-                **self._evidence_state(),
-                "calibrator": self.calibrator.to_dict(),
-                "maturity": self.maturity,
-                "bets": self._bets.to_dict(),
-                "sums": self._sums.tolist(),
-            }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_schema(state, _SCHEMA, ("confidence_level", "calibrator", "maturity", "bets", "sums"))
-        calibrator = ScoreCalibrator.from_dict(state["calibrator"])
-        level = state["confidence_level"]
-        monitor = cls(calibrator, confidence_level=level, maturity=state["maturity"])
-        monitor._bets.restore(state["bets"])
-        sums = state["sums"]
-        if not isinstance(sums, list | tuple) or len(sums) != 3:
-            raise InvalidValueError("sums", "be three lists of numbers")
-        size = monitor._bets.weights.size
-        monitor._sums = np.array(
-            [read_numbers(numbers, "sums", size=size, low=0.0) for numbers in sums]
-        )
-        monitor._restore_evidence(state)
-        return monitor

@@ -5,16 +5,16 @@ Each is a nonnegative martingale under its null hypothesis and starts at 1. By V
 ever reaches 1 / alpha with probability at most alpha. All sums are of logarithms.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_count, read_counts, read_numbers
+from calibrant.params.declared_state import Resumed
+from calibrant.params.kind import EntryTable
+from calibrant.params.state_kinds import Counts, Numbers, NumbersOrNull, OneCount, Tabled
 
 SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
 """Sizes of a change that bets are made on."""
@@ -58,7 +58,7 @@ def log_sum(logs: FloatArray) -> float:
 
 
 @dataclass
-class ShiftMixture:
+class ShiftMixture(Resumed):
     """Bets that independent N(0, 1) numbers have got another mean.
 
     Each batch gives one z for each channel. Bets multiply by exp(c z - c^2 / 2), with c = d x a: a
@@ -85,6 +85,13 @@ class ShiftMixture:
         Batches so far.
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "first": Tabled(Numbers(size="n_channels", low=0.0), most=_MOST_STARTS),
+        "moved": Tabled(Numbers(size="n_channels"), most=_MOST_STARTS),
+        "spent": Tabled(Numbers(size="n_channels", low=0.0), most=_MOST_STARTS),
+        "n_batches": OneCount(),
+    }
+
     directions: FloatArray
     weights: FloatArray
     sizes: FloatArray = field(default_factory=lambda: SIZES)
@@ -99,6 +106,11 @@ class ShiftMixture:
             self.first = empty
             self.moved = empty
             self.spent = empty
+
+    @property
+    def n_channels(self) -> int:
+        """How many numbers a batch gives."""
+        return int(self.directions.shape[1])
 
     @property
     def n_starts(self) -> int:
@@ -150,48 +162,18 @@ class ShiftMixture:
         parts = self.log_parts()
         return int(np.argmax([log_sum(row) for row in parts]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The sums as plain JSON values; directions, weights and sizes are not among them."""
-        return {
-            "first": self.first.tolist(),
-            "moved": self.moved.tolist(),
-            "spent": self.spent.tolist(),
-            "n_batches": self.n_batches,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> Self:
-        """Take over what `to_dict` wrote."""
-        check_state(state, ("first", "moved", "spent", "n_batches"))
-        self.first = _read_table(state, "first", self.directions.shape[1], low=0.0)
-        self.moved = _read_table(state, "moved", self.directions.shape[1])
-        self.spent = _read_table(state, "spent", self.directions.shape[1], low=0.0)
-        self.n_batches = read_count(state, "n_batches")
+    def _check_state(self) -> None:
         due = 0
         while due == 0 or later_start(due) < self.n_batches:
             due += 1
         due = due if self.n_batches else 0
         if not len(self.first) == len(self.moved) == len(self.spent) == due:
-            raise InvalidValueError(
-                "first, moved and spent", f"have {due} starts", got=str(len(self.first))
-            )
-        return self
-
-
-def _read_table(
-    state: Mapping[str, Any], name: str, width: int, *, low: float = -np.inf
-) -> FloatArray:
-    """A list of rows of numbers, all of one length."""
-    rows = state[name]
-    if not isinstance(rows, list | tuple) or len(rows) > _MOST_STARTS:
-        raise InvalidValueError(
-            name, "be a list of rows, one for each start", got=type(rows).__name__
-        )
-    read = [read_numbers(row, name, size=width, low=low) for row in rows]
-    return np.array(read).reshape(len(read), width)
+            got = str(len(self.first))
+            raise InvalidValueError("first, moved and spent", f"have {due} starts", got=got)
 
 
 @dataclass
-class RestartedBets:
+class RestartedBets(Resumed):
     """Bets that begin anew with every batch: M <- (M + w_t) F, for each of several kinds of bets.
 
     F is the product of a batch's factors, each with expectation at most 1 given the past. With w_0
@@ -211,6 +193,13 @@ class RestartedBets:
     n_batches : int
         Batches so far.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "logs": NumbersOrNull(-np.inf, size="weights"),
+        "best": NumbersOrNull(-np.inf, size="weights"),
+        "since": Counts(size="weights"),
+        "n_batches": OneCount(),
+    }
 
     weights: FloatArray
     logs: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -239,43 +228,10 @@ class RestartedBets:
         )  # the sum of 1 / (2 t (t + 1)) from n on is 1 / (2 n)
         return log_sum(np.append(self.logs + np.log(self.weights), np.log(waiting)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The sums as plain JSON values."""
-        return {
-            "logs": _without_infinities(self.logs),
-            "best": _without_infinities(self.best),
-            "since": self.since.tolist(),
-            "n_batches": self.n_batches,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> Self:
-        """Take over what `to_dict` wrote."""
-        check_state(state, ("logs", "best", "since", "n_batches"))
-        size = self.weights.size
-        self.n_batches = read_count(state, "n_batches")
-        self.logs = _read_logs(state, "logs", size)
-        self.best = _read_logs(state, "best", size)
-        self.since = read_counts(state["since"], "since", size=size)
+    def _check_state(self) -> None:
         if (self.since > self.n_batches).any():
-            raise InvalidValueError("since", "be at most n_batches", got=str(int(self.since.max())))
-        return self
-
-
-def _without_infinities(logs: FloatArray) -> list[float | None]:
-    return [None if value == -np.inf else value for value in logs.tolist()]
-
-
-def _read_logs(state: Mapping[str, Any], name: str, size: int) -> FloatArray:
-    """Logarithms, where null is that of 0."""
-    logs = state[name]
-    if not isinstance(logs, list | tuple):
-        raise InvalidValueError(name, "be a list of numbers", got=type(logs).__name__)
-    known = [value for value in logs if value is not None]
-    found = np.full(len(logs), -np.inf)
-    found[[value is not None for value in logs]] = read_numbers(known, name)
-    if found.size != size:
-        raise InvalidValueError(name, f"have {size:,} entries", got=f"{found.size:,}")
-    return found
+            got = str(int(self.since.max()))
+            raise InvalidValueError("since", "be at most n_batches", got=got)
 
 
 def mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:

@@ -1,7 +1,6 @@
 """Have the rates of regions changed? Batches are compared with all rows before them, exactly."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,9 +11,10 @@ from calibrant.monitor.change import Change
 from calibrant.monitor.exact_scores import exact_scores
 from calibrant.monitor.martingale import ShiftMixture, mean_limits, start_weight
 from calibrant.monitor.watched import Watched
+from calibrant.params.declared_state import Resumed, Resumes
+from calibrant.params.kind import EntryTable
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_count, read_counts
+from calibrant.params.state_kinds import Counts, OneCount, Tabled
 
 LEVEL = 0.4
 SLOPE = 0.05
@@ -26,14 +26,28 @@ Saved bets rest on them: other weights need another schema of the saved states.
 _CLEAR = 3.3  # standard deviations from which on a region is named
 _ROWS_A_REGION = 10  # of a batch, in the mean
 
+_OF_REGIONS = Counts(size="watched.n_regions")
 
-class PooledRates:
+
+class PooledRates(Resumed):
     """A pool of rows of each region, and bets that a new batch has other rates.
 
     The pool begins with the rows of calibration. Each batch gives one N(0, 1) number for each
     region and then joins the pool; see `exact_scores`. Without rows of calibration, the first
     `reference` rows of the stream are the pool.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "reference": OneCount(),
+        "batch_rows": OneCount(),
+        "pool_rows": _OF_REGIONS,
+        "pool_hits": _OF_REGIONS,
+        "waiting_rows": _OF_REGIONS,
+        "waiting_hits": _OF_REGIONS,
+        "first_hits": Tabled(_OF_REGIONS),
+        "n_closed": OneCount(),
+        "mixture": Resumes("mixture"),
+    }
 
     def __init__(self, watched: Watched, seed: int, reference: int, batch_rows: int | None) -> None:
         self.watched = watched
@@ -161,48 +175,16 @@ class PooledRates:
             None, "all regions", total, expected, observed, low - expected, high - expected
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The counts and the bets as plain JSON values."""
-        return {
-            "reference": self.reference,
-            "batch_rows": self.batch_rows,
-            "pool_rows": self.pool_rows.tolist(),
-            "pool_hits": self.pool_hits.tolist(),
-            "waiting_rows": self.waiting_rows.tolist(),
-            "waiting_hits": self.waiting_hits.tolist(),
-            "first_hits": self.first_hits.tolist(),
-            "n_closed": self.n_closed,
-            "mixture": self.mixture.to_dict(),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `to_dict` wrote."""
-        size = self.watched.n_regions
-        counts = ("pool_rows", "pool_hits", "waiting_rows", "waiting_hits")
-        check_state(
-            state, (*counts, "reference", "batch_rows", "first_hits", "n_closed", "mixture")
-        )
-        for name in counts:
-            setattr(self, name, read_counts(state[name], name, size=size))
-        for kind in ("pool", "waiting"):
-            if (getattr(self, f"{kind}_hits") > getattr(self, f"{kind}_rows")).any():
-                raise InvalidValueError(f"{kind}_hits", f"be at most {kind}_rows")
+    def _check_state(self) -> None:
+        if (self.pool_hits > self.pool_rows).any():
+            raise InvalidValueError("pool_hits", "be at most pool_rows")
+        if (self.waiting_hits > self.waiting_rows).any():
+            raise InvalidValueError("waiting_hits", "be at most waiting_rows")
         if (self.pool_rows < self.watched.rows).any():
             raise InvalidValueError("pool_rows", "hold the rows of calibration")
-        self.reference = read_count(state, "reference")
-        self.batch_rows = read_count(state, "batch_rows")
-        self.n_closed = read_count(state, "n_closed")
-        self.mixture.restore(state["mixture"])
-        if (
-            not isinstance(state["first_hits"], list | tuple)
-            or len(state["first_hits"]) != self.mixture.n_starts
-        ):
-            raise InvalidValueError("first_hits", f"have {self.mixture.n_starts} starts")
-        rows = [read_counts(row, "first_hits", size=size) for row in state["first_hits"]]
-        self.first_hits = np.array(rows, dtype=np.int64).reshape(len(rows), size)
-        if (self.first_hits > self.mixture.first).any() or (
-            self.mixture.first > self.pool_rows
-        ).any():
-            raise InvalidValueError(
-                "first", "be at most the rows of the pool, and at least first_hits"
-            )
+        first = self.mixture.first
+        if len(self.first_hits) != len(first):
+            raise InvalidValueError("first_hits", f"have {len(first)} starts")
+        if (self.first_hits > first).any() or (first > self.pool_rows).any():
+            rule = "be at most the rows of the pool, and at least first_hits"
+            raise InvalidValueError("first", rule)

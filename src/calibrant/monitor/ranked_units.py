@@ -2,8 +2,7 @@
 each other.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -13,15 +12,17 @@ from calibrant.errors import InvalidValueError
 from calibrant.monitor.change import Change
 from calibrant.monitor.martingale import ShiftMixture
 from calibrant.monitor.watched import Watched
+from calibrant.params.declared_state import Resumed, Resumes
+from calibrant.params.kind import EntryTable
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_count, read_counts, read_numbers
+from calibrant.params.rules import Number
+from calibrant.params.state_kinds import Lists, Numbers, OneCount, Tabled
 
 _SIZES = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
 _DAYS_A_WEEK = 7
 
 
-class RankedUnits:
+class RankedUnits(Resumed):
     """The rank of each unit's residual among all units so far, and bets that ranks have become
     higher or lower.
 
@@ -32,6 +33,14 @@ class RankedUnits:
     independent N(0, 1) numbers as n grows, and uniform on a grid made continuous by V for every n:
     exact.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "reference": OneCount(),
+        "residuals": Lists(Lists(Number(), into=list), size="n_kinds", into=list),
+        "sums": Tabled(Numbers(low=0.0), n_rows=3),
+        "n_units": OneCount(),
+        "mixture": Resumes("mixture"),
+    }
 
     def __init__(self, watched: Watched, seed: int, reference: int, weekdays: bool) -> None:
         self.watched = watched
@@ -93,33 +102,11 @@ class RankedUnits:
         total = max(rows, 1.0)
         return (Change(None, "all regions", int(rows), expected / total, hits / total, None, None),)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The residuals and the bets as plain JSON values."""
-        return {
-            "reference": self.reference,
-            "residuals": self.residuals,
-            "sums": self.sums.tolist(),
-            "n_units": self.n_units,
-            "mixture": self.mixture.to_dict(),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `to_dict` wrote."""
-        check_state(state, ("reference", "residuals", "sums", "n_units", "mixture"))
-        self.reference = read_count(state, "reference")
-        self.n_units = read_count(state, "n_units")
-        kept = state["residuals"]
-        if not isinstance(kept, list | tuple) or len(kept) != self.n_kinds:
-            raise InvalidValueError("residuals", f"be {self.n_kinds} lists of numbers")
-        self.residuals = [read_numbers(numbers, "residuals").tolist() for numbers in kept]
+    def _check_state(self) -> None:
         if sum(map(len, self.residuals)) != self.n_units:
             raise InvalidValueError("residuals", f"be {self.n_units:,} numbers in all")
-        self.mixture.restore(state["mixture"])
-        sums = state["sums"]
-        if not isinstance(sums, list | tuple) or len(sums) != 3:
-            raise InvalidValueError("sums", "be three lists of numbers")
-        read = [
-            read_numbers(numbers, "sums", size=self.mixture.n_starts, low=0.0) for numbers in sums
-        ]
-        read_counts(sums[0], "sums")
-        self.sums = np.array(read).reshape(3, self.mixture.n_starts)
+        n_starts = self.mixture.n_starts
+        if self.sums.shape[1] != n_starts:
+            raise InvalidValueError("sums", f"have {n_starts} starts")
+        if (self.sums[0] != np.floor(self.sums[0])).any():
+            raise InvalidValueError("sums", "begin with whole numbers")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,12 +18,13 @@ from calibrant.monitor.martingale import ShiftMixture, start_weight
 from calibrant.monitor.pooled_rates import LEVEL, SINGLE, SLOPE
 from calibrant.monitor.units import shown_time
 from calibrant.params.arrays import as_scores
+from calibrant.params.declared_state import Resumes
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import Integer
-from calibrant.params.saved_state import check_schema, read_count, read_counts, read_numbers
+from calibrant.params.state_kinds import Counts, Nested, Numbers, OneCount, Tabled
 from calibrant.text.numbers import counted
 
-_SCHEMA = "calibrant.score-drift/1"
 _ROWS_A_BIN = 20  # that cut the bins, at most a tenth of the reference
 _BATCH_ROWS = 100
 _CLEAR = 3.3
@@ -32,6 +32,7 @@ _ASSUMED = (
     "scores of the reference and of the stream are independent draws from one distribution",
     "which rows form a batch does not depend on scores",
 )
+_SHARES = Numbers(size="partition.n_regions", low=1e-12, high=1.0)
 
 
 class ScoreDriftMonitor(EvidenceMonitor):
@@ -72,6 +73,18 @@ class ScoreDriftMonitor(EvidenceMonitor):
     >>> monitor.update(rng.normal(loc=0.3, size=2000)).alarm
     True
     """
+
+    _schema: ClassVar[str] = "calibrant.score-drift/1"
+    _entries: ClassVar[EntryTable] = {
+        "partition": Entry(Nested(Partition), makes=True),
+        "shares": Entry(_SHARES, of="_shares", makes=True),
+        "seed": Entry(Integer(0), makes=True),
+        "pool": Entry(Counts(size="partition.n_regions"), of="_pool", makes=True),
+        "waiting": Entry(Counts(size="partition.n_regions"), of="_waiting"),
+        "first": Entry(Tabled(Counts(size="partition.n_regions")), of="_first"),
+        "n_closed": Entry(OneCount(), of="_n_closed"),
+        "mixture": Entry(Resumes("_mixture"), of="_mixture"),
+    }
 
     def __init__(
         self,
@@ -235,60 +248,27 @@ class ScoreDriftMonitor(EvidenceMonitor):
             f" {counted(self.n_rows, 'row')}>"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON values; `from_dict` reads it back."""
-        with self._lock:
-            return {
-                "schema": _SCHEMA,
-                **self._evidence_state(),
-                "partition": self.partition.to_dict(),
-                "shares": self._shares.tolist(),
-                "seed": self.seed,
-                "pool": self._pool.tolist(),
-                "waiting": self._waiting.tolist(),
-                "first": self._first.tolist(),
-                "n_closed": self._n_closed,
-                "mixture": self._mixture.to_dict(),
-            }
-
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        keys = (
-            "partition",
-            "shares",
-            "seed",
-            "pool",
-            "waiting",
-            "first",
-            "n_closed",
-            "mixture",
-            "confidence_level",
-        )
-        check_schema(state, _SCHEMA, keys)
-        bins = Partition.from_dict(state["partition"])
-        size = bins.n_regions
-        shares = read_numbers(state["shares"], "shares", size=size, low=1e-12, high=1.0).tolist()
+    def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
         monitor = cls.__new__(cls)
-        pool = read_counts(state["pool"], "pool", size=size)
         monitor._make(
-            bins, shares, pool, state["confidence_level"], Integer(0).check("seed", state["seed"])
+            settings["partition"],
+            settings["_shares"].tolist(),
+            settings["_pool"],
+            settings["confidence_level"],
+            settings["seed"],
         )
-        monitor._waiting = read_counts(state["waiting"], "waiting", size=size)
-        monitor._n_closed = read_count(state, "n_closed")
-        monitor._mixture.restore(state["mixture"])
-        n_starts = monitor._mixture.n_starts
-        first = state["first"]
-        if not isinstance(first, list | tuple) or len(first) != n_starts:
-            raise InvalidValueError("first", f"have {n_starts} starts")
-        rows = [read_counts(row, "first", size=size) for row in first]
-        monitor._first = np.array(rows, dtype=np.int64).reshape(n_starts, size)
-        if (monitor._first > pool).any():
-            raise InvalidValueError("first", "be at most the pool")
-        monitor._restore_evidence(state)
-        if len(monitor._starts) != n_starts:
-            raise InvalidValueError("starts", f"be {n_starts} moments")
         return monitor
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        n_starts = self._mixture.n_starts
+        if len(self._first) != n_starts:
+            raise InvalidValueError("first", f"have {n_starts} starts")
+        if (self._first > self._pool).any():
+            raise InvalidValueError("first", "be at most the pool")
+        if len(self._starts) != n_starts:
+            raise InvalidValueError("starts", f"be {n_starts} moments")
 
 
 def _counts(bins: Partition, scores: Any) -> IntArray:

@@ -2,9 +2,8 @@
 them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,11 @@ from calibrant.cells.partition import Partition, is_partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.absorbed import rows_between
+from calibrant.params.declared_state import LabelEntries, Saved
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import CODED, Classes
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_classes, read_counts, read_numbers
+from calibrant.params.saved_state import read_counts
+from calibrant.params.state_kinds import Counts, Maybe, Nested, Numbers, OneCount
 
 Fitted: TypeAlias = ScoreCalibrator | Model
 """A fitted calibrator, or the content of its model file."""
@@ -30,7 +31,7 @@ _LEAST_VARIANCE = 0.005
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class Watched(Saved):
     """Regions, and what calibration counted strictly between their edges.
 
     Attributes
@@ -49,6 +50,16 @@ class Watched:
     n_calibration : int
         Rows that the calibrator counted, or 0.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "partition": Nested(Partition),
+        "labels": Entry(LabelEntries(), of="classes"),
+        "rows": Counts(size="partition.n_regions"),
+        "hits": Counts(size="partition.n_regions"),
+        "baseline": Numbers(size="partition.n_regions", low=0.0, high=1.0),
+        "mapped": Maybe(Nested(ScoreCalibrator)),
+        "n_calibration": OneCount(),
+    }
 
     partition: Partition
     classes: Classes
@@ -148,48 +159,9 @@ class Watched:
             [np.linspace(-1.0, 1.0, size) if size > 1 else np.zeros(1) for size in sizes]
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return {
-            "partition": self.partition.to_dict(),
-            "classes": self.classes.labels.tolist(),
-            "positive_index": self.classes.positive_index,
-            "rows": self.rows.tolist(),
-            "hits": self.hits.tolist(),
-            "baseline": self.baseline.tolist(),
-            "mapped": None if self.mapped is None else self.mapped.to_dict(),
-            "n_calibration": self.n_calibration,
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        keys = (
-            "partition",
-            "classes",
-            "positive_index",
-            "rows",
-            "hits",
-            "baseline",
-            "mapped",
-            "n_calibration",
-        )
-        check_state(state, keys)
-        partition = Partition.from_dict(state["partition"])
-        size = partition.n_regions
-        rows = read_counts(state["rows"], "rows", size=size)
-        hits = read_counts(state["hits"], "hits", size=size)
-        if (hits > rows).any():
-            raise InvalidValueError("hits", "be at most rows", got=str(int(hits.max())))
-        return cls(
-            partition,
-            read_classes(state["classes"], state["positive_index"]),
-            rows,
-            hits,
-            read_numbers(state["baseline"], "baseline", size=size, low=0.0, high=1.0),
-            None if state["mapped"] is None else ScoreCalibrator.from_dict(state["mapped"]),
-            int(read_counts([state["n_calibration"]], "n_calibration")[0]),
-        )
+    def _check_state(self, known: Known) -> None:
+        if (self.hits > self.rows).any():
+            raise InvalidValueError("hits", "be at most rows", got=str(int(self.hits.max())))
 
 
 def fitted_calibrator(calibrator: Fitted) -> ScoreCalibrator:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.kind import Kind, Known
 from calibrant.text.sentences import did_you_mean, shown
 
 T = TypeVar("T", covariant=True)
@@ -28,7 +29,7 @@ _MOST_BINS = 10**7  # their edges take 80 MB
 _THREADS_PER_CORE = 8  # more would cost memory and gain nothing
 
 
-class Rule(ABC, Generic[T]):
+class Rule(Kind, Generic[T]):
     """What a parameter must be.
 
     A subclass sets `words`, what follows "must be", and implements `parse`. Rules combine:
@@ -61,6 +62,10 @@ class Rule(ABC, Generic[T]):
             raise InvalidValueError(
                 name, f"be {self.words}", got=shown(value), advice=self.advice(value)
             ) from None
+
+    def read(self, value: Any, name: str, known: Known) -> T:
+        """Return the value of a saved state in its plain form."""
+        return self.check(name, value)
 
     def advice(self, value: Any) -> str | None:
         """What was probably meant by a wrong value."""
@@ -129,6 +134,10 @@ class Number(Rule[float]):
     open_low: bool = False
     open_high: bool = False
 
+    def written(self, value: Any) -> float:
+        """A plain float."""
+        return float(value)
+
     def parse(self, value: Any) -> float:
         """Return a plain float."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -190,6 +199,10 @@ class Flag(Rule[bool]):
     """True or False."""
 
     words = "True or False"
+
+    def written(self, value: Any) -> bool:
+        """A plain bool."""
+        return bool(value)
 
     def parse(self, value: Any) -> bool:
         """Return a plain bool."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Flag, Integer, check_state
@@ -92,7 +92,7 @@ def read_limits(lower: Any, upper: Any, n_regions: int) -> tuple[FloatArray, Flo
     return low, high
 
 
-def read_labels(labels: Any) -> list[Any]:
+def read_labels(labels: Any, name: str = "classes") -> list[Any]:
     """Different labels of one kind: text, bytes, bools, 64-bit integers or finite floats."""
     kinds = {type(label) for label in labels} if isinstance(labels, list | tuple) else set()
     if (
@@ -103,7 +103,7 @@ def read_labels(labels: Any) -> list[Any]:
         or len(set(labels)) != len(labels)
     ):
         rule = "be different labels of one kind: text, bools, 64-bit integers or finite floats"
-        raise InvalidValueError("classes", rule, got=shown(labels))
+        raise InvalidValueError(name, rule, got=shown(labels))
     return list(labels)
 
 
@@ -115,9 +115,3 @@ def read_classes(labels: Any, positive_index: Any) -> Classes:
     if len(known) != 2 or not known[0] < known[1]:
         raise InvalidValueError("classes", "be two labels in increasing order", got=shown(labels))
     return name_classes(known, known[positive_index])
-
-
-def within(error: CalibrantError, place: str) -> CalibrantError:
-    """The same error, with the place where it was found."""
-    kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
-    return kind(None, f"{place} is not valid: {error}")

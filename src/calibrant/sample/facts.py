@@ -1,14 +1,13 @@
 """How rows were read, as far as a guarantee has to mention it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from calibrant.errors import InvalidTypeError
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import Flag, Integer
-from calibrant.params.saved_state import read_counts
+from calibrant.params.state_kinds import Label, Lists, OneCount
 from calibrant.text.numbers import counted
-from calibrant.text.sentences import shown
 
 _BY_ID = "rows were drawn by an id that is unique per row"
 _ID_BY_SEED = (
@@ -32,7 +31,7 @@ _BY_PARTITION = (
 
 
 @dataclass(frozen=True, slots=True)
-class RowFacts:
+class RowFacts(Saved):
     """What a guarantee has to say of the rows of a fit.
 
     Attributes
@@ -55,6 +54,17 @@ class RowFacts:
         releases it depends on the seed alone, so that the order of the rows must say nothing about
         scores and labels.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "drawn_by_id": Entry(Flag(), of="_by_id", absent=False),
+        "drawn_by_partition": Entry(Flag(), of="_by_partition", absent=False),
+        "skipped_rows": Entry(Integer(0), of="skipped", absent=0),
+        "looked_rows": Entry(Integer(0), of="looked", absent=0),
+        "cutting_rows": Entry(Integer(0), of="cutting", absent=0),
+        "pooled_segments": Entry(Lists(Label()), of="pooled", absent=()),
+        "one_of_each": Entry(Lists(OneCount(), size=2), absent=(0, 0)),
+        "keyed_draws": Entry(Flag(), of="keyed", absent=False),
+    }
 
     drawn_by: str | None = None
     skipped: int = 0
@@ -118,42 +128,16 @@ class RowFacts:
             ),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """What a saved model keeps."""
-        drawn = {f"drawn_by_{self.drawn_by}": True} if self.drawn_by in ("id", "partition") else {}
-        numbers = {
-            "skipped_rows": self.skipped,
-            "looked_rows": self.looked,
-            "cutting_rows": self.cutting,
-        }
-        pooled = {"pooled_segments": list(self.pooled)} if self.pooled else {}
-        together = {"one_of_each": list(self.one_of_each)} if self.one_of_each[0] else {}
-        keyed = {"keyed_draws": True} if self.keyed else {}
-        return {
-            **drawn,
-            **{name: number for name, number in numbers.items() if number},
-            **pooled,
-            **together,
-            **keyed,
-        }
+    @property
+    def _by_id(self) -> bool:
+        return self.drawn_by == "id"
+
+    @property
+    def _by_partition(self) -> bool:
+        return self.drawn_by == "partition"
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
-        drawn_by = next(
-            (by for by in ("id", "partition") if state.get(f"drawn_by_{by}") is True), None
-        )
-        names = ("skipped_rows", "looked_rows", "cutting_rows")
-        pooled = state.get("pooled_segments", [])
-        if not isinstance(pooled, list) or not all(
-            isinstance(name, str | int | float) for name in pooled
-        ):
-            raise InvalidTypeError(
-                "pooled_segments", "be a list of texts, numbers or bools", got=shown(pooled)
-            )
-        skipped, looked, cutting = (Integer(0).check(name, state.get(name, 0)) for name in names)
-        together = read_counts(state.get("one_of_each", [0, 0]), "one_of_each", size=2).tolist()
-        keyed = Flag().check("keyed_draws", state.get("keyed_draws", False))
-        return cls(
-            drawn_by, skipped, looked, cutting, tuple(pooled), (together[0], together[1]), keyed
-        )
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        by_partition = "partition" if values.pop("_by_partition") else None
+        drawn_by = "id" if values.pop("_by_id") else by_partition
+        return cls(drawn_by, **values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from calibrant.calibrators.regions.proof import UNBOUNDED
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.stated import WEIGHT_ERROR, Stated
 from calibrant.calibrators.regions.weighted_rows import shuffled
+from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
@@ -24,6 +25,8 @@ from calibrant.guarantee.statement import ImportanceWeights, Population, Stateme
 from calibrant.limits.shift.evidence import Evidence, weight_sums
 from calibrant.limits.shift.sensitivity import tolerated_error, widened
 from calibrant.limits.shift.shift_methods import SHIFT_METHODS, get_shift_method
+from calibrant.params.declared_state import Inline
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
@@ -124,6 +127,10 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     (array([0.34, 0.69]), 0.041)
     """
 
+    _learned: ClassVar[EntryTable] = {
+        "result": Entry(Inline(ShiftResult), of="_result"),
+        "facts": FACTS,
+    }
     _rules: ClassVar[RuleTable] = {
         "interval": Choice(SHIFT_METHODS),
         "value": Choice(VALUES),
@@ -379,20 +386,15 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             return guarantee.with_facts(caveats=(*guarantee.statement.caveats, UNBOUNDED))
         return guarantee
 
-    def _state(self) -> dict[str, Any]:
-        return {**self._result.to_dict(), **self._facts.to_dict()}
-
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts", "limits")
 
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        result = ShiftResult.from_dict(state)
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        result: ShiftResult = learned["result"]
         given = result.bound if result.bounded else None
         told = self.stated_.weight_bound
         if given != told:
-            raise InvalidValueError(
-                "weight_bound", f"be that of the state, {given}", got=repr(told)
-            )
-        self._set(result, self.stated_, classes, RowFacts.from_dict(state))
+            rule = f"be that of the state, {given}"
+            raise InvalidValueError("weight_bound", rule, got=repr(told))
+        self._set(result, self.stated_, classes, learned["facts"])
         self.ratio_ = None

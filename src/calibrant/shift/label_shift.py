@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.calibrators.regions.parameters import RegionParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -19,17 +19,19 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Population, Statement
 from calibrant.limits.methods import get_method
 from calibrant.params.arrays import as_scores
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
 from calibrant.params.rules import (
-    check_state,
+    Number,
     error_budget,
 )
+from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import is_scored
 from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, one_row_each
 from calibrant.sample.sample import Sample
-from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
+from calibrant.shift.prior import Prior, Priors, mixture_prior, moved_odds, odds_ratio
 from calibrant.text.sentences import Setting, shown
 
 _PRIOR_SHARE = 0.25  # of alpha, spent on how frequent the classes are
@@ -108,6 +110,14 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     >>> undone.predict([-1.0, 3.0]).round(2)
     array([0.01, 0.9 ])
     """
+
+    _learned: ClassVar[EntryTable] = {
+        "partition": Entry(Nested(Partition), of="partition_"),
+        "tally": Entry(Nested(Tally), of="tally_"),
+        "facts": FACTS,
+        "priors": Entry(Maybe(Nested(Priors)), of="_priors"),
+        "plain_level": Entry(Number(), of="_level_of_bins"),
+    }
 
     def fit(
         self,
@@ -243,44 +253,35 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self.stated_ = stated
         self._set_fitted(partition, tally, guarantee, classes, facts)
 
-    def _state(self) -> dict[str, Any]:
+    @property
+    def _priors(self) -> Priors | None:
+        """How frequent the positive class is; None where sampling rates say what changed."""
         source = self.source_prior_
         target = self.target_prior_
-        priors = (
-            None
-            if source is None or target is None
-            else {"s": source.to_list(), "t": target.to_list()}
-        )
-        return {
-            **super()._state(),
-            "priors": priors,
-            "plain_level": self._plain_level(self.stated_),
-        }
+        return None if source is None or target is None else Priors(source, target)
+
+    @property
+    def _level_of_bins(self) -> float:
+        """What the priors leave of the confidence level."""
+        return self._plain_level(self.stated_)
 
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts",) if self.source_prior_ is None else ("counts", "priors")
 
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        check_state(state, ("partition", "tally", "priors", "plain_level"))
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
         stated = self.stated_
-        level = self._plain_level(stated)
-        priors = None
-        saved = state["priors"]
-        if stated.sampling_rates is None:
-            check_state(saved, ("s", "t"))
-            priors = (
-                Prior.from_state(saved["s"], stated.source_prior),
-                Prior.from_state(saved["t"], stated.target_prior),
-            )
-        elif saved is not None:
-            raise InvalidValueError("priors", "be None with sampling_rates", got=shown(saved))
-        if state["plain_level"] != level:
-            rule = f"be {level!r}, what the priors leave"
-            raise InvalidValueError("plain_level", rule, got=repr(state["plain_level"]))
-        partition = Partition.from_dict(state["partition"])
-        tally = Tally.from_dict(state["tally"])
-        self._set(partition, tally, priors, stated, classes, RowFacts.from_dict(state))
+        priors: Priors | None = learned["priors"]
+        if (priors is None) != (stated.sampling_rates is not None):
+            rule = "be null if, and only if, there are sampling_rates"
+            raise InvalidValueError("priors", rule, got=shown(priors))
+        if priors is not None:
+            priors.source.check_given(stated.source_prior)
+            priors.target.check_given(stated.target_prior)
+        if learned["plain_level"] != self._level_of_bins:
+            rule = f"be {self._level_of_bins!r}, what the priors leave"
+            raise InvalidValueError("plain_level", rule, got=repr(learned["plain_level"]))
+        both = None if priors is None else (priors.source, priors.target)
+        self._set(learned["partition"], learned["tally"], both, stated, classes, learned["facts"])
 
 
 def _check_sources(stated: Stated, target_scores: ArrayLike | None) -> None:

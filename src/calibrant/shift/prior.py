@@ -1,7 +1,7 @@
 """How frequent the positive class is: limits from counts, and from unlabelled scores."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, logit
@@ -10,18 +10,24 @@ from calibrant._typing import CodeArray, FloatArray
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.limits.clopper_pearson import clopper_pearson
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import Number
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.state_kinds import Listed
 
 _ADVICE = "use ShiftCalibrator, or label rows of the target population"
 
+_SHARE = Number("a number from 0 to 1", 0.0, 1.0)
+
 
 @dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Saved):
     """How frequent the positive class is: the value used, and limits.
 
     All three are equal where it is known.
     """
+
+    _entries: ClassVar[EntryTable] = {"value": _SHARE, "lower": _SHARE, "upper": _SHARE}
 
     value: float
     lower: float
@@ -43,25 +49,32 @@ class Prior:
         limits = clopper_pearson(Tally.from_counts([codes.size], [int(codes.sum())]), alpha)
         return cls(float(codes.mean()), float(limits.lower[0]), float(limits.upper[0]))
 
-    @classmethod
-    def from_state(cls, state: Any, given: float | tuple[float, float] | None) -> "Prior":
-        """Read back `to_list`; `given` is the parameter, where it was set."""
-        value, lower, upper = read_numbers(state, "prior", size=3, low=0.0, high=1.0).tolist()
-        Number(f"a number between its limits, {lower:g} and {upper:g}", lower, upper).check(
-            "prior", value
-        )
-        if given is not None and (lower, upper) != (
-            (wanted := cls.known(given)).lower,
-            wanted.upper,
-        ):
-            raise InvalidValueError(
-                "prior", f"be the parameter, {given}", got=f"limits {lower:g} and {upper:g}"
-            )
-        return cls(value, lower, upper)
+    def _check_state(self, known: Known) -> None:
+        if not self.lower <= self.value <= self.upper:
+            rule = f"be between its limits, {self.lower:g} and {self.upper:g}"
+            raise InvalidValueError("prior", rule, got=f"{self.value:g}")
 
-    def to_list(self) -> list[float]:
-        """Value and limits, as plain JSON values."""
-        return [self.value, self.lower, self.upper]
+    def check_given(self, given: float | tuple[float, float] | None) -> None:
+        """Raise unless it is the parameter, where that was set."""
+        if given is None:
+            return
+        wanted = type(self).known(given)
+        if (self.lower, self.upper) != (wanted.lower, wanted.upper):
+            got = f"limits {self.lower:g} and {self.upper:g}"
+            raise InvalidValueError("prior", f"be the parameter, {given}", got=got)
+
+
+@dataclass(frozen=True, slots=True)
+class Priors(Saved):
+    """How frequent the positive class is, in the source and in the target."""
+
+    _entries: ClassVar[EntryTable] = {
+        "s": Entry(Listed(Prior), of="source"),
+        "t": Entry(Listed(Prior), of="target"),
+    }
+
+    source: Prior
+    target: Prior
 
 
 def mixture_prior(

@@ -1,8 +1,7 @@
 """Importance weights: where they come from, and what was learned from weighted rows."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -13,14 +12,14 @@ from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.counted import check_tally
 from calibrant.limits.interval import Interval
-from calibrant.limits.shift.evidence import Evidence
+from calibrant.limits.shift.evidence import WEIGHT_BOUND_OF_TALLY
 from calibrant.params.arrays import as_weights
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_flag, read_limits, read_numbers
+from calibrant.params.declared_state import Inline, Saved
+from calibrant.params.kind import EntryTable, Known
+from calibrant.params.rules import TEXT, Flag
+from calibrant.params.state_kinds import Lists, Nested, Numbers
 from calibrant.shift.ratios.density_ratio import DensityRatio, row_count
-from calibrant.text.sentences import Setting, shown
-
-_KEYS = ("partition", "tally", "lower", "upper", "value", "known", "bound", "bounded", "remarks")
+from calibrant.text.sentences import Setting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,10 +48,21 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShiftResult:
+class ShiftResult(Saved):
     """Regions, sums, limits as if the weights were exact, predicted values, and what is known of
     the weights.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "partition": Nested(Partition),
+        "tally": Nested(Tally),
+        "limits": Inline(Interval, {"n_regions": "tally.n_regions"}),
+        "value": Numbers("tally.n_regions", 0.0, 1.0),
+        "known": Flag(),
+        "bound": WEIGHT_BOUND_OF_TALLY,
+        "bounded": Flag(),
+        "remarks": Lists(TEXT),
+    }
 
     partition: Partition
     tally: Tally
@@ -63,38 +73,8 @@ class ShiftResult:
     bounded: bool
     remarks: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as plain JSON values."""
-        return {
-            "partition": self.partition.to_dict(),
-            "tally": self.tally.to_dict(),
-            "lower": self.limits.lower.tolist(),
-            "upper": self.limits.upper.tolist(),
-            "value": self.value.tolist(),
-            "known": self.known,
-            "bound": self.bound,
-            "bounded": self.bounded,
-            "remarks": list(self.remarks),
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, _KEYS)
-        partition = Partition.from_dict(state["partition"])
-        tally = Tally.from_dict(state["tally"])
-        check_tally(partition, tally)
-        bound = Evidence(tally, state["bound"]).weight_bound  # which checks it
-        limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
-        value = read_numbers(state["value"], "value", size=tally.n_regions, low=0.0, high=1.0)
-        known = read_flag(state, "known")
-        bounded = read_flag(state, "bounded")
-        remarks = state["remarks"]
-        if not isinstance(remarks, list | tuple) or not all(
-            isinstance(remark, str) for remark in remarks
-        ):
-            raise InvalidTypeError("remarks", "be a list of text", got=shown(remarks))
-        return cls(partition, tally, limits, value, known, bound, bounded, tuple(remarks))
+    def _check_state(self, known: Known) -> None:
+        check_tally(self.partition, self.tally)
 
 
 class Features(NamedTuple):

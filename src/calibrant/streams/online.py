@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -21,6 +21,8 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Population, Statement
 from calibrant.params.arrays import as_array
+from calibrant.params.declared_state import Inline
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
 from calibrant.sample.facts import ONE_OF_EACH
@@ -123,6 +125,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     1500
     """
 
+    _learned: ClassVar[EntryTable] = {"stream": Entry(Inline(Stream), of="_stream")}
     _rules: ClassVar[RuleTable] = {
         "n_bins": Integer(1),
         "warmup": Integer(1),
@@ -426,16 +429,16 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     def _state(self) -> dict[str, Any]:
         with self._lock:
-            return self._stream.to_dict()
+            return super()._state()
 
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        self._stream = Stream.from_dict(state, self)
-        if self._stream.window.size > self.warmup:
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        stream: Stream = learned["stream"]
+        if stream.window.size > self.warmup:
             rule = f"have at most warmup={self.warmup:,} scores"
-            raise InvalidValueError("window", rule, got=f"{self._stream.window.size:,}")
-        if self._stream.partition is not None:
-            self.partition = self._stream.partition
+            raise InvalidValueError("window", rule, got=f"{stream.window.size:,}")
+        self._stream = stream
+        if stream.partition is not None:
+            self.partition = stream.partition
         self._guarantee = None
         self._set_classes(classes)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from uuid import uuid4
 
 import numpy as np
@@ -16,12 +16,14 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.limits.interval import Interval
+from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.limits.sequences.sequence import Sequence
 from calibrant.limits.sequences.sequence_methods import SEQUENCES, get_sequence
+from calibrant.params.declared_state import Resumed, Resumes
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Choice, Flag, Instance, Optional, RuleTable, check_state
-from calibrant.params.saved_state import read_count, read_flag, read_limits, read_numbers
+from calibrant.params.rules import TEXT, Choice, Flag, Instance, Optional, RuleTable
+from calibrant.params.state_kinds import Mapped, Maybe, Nested, Numbers, OneCount
 from calibrant.text.sentences import shown
 
 _LONGEST_IDENTITY = 64
@@ -44,7 +46,7 @@ class StreamParameters:
     running: bool = False
 
 
-class Stream:
+class Stream(Resumed):
     """Everything a stream remembers: its regions, or the scores that will cut them, and its
     confidence sequence.
 
@@ -52,6 +54,18 @@ class Stream:
     it remembers the identity and the counts, so that a later state of that stream replaces the
     earlier one. A stream that was saved before streams had an identity has an empty one.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "partition": Entry(Maybe(Nested(Partition)), makes=True),
+        "window": Numbers(),
+        "sequence": Resumes("sequence"),
+        "uncounted": OneCount(),
+        "running": Maybe(PairOfLimits()),
+        "contradicts": Flag(),
+        "identity": Entry(TEXT, absent="", always=True),
+        "merged": Entry(Mapped(Nested(Tally), _LONGEST_IDENTITY), absent={}, always=True),
+        "one_of_each": Entry(Flag(), absent=False),
+    }
 
     def __init__(self, settings: StreamParameters, partition: Partition | None) -> None:
         self.confidence_level = float(settings.confidence_level)
@@ -180,75 +194,51 @@ class Stream:
                 if identity != self.identity:
                     self.merged[identity] = part
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything that is remembered, as plain JSON values."""
-        return {
-            "partition": None if self.partition is None else self.partition.to_dict(),
-            "window": self.window.tolist(),
-            "sequence": self.sequence.state(),
-            "uncounted": self.uncounted,
-            "running": self.running and [self.running.lower.tolist(), self.running.upper.tolist()],
-            "contradicts": self.contradicts,
-            "identity": self.identity,
-            "merged": {identity: part.to_dict() for identity, part in self.merged.items()},
-            **({"one_of_each": True} if self.one_of_each else {}),
-        }
+    @property
+    def n_regions(self) -> int:
+        """How many regions there are; one while the start-up window is filled."""
+        return self.sequence.n_regions
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any], settings: StreamParameters) -> Stream:
-        """Read back what `to_dict` wrote."""
-        check_state(
-            state, ("partition", "window", "sequence", "uncounted", "running", "contradicts")
-        )
-        partition = None if state["partition"] is None else Partition.from_dict(state["partition"])
-        n_regions = 1 if partition is None else partition.n_regions
-        most = get_sequence(settings.sequence).most_regions
-        if most is not None and n_regions > most:
-            raise InvalidValueError(
-                "gamblers", f"belong to at most {most:,} regions", got=f"{n_regions:,}"
-            )
-        stream = cls(settings, partition)
-        stream.window = read_numbers(
-            state["window"], "window", size=None if partition is None else 0
-        )
-        stream.sequence.restore(state["sequence"])
-        stream.uncounted = read_count(state, "uncounted")
-        running = state["running"]
-        if (running is None) != (stream.running is None):
-            raise InvalidValueError(
-                "running", "be limits where limits never widen, else null", got=shown(running)
-            )
-        if running is not None:
-            if not isinstance(running, list | tuple) or len(running) != 2:
-                raise InvalidValueError(
-                    "running", "be the lower and the upper limits", got=shown(running)
-                )
-            stream.running = Interval(*read_limits(running[0], running[1], n_regions))
-        stream.contradicts = read_flag(state, "contradicts")
-        stream.one_of_each = Flag().check("one_of_each", state.get("one_of_each", False))
-        stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
-        from_counts = running is None and stream.sequence.order_free
-        stream.read = ("counts",) if from_counts else ("counts", "limits")
-        return stream
+    def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
+        partition: Partition | None = settings["partition"]
+        parameters: StreamParameters = known["self"]
+        most = get_sequence(parameters.sequence).most_regions
+        if partition is not None and most is not None and partition.n_regions > most:
+            got = f"{partition.n_regions:,}"
+            raise InvalidValueError("gamblers", f"belong to at most {most:,} regions", got=got)
+        return cls(parameters, partition)
 
-    def _restore_parts(self, identity: Any, merged: Any) -> None:
-        names = [identity, *merged] if isinstance(merged, Mapping) else [None]
-        if not all(isinstance(name, str) and len(name) <= _LONGEST_IDENTITY for name in names):
-            rule = "be the identity of a stream, and merged the counts of others by identity"
-            raise InvalidValueError("identity", rule, got=shown(identity))
+    def _check_state(self) -> None:
+        if self.partition is not None and self.window.size:
+            got = f"{self.window.size:,} scores"
+            raise InvalidValueError("window", "be empty once there are regions", got=got)
+        never_widens = self._runs and self.partition is not None
+        if (self.running is not None) != never_widens:
+            rule = "be limits where limits never widen, else null"
+            raise InvalidValueError("running", rule, got=shown(self.running))
+        if len(self.identity) > _LONGEST_IDENTITY:
+            rule = f"have at most {_LONGEST_IDENTITY} characters"
+            raise InvalidValueError("identity", rule, got=shown(self.identity))
+        self._check_parts()
+        from_counts = self.running is None and self.sequence.order_free
+        self.read = ("counts",) if from_counts else ("counts", "limits")
+
+    def _check_parts(self) -> None:
+        """Raise for counts of other streams that cannot be part of these."""
         whole = self.tally()  # raises for counts that are not valid
-        self.identity = identity
-        self.merged = {name: Tally.from_dict(part) for name, part in merged.items()}
         parts = list(self.merged.values())
-        if identity in merged or any(
+        if self.identity in self.merged or any(
             part.weights or (part.partition, part.n_regions) != (whole.partition, whole.n_regions)
             for part in parts
         ):
             raise InvalidValueError(
-                "merged", "be counts of other streams over the same partition", got=shown(merged)
+                "merged",
+                "be counts of other streams over the same partition",
+                got=shown(list(self.merged)),
             )
         if parts and not _continues(whole, sum(parts[1:], start=parts[0])):
-            raise InvalidValueError("merged", "be part of the counts", got=shown(merged))
+            raise InvalidValueError("merged", "be part of the counts", got=shown(list(self.merged)))
 
 
 def _minus(whole: Tally, part: Tally) -> Tally:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from calibrant._lock import Locked
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.assess.compare_models.losses import (
     MOST_STAKED,
@@ -25,8 +24,10 @@ from calibrant.assess.compare_models.model_comparison import Differences, Paired
 from calibrant.assess.metrics.independent_units import ROWS
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.sequences.betting import Gamblers
-from calibrant.params.rules import CLIP, check_state, error_budget
-from calibrant.params.saved_state import read_count, read_numbers
+from calibrant.params.declared_state import ResumesEach, SharedResumed
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import CLIP, OPEN_UNIT, TEXT, Number, error_budget
+from calibrant.params.state_kinds import Lists, Numbers, OneCount
 from calibrant.text import numbers
 from calibrant.text.sentences import shown
 
@@ -34,7 +35,7 @@ _ASSUMED = (ROWS.assumption, TRAINED_BEFORE)
 _GRID_SIZE = 1000  # differences on either side of 0
 
 
-class SequentialModelComparison(Locked):
+class SequentialModelComparison(SharedResumed):
     """Which model is better, while labels arrive: the answer may be looked at after every row.
 
     Claimed: with probability at least `confidence_level` the limits of the expected differences in
@@ -73,6 +74,16 @@ class SequentialModelComparison(Locked):
     >>> day, found.verdict
     (0, "'new' is better than 'old'")
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "models": Entry(Lists(TEXT), makes=True),
+        "confidence_level": Entry(OPEN_UNIT, makes=True),
+        "clip": Entry(CLIP, makes=True),
+        "rows": Entry(OneCount(), of="n_rows"),
+        "totals": Entry(Lists(Number(), size="n_kinds", into=list), of="_totals"),
+        "sums": Entry(Numbers(size="n_kinds", low=0.0), of="_sums"),
+        "gamblers": Entry(ResumesEach("_gamblers"), of="_gamblers"),
+    }
 
     def __init__(
         self, models: Sequence[str], *, confidence_level: float = 0.95, clip: float = 0.001
@@ -153,41 +164,21 @@ class SequentialModelComparison(Locked):
             self.models, tuple(found), self.confidence_level, self.clip, n_rows, "", _ASSUMED
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything that is remembered, as plain JSON values."""
-        with self._lock:
-            return {
-                "models": list(self.models),
-                "confidence_level": self.confidence_level,
-                "clip": self.clip,
-                "rows": self.n_rows,
-                "totals": list(self._totals),
-                "sums": [gamblers.k for gamblers in self._gamblers],
-                "gamblers": [gamblers.to_dict() for gamblers in self._gamblers],
-            }
+    @property
+    def n_kinds(self) -> int:
+        """How many differences are bet on: of each pair of models, in each loss."""
+        return len(self._kinds)
 
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Return the comparison that `to_dict` described."""
-        check_state(
-            state, ("models", "confidence_level", "clip", "rows", "totals", "sums", "gamblers")
-        )
-        race = cls(state["models"], confidence_level=state["confidence_level"], clip=state["clip"])
-        race.n_rows = read_count(state, "rows")
-        size = len(race._kinds)
-        saved = state["gamblers"]
-        if not isinstance(saved, list | tuple) or len(saved) != size:
-            raise InvalidValueError(
-                "gamblers", "be one entry for each pair of models and loss", got=shown(saved)
-            )
-        race._totals = read_numbers(state["totals"], "totals", size=size).tolist()
-        sums = read_numbers(state["sums"], "sums", size=size, low=0.0).tolist()
-        grid = _grid()
-        race._gamblers = [
-            Gamblers.from_dict(one, race.n_rows, k, grid, MOST_STAKED)
-            for one, k in zip(saved, sums, strict=True)
-        ]
-        return race
+    @property
+    def _sums(self) -> list[float]:
+        """What the gamblers have seen, as sums of outcomes in [0, 1]."""
+        return [gamblers.k for gamblers in self._gamblers]
+
+    @_sums.setter
+    def _sums(self, sums: FloatArray) -> None:
+        for gamblers, total in zip(self._gamblers, sums.tolist(), strict=True):
+            gamblers.k = total
+            gamblers.n = self.n_rows
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.result().verdict}, {numbers.rows(self.n_rows)}>"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import KW_ONLY, astuple, dataclass
+from collections.abc import Hashable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,23 +22,22 @@ from calibrant.calibrators.regions.weighted_rows import (
 )
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table, written_by
-from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.errors import InvalidTypeError, warn_caller
 from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import as_scores
+from calibrant.params.declared_state import Inline, LabelEntries, Saved
 from calibrant.params.frames import FrameOutput, predicts
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import Classes
-from calibrant.params.rules import CheckedParameters, Integer, Only, RuleTable
-from calibrant.params.saved_state import check_schema, read_classes, read_count, read_numbers
+from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Integer, Only, RuleTable
+from calibrant.params.state_kinds import Listed, Maybe, Numbers, OneCount
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.reader import one_row_each, read_rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
-from calibrant.text.sentences import shown
 
 _KEPT = "These are the rows that were kept, each with probability weight / bound, of"
-_SCHEMA = "calibrant.monotone/1"
-_SIDES = ("lower_knots", "lower", "upper_knots", "upper")
 _ASSUMED = (
     "the rate does not fall as the score rises",
     "labels are independent given the scores",
@@ -79,7 +78,7 @@ class ScoreFinding:
 
 
 @dataclass(eq=False)
-class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """An interval for the rate at every single score, if the rate does not fall as the score rises.
 
     Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for
@@ -141,6 +140,21 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     False
     """
 
+    _schema: ClassVar[str] = "calibrant.monotone/1"
+    _entries: ClassVar[EntryTable] = {
+        "confidence_level": OPEN_UNIT,
+        "labels": Entry(LabelEntries(), of="_known"),
+        "rows": Entry(OneCount(), of="n_rows_"),
+        "runs": Entry(OneCount(), of="n_runs_"),
+        "lower_knots": Entry(Numbers(increasing=True), of="steps_.lower_knots"),
+        "lower": Entry(Numbers("lower_knots", 0.0, 1.0, increasing=True), of="steps_.lower"),
+        "upper_knots": Entry(Numbers(increasing=True), of="steps_.upper_knots"),
+        "upper": Entry(Numbers("upper_knots", 0.0, 1.0, increasing=True), of="steps_.upper"),
+        "refutation": Entry(Maybe(Listed(Refutation)), of="refutation_"),
+        "facts": Entry(Inline(RowFacts), of="_facts"),
+        "before": Entry(Integer(0), of="_before", absent=0),
+        "weight_bound": Entry(WEIGHT_BOUND, of="_bound", absent=0.0),
+    }
     _rules: ClassVar[RuleTable] = {
         "n_cells": Integer(1) | Only("auto"),
     }
@@ -324,59 +338,28 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             named={"lower": "lower", "upper": "upper"},
         )
 
+    @property
+    def _known(self) -> Classes:
+        return Classes(self.classes_, self.positive_index_)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted band as plain JSON values; `from_dict` reads it back."""
         check_is_fitted(self)
-        return {
-            "schema": _SCHEMA,
-            "confidence_level": float(self.confidence_level),
-            "classes": self.classes_.tolist(),
-            "positive_index": self.positive_index_,
-            "rows": self.n_rows_,
-            "runs": self.n_runs_,
-            **{name: getattr(self.steps_, name).tolist() for name in _SIDES},
-            "refutation": None if self.refutation_ is None else list(astuple(self.refutation_)),
-            **self._facts.to_dict(),
-            **({"before": self._before, "weight_bound": self._bound} if self._before else {}),
-        }
+        return Saved.to_dict(self)
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        keys = (
-            "confidence_level",
-            "classes",
-            "positive_index",
-            "rows",
-            "runs",
-            "refutation",
-            *_SIDES,
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        band = cls(confidence_level=values["confidence_level"])
+        band._bound = values["_bound"]
+        band._before = values["_before"]
+        steps = BandSteps(
+            values["steps_.lower_knots"],
+            values["steps_.lower"],
+            values["steps_.upper_knots"],
+            values["steps_.upper"],
+            values["n_rows_"],
+            values["n_runs_"],
+            values["refutation_"],
         )
-        check_schema(state, _SCHEMA, keys)
-        band = cls(confidence_level=state["confidence_level"])
-        band._check_parameters()
-        if "weight_bound" in state:
-            band._bound = WEIGHT_BOUND.check("weight_bound", state["weight_bound"])
-        band._before = Integer(0).check("before", state.get("before", 0))
-        found: dict[str, Any] = {
-            "n_rows": read_count(state, "rows"),
-            "n_runs": read_count(state, "runs"),
-        }
-        for name in _SIDES:
-            ends = (-np.inf, np.inf) if "knots" in name else (0.0, 1.0)
-            found[name] = read_numbers(state[name], name, low=ends[0], high=ends[1])
-            if (np.diff(found[name]) <= 0.0).any():
-                raise InvalidValueError(name, "increase", got=shown(state[name]))
-        if any(found[f"{side}_knots"].size != found[side].size for side in ("lower", "upper")):
-            raise InvalidValueError(
-                "lower and upper", "have one limit for each knot", got="another number"
-            )
-        saved = state["refutation"]
-        refutation = (
-            None
-            if saved is None
-            else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
-        )
-        classes = read_classes(state["classes"], state["positive_index"])
-        band._set(BandSteps(**found, refutation=refutation), classes, RowFacts.from_dict(state))
+        band._set(steps, values["_known"], values["_facts"])
         return band

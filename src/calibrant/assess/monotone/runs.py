@@ -3,13 +3,16 @@ of scores.
 """
 
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.cells.score_partition import equal_mass
 from calibrant.limits.non_identical import non_identical
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import EntryTable
+from calibrant.params.rules import Number
 from calibrant.text import numbers
 
 CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
@@ -19,7 +22,7 @@ positives of each cell.
 
 
 @dataclass(frozen=True, slots=True)
-class Refutation:
+class Refutation(Saved):
     """Two ranges of scores that prove that the rate falls somewhere.
 
     Attributes
@@ -33,6 +36,15 @@ class Refutation:
     at_most : float
         Its mean rate is at most this.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "low": Number(),
+        "high": Number(),
+        "at_least": Number(),
+        "other_low": Number(),
+        "other_high": Number(),
+        "at_most": Number(),
+    }
 
     low: float
     high: float

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from calibrant._typing import ArrayLike, BoolArray
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
-from calibrant.text.numbers import above_cap, nearest, percent, plain, rows
+from calibrant.text.numbers import above_cap, nearest, percent, rows
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable, share_limits
 from calibrant.text.sentences import shown
@@ -432,9 +432,9 @@ class Threshold(Result):
 
     def saved_state(self) -> dict[str, Any]:
         """What a model file keeps."""
-        said = replace(self, read=())
-        values = {name: value for name, value in plain(asdict(said)).items() if name != "read"}
-        return {"schema": SCHEMA, **values, "sentence": said.sentence}
+        from calibrant.assess.threshold.saved_state import saved_threshold
+
+        return saved_threshold(self)
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> "Threshold":

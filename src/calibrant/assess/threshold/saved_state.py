@@ -4,6 +4,7 @@ they allow.
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from calibrant.assess.threshold.candidates import Confusion, misses_allowed
@@ -22,112 +23,105 @@ from calibrant.assess.threshold.shares import (
     measured_at_rank,
     measured_in_groups,
 )
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import lower_limit, sidak_level
-from calibrant.params.rules import (
-    OPEN_UNIT,
-    TEXT,
-    Choice,
-    Integer,
-    Number,
-    Optional,
-    check_state,
-    error_budget,
-)
-from calibrant.params.saved_state import check_schema, read_count, read_labels
+from calibrant.params.declared_state import Record, declared, read_entries, written
+from calibrant.params.kind import Entry
+from calibrant.params.rules import OPEN_UNIT, TEXT, Choice, Integer, Number, error_budget
+from calibrant.params.saved_state import check_schema
+from calibrant.params.state_kinds import Label, Lists, Maybe, NumberOrNull, OneCount
 from calibrant.text.sentences import shown
 
-_KEYS = ("cuts", "confidence_level", "method", "n_rows", "n_drawn", "positive_label", "assumptions")
-_CUT_KEYS = ("segment", "target", "level", "threshold", "reason", "labels_needed", "counted")
 _SHARES = ("selected", "precision", "recall", "specificity", "npv")
-_METHODS = ("look", "start", "ranks")
 _TESTS = 10  # five shares with limits on both sides
 _ROUNDING = 1e-9
 _UNIT = Number("a number from 0 to 1", 0.0, 1.0)
+_POSITIVE = Number("a number >= 0", 0.0)
+_MEASURED = Record(
+    Measured, {"value": NumberOrNull(math.nan, _UNIT), "lower": _UNIT, "upper": _UNIT}
+)
+_RATIO = Record(
+    Ratio,
+    {
+        "value": NumberOrNull(math.nan, _POSITIVE),
+        "lower": NumberOrNull(math.nan, _POSITIVE),
+        "upper": NumberOrNull(math.inf, _POSITIVE),
+    },
+)
+_CUT = Record(
+    Cut,
+    {
+        "segment": Maybe(Label()),
+        "target": Choice(TARGETS),
+        "level": OPEN_UNIT,
+        "threshold": Maybe(Number()),
+        "reason": Maybe(TEXT),
+        "labels_needed": Maybe(Integer(1)),
+        "counted": OneCount(),
+        **dict.fromkeys(_SHARES, Maybe(_MEASURED)),
+        "false_alarms": Maybe(_RATIO),
+    },
+)
+_ENTRIES = declared(
+    {
+        "cuts": Lists(_CUT, least=1),
+        "confidence_level": OPEN_UNIT,
+        "method": Choice(("look", "start", "ranks")),
+        "n_rows": OneCount(),
+        "n_drawn": OneCount(),
+        "positive_label": Label(),
+        "assumptions": Lists(TEXT, least=1),
+        "max_group_size": Entry(Maybe(Integer(1)), absent=None, always=True),
+        "above_cap": Entry(Maybe(_UNIT), absent=None, always=True),
+        "seed": Entry(Maybe(Integer(0)), absent=None, always=True),
+    }
+)
+
+
+def saved_threshold(found: Threshold) -> dict[str, Any]:
+    """What a model file keeps of thresholds."""
+    said = replace(found, read=())
+    return {"schema": SCHEMA, **written(_ENTRIES, said), "sentence": said.sentence}
 
 
 def threshold_from_state(state: Mapping[str, Any]) -> Threshold:
     """Read what `Threshold.to_dict` wrote; raise an error for what `threshold` cannot have found."""
-    check_schema(state, SCHEMA, _KEYS)
-    level = OPEN_UNIT.check("confidence_level", state["confidence_level"])
-    method = Choice(_METHODS).check("method", state["method"])
-    n_rows = read_count(state, "n_rows")
-    n_drawn = read_count(state, "n_drawn")
-    if n_drawn > n_rows:
-        raise InvalidValueError("n_drawn", f"be at most n_rows, {n_rows:,}", got=f"{n_drawn:,}")
-    (label,) = read_labels([state["positive_label"]])
-    largest = Optional(Integer(1)).check("max_group_size", state.get("max_group_size"))
-    above = Optional(_UNIT).check("above_cap", state.get("above_cap"))
-    if above is not None and largest is None:
-        raise InvalidValueError("above_cap", "be null without groups", got=f"{above:g}")
+    check_schema(state, SCHEMA, ())
     TEXT.check("sentence", state.get("sentence", ""))
-    saved = state["cuts"]
-    if not isinstance(saved, list | tuple) or not saved:
-        raise InvalidValueError("cuts", "be a list of at least one threshold", got=shown(saved))
-    cuts = tuple(_read_cut(cut) for cut in saved)
-    _check_together(cuts, n_rows - n_drawn)
-    assumed = state["assumptions"]
-    if not isinstance(assumed, list | tuple) or not assumed:
-        raise InvalidTypeError("assumptions", "be a list of texts", got=shown(assumed))
-    assumptions = tuple(TEXT.check("assumptions", text) for text in assumed)
-    seed = Optional(Integer(0)).check("seed", state.get("seed"))
-    told = (largest, above, seed, ("counts", "thresholds"))
-    found = Threshold(cuts, level, method, n_rows, n_drawn, label, assumptions, *told)
-    for cut in cuts:
+    read: dict[str, Any] = read_entries(_ENTRIES, state, {})
+    found = Threshold(**read, read=("counts", "thresholds"))
+    if found.n_drawn > found.n_rows:
+        rule = f"be at most n_rows, {found.n_rows:,}"
+        raise InvalidValueError("n_drawn", rule, got=f"{found.n_drawn:,}")
+    if found.above_cap is not None and found.max_group_size is None:
+        raise InvalidValueError("above_cap", "be null without groups", got=f"{found.above_cap:g}")
+    for cut in found.cuts:
+        _check_cut(cut)
+    _check_together(found.cuts, found.n_rows - found.n_drawn)
+    for cut in found.cuts:
         if cut.threshold is not None:
             _check_counts(cut, found)
     return found
 
 
-def _read_cut(state: Any) -> Cut:
-    """One threshold, with shares that are numbers in order."""
-    check_state(state, (*_CUT_KEYS, *_SHARES, "false_alarms"))
-    target = Choice(TARGETS).check("target", state["target"])
-    level = OPEN_UNIT.check("level", state["level"])
-    cut = Optional(Number()).check("threshold", state["threshold"])
-    reason = Optional(TEXT).check("reason", state["reason"])
-    needed = Optional(Integer(1)).check("labels_needed", state["labels_needed"])
-    counted = read_count(state, "counted")
-    if state["segment"] is not None:
-        read_labels([state["segment"]])
-    if (cut is None) == (reason is None):
-        raise InvalidValueError(
-            "threshold", "be given, or else the reason why there is none", got=shown(cut)
-        )
-    if needed is not None and (cut is not None or needed <= counted):
-        rule = (
-            f"be more than the {counted:,} that were counted, and null where a threshold is proved"
-        )
+def _check_cut(cut: Cut) -> None:
+    """A threshold with its shares, or the reason why there is none."""
+    if (cut.threshold is None) == (cut.reason is None):
+        rule = "be given, or else the reason why there is none"
+        raise InvalidValueError("threshold", rule, got=shown(cut.threshold))
+    needed = cut.labels_needed
+    if needed is not None and (cut.threshold is not None or needed <= cut.counted):
+        most = f"the {cut.counted:,} that were counted"
+        rule = f"be more than {most}, and null where a threshold is proved"
         raise InvalidValueError("labels_needed", rule, got=f"{needed:,}")
-    names = (*_SHARES, "false_alarms")
-    if cut is None and any(state[name] is not None for name in names):
-        raise InvalidValueError(
-            "selected", "be null, as all shares, where no threshold is proved", got="numbers"
-        )
-    if cut is None:
-        return Cut(state["segment"], target, level, None, reason, needed, counted)
-    shares: dict[str, Any] = {name: _read_share(state[name], name) for name in names}
-    return Cut(state["segment"], target, level, cut, counted=counted, **shares)
-
-
-def _read_share(state: Any, name: str) -> Measured:
-    """A share and its limits; JSON has null for what is not a finite number."""
-    check_state(state, ("value", "lower", "upper"))
-    is_ratio = name == "false_alarms"
-    rule = Number("a number >= 0", 0.0) if is_ratio else _UNIT
-    value, low, high = (
-        Optional(rule).check(f"{part} of {name}", state[part])
-        for part in ("value", "lower", "upper")
-    )
-    if low is None and not is_ratio:
-        raise InvalidTypeError(f"lower of {name}", "be a number", got="None")
-    if high is None and not is_ratio:
-        raise InvalidTypeError(f"upper of {name}", "be a number", got="None")
-    low = math.nan if low is None else low
-    high = math.inf if high is None else high
-    if low > high:
-        raise InvalidValueError(f"lower of {name}", "be at most upper", got=f"{low:g} and {high:g}")
-    return (Ratio if is_ratio else Measured)(math.nan if value is None else value, low, high)
+    for name in (*_SHARES, "false_alarms"):
+        share: Measured | None = getattr(cut, name)
+        if (share is None) != (cut.threshold is None):
+            rule = "be null if, and only if, no threshold is proved"
+            raise InvalidValueError(name, rule, got=shown(share))
+        if share is not None and share.lower > share.upper:
+            got = f"{share.lower:g} and {share.upper:g}"
+            raise InvalidValueError(f"lower of {name}", "be at most upper", got=got)
 
 
 def _check_together(cuts: tuple[Cut, ...], n_counted: int) -> None:

@@ -21,7 +21,7 @@ With weights or groups, another interval, or no pilot rows:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -49,12 +49,14 @@ from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Claim
 from calibrant.limits.interval import Interval
+from calibrant.params.declared_state import Inline
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.rules import Choice, Instance, RuleTable, check_state
+from calibrant.params.rules import Choice, Instance, RuleTable
+from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sample import Sample
-from calibrant.text.sentences import shown
 
 _USUAL_LEVEL = (
     0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
@@ -184,6 +186,11 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
     ('beta', 0.043)
     """
+
+    _learned: ClassVar[EntryTable] = {
+        "proof": Entry(Inline(CurveProof), of="proof_"),
+        "curve": Entry(Nested(FittedCurve), of="_fitted_curve"),
+    }
 
     def _read(
         self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
@@ -355,32 +362,25 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         """Number of the rule by which limits were found: 2 for bets at knots, 1 for all others."""
         return 1 if self._fitted_curve.proved is None else RULE
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "curve": self._fitted_curve.state()}
-
     def _needs_rows(self) -> tuple[str, ...]:
         if self._fitted_curve.proved is not None:
             return (*super()._needs_rows(), "limits", "averages", "margins")
         margins = () if self._fitted_curve.parts is None else ("margins",)
         return (*super()._needs_rows(), "averages", *margins)
 
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        check_state(state, ("partition", "tally", "curve"))
-        proof = CurveProof.read(state, self, self.stated_)
-        fitted = FittedCurve.read(state["curve"], proof.partition.as_bins())
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        proof: CurveProof = learned["proof"]
+        fitted: FittedCurve = learned["curve"]
         weighted = proof.weighted
         if weighted is not None and weighted.kept is None and weighted.distance is None:
-            raise InvalidValueError(
-                "weighted", "have the rows that were kept", got=shown(state["weighted"])
-            )
+            raise InvalidValueError("weighted", "have the rows that were kept", got="none")
         if fitted.proved is None:
             limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
             check_parts(proof, fitted, limits)
         else:
             fitted.proved.check(proof.tally.counts, proof.for_limits)
             limits = fitted.proved.rates
-        self._set_curve(fitted, proof, limits, classes, RowFacts.from_dict(state))
+        self._set_curve(fitted, proof, limits, classes, learned["facts"])
 
 
 def _monotone(values: FloatArray) -> FloatArray:

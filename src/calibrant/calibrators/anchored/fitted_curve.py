@@ -1,7 +1,7 @@
 """A curve that was fitted, and what is proved of its averages in every region."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,14 +11,15 @@ from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.anchored.pilot import Parts
 from calibrant.calibrators.anchored.proved_curve import ProvedCurve
 from calibrant.calibrators.regions.proof import Proof
-from calibrant.cells.bins import Bins
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import absorbed_budget, absorbed_shares, rows_between
 from calibrant.limits.group_limits import group_distance
 from calibrant.limits.interval import Interval
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
-from calibrant.params.rules import Integer, check_state
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.declared_state import Inline, Saved
+from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.rules import TEXT, Integer
+from calibrant.params.state_kinds import Maybe, Nested, Numbers
 
 CURVE_SHARE = 0.1
 """Of the error budget of rates: what the limits on how rows are distributed within regions may
@@ -31,7 +32,7 @@ _SMALL = (
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCurve:
+class FittedCurve(Saved):
     """A curve that was fitted and anchored.
 
     Attributes
@@ -52,6 +53,16 @@ class FittedCurve:
         Limits by bets on rows that were counted at knots; they take the place of all others.
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "name": TEXT,
+        "anchored": Entry(Integer(0), of="n_anchored"),
+        "curve": Inline(Pieces),
+        "average": Numbers("proof.tally.n_regions", 0.0, 1.0),
+        "unknown": Numbers("proof.tally.n_regions", 0.0, 1.0),
+        "parts": Entry(Maybe(Nested(Parts)), absent=None),
+        "proved": Entry(Maybe(Nested(ProvedCurve)), absent=None),
+    }
+
     name: str
     curve: Pieces
     average: FloatArray
@@ -65,40 +76,13 @@ class FittedCurve:
         """Whether the curve falls as the score rises."""
         return self.curve.falls
 
-    def state(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        averages = {"average": self.average.tolist(), "unknown": self.unknown.tolist()}
-        parts = {} if self.parts is None else {"parts": self.parts.state()}
-        proved = {} if self.proved is None else {"proved": self.proved.state()}
-        return {
-            "name": self.name,
-            "anchored": self.n_anchored,
-            **self.curve.state(),
-            **averages,
-            **parts,
-            **proved,
-        }
-
-    @classmethod
-    def read(cls, state: Any, regions: Bins) -> Self:
-        """Read back what `state` gave, for the regions that it was fitted in."""
-        check_state(state, ("name", "anchored", "knots", "left", "right", "average", "unknown"))
-        if not isinstance(state["name"], str):
-            raise InvalidValueError("name of the curve", "be text", got=repr(state["name"]))
-        curve = Pieces.read(state, regions)
-        average, unknown = (
-            read_numbers(state[name], name, size=regions.n_regions, low=0.0, high=1.0)
-            for name in ("average", "unknown")
-        )
-        low, high = curve.range(regions)
-        if ((average < low - unknown) | (average > high + unknown)).any():
-            raise InvalidValueError(
-                "average", "lie between the smallest and the largest value of the curve"
-            )
-        n_anchored = Integer(0).check("anchored", state["anchored"])
-        parts = Parts.read(state.get("parts"), regions.n_regions)
-        proved = ProvedCurve.read(state.get("proved"), regions.n_regions)
-        return cls(state["name"], curve, average, unknown, n_anchored, parts, proved)
+    def _check_state(self, known: Known) -> None:
+        low, high = self.curve.range(known["proof"].partition.as_bins())
+        below = self.average < low - self.unknown
+        above = self.average > high + self.unknown
+        if (below | above).any():
+            rule = "lie between the smallest and the largest value of the curve"
+            raise InvalidValueError("average", rule)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 """A curve of the score that is straight between knots, and its averages over counts of rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logit
@@ -15,7 +15,9 @@ from calibrant.cells.knots import first_inside, straight_cells
 from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.state_kinds import Lists, Numbers
 from calibrant.text.sentences import shown
 
 _ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit scale
@@ -24,7 +26,7 @@ _JUMP = 0.01  # a rise between neighbouring knots from which on the curve jumps 
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class Pieces(Saved):
     """A curve, straight in each of finitely many cells of the score, that may jump between them.
 
     Attributes
@@ -34,6 +36,12 @@ class Pieces:
     left, right : float arrays
         The value at the beginning of each cell, and the limit at its end.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "knots": Entry(Lists(Numbers(increasing=True)), of="_knots"),
+        "left": Numbers(low=0.0, high=1.0),
+        "right": Numbers(low=0.0, high=1.0),
+    }
 
     cells: Bins
     left: FloatArray
@@ -141,34 +149,33 @@ class Pieces:
         np.maximum.at(high, region, np.maximum(self.left, self.right))
         return low, high
 
-    def state(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        knots = [part.edges.tolist() for part in self.cells.parts]
-        return {"knots": knots, "left": self.left.tolist(), "right": self.right.tolist()}
+    @property
+    def _knots(self) -> tuple[FloatArray, ...]:
+        """Where pieces begin, in each segment."""
+        return tuple(part.edges for part in self.cells.parts)
 
     @classmethod
-    def read(cls, state: Mapping[str, Any], regions: Bins) -> Self:
-        """Read back what `state` gave, for the regions that it was cut for."""
-        knots = state["knots"]
-        if not isinstance(knots, list | tuple) or len(knots) != len(regions.parts):
-            raise InvalidValueError(
-                "knots", f"be one list per segment, {len(regions.parts)}", got=shown(knots)
-            )
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        """The pieces, cut for the regions of a proof that was read before."""
+        regions: Bins = known["proof"].partition.as_bins()
+        knots = values["_knots"]
+        if len(knots) != len(regions.parts):
+            rule = f"be one list per segment, {len(regions.parts)}"
+            raise InvalidValueError("knots", rule, got=f"{len(knots)}")
         parts = []
-        for part, values in zip(regions.parts, knots, strict=True):
-            edges = read_numbers(values, "knots")
+        for part, edges in zip(regions.parts, knots, strict=True):
             inside = (edges > part.low).all() and (edges <= part.high).all()
-            if (np.diff(edges) <= 0.0).any() or not inside or not np.isin(part.cuts, edges).all():
-                raise InvalidValueError(
-                    "knots", "increase and hold the cuts of all regions", got=shown(values)
-                )
+            if not inside or not np.isin(part.cuts, edges).all():
+                rule = "increase and hold the cuts of all regions"
+                raise InvalidValueError("knots", rule, got=shown(edges.tolist()))
             parts.append(ScorePartition(edges, (part.low, part.high)))
-        cells = regions.with_parts(parts)
-        left, right = (
-            read_numbers(state[name], name, size=cells.n_regions, low=0.0, high=1.0)
-            for name in ("left", "right")
-        )
-        return cls(cells, left, right)
+        return cls(regions.with_parts(parts), values["left"], values["right"])
+
+    def _check_state(self, known: Known) -> None:
+        size = self.cells.n_regions
+        if not self.left.size == self.right.size == size:
+            got = f"{self.left.size:,} and {self.right.size:,}"
+            raise InvalidValueError("left and right", f"have {size:,} entries", got=got)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,22 +3,23 @@ of its proof.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr
 
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import EntryTable, Known
+from calibrant.params.state_kinds import Maybe, Numbers
 
 _EVEN = 0.25  # of the budget: what is shared evenly, for any guess
 _BISECTIONS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Saved):
     """How the budget of rates was shared among regions, and what else a model keeps of its proof.
 
     Attributes
@@ -31,6 +32,13 @@ class Parts:
         Limits on the rate less the average prediction, found by bets.
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "margin": Numbers("proof.tally.n_regions", 0.0, 1.0),
+        "lower": Numbers("proof.tally.n_regions", -1.0, 1.0),
+        "upper": Numbers("proof.tally.n_regions", -1.0, 1.0),
+        "shares": Maybe(Numbers("proof.tally.n_regions", 0.0, 1.0)),
+    }
+
     shares: FloatArray | None
     margin: FloatArray
     lower: FloatArray
@@ -41,25 +49,9 @@ class Parts:
         """No guess and no bets: the budget is shared evenly."""
         return cls(None, margin, np.full(margin.size, -1.0), np.full(margin.size, 1.0))
 
-    def state(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        limits = {name: getattr(self, name).tolist() for name in ("margin", "lower", "upper")}
-        return {**limits, "shares": None if self.shares is None else self.shares.tolist()}
-
-    @classmethod
-    def read(cls, state: Any, n_regions: int) -> Self | None:
-        """Read back what `state` gave; None of a model without it."""
-        if state is None:
-            return None
-        check_state(state, ("shares", "margin", "lower", "upper"))
-
-        def read(name: str, low: float) -> FloatArray:
-            return read_numbers(state[name], name, size=n_regions, low=low, high=1.0)
-
-        shares = None if state["shares"] is None else read("shares", 0.0)
-        if shares is not None and shares.sum() > 1.0 + 1e-9:
-            raise InvalidValueError("shares", "add up to at most 1", got=f"{shares.sum():g}")
-        return cls(shares, read("margin", 0.0), read("lower", -1.0), read("upper", -1.0))
+    def _check_state(self, known: Known) -> None:
+        if self.shares is not None and self.shares.sum() > 1.0 + 1e-9:
+            raise InvalidValueError("shares", "add up to at most 1", got=f"{self.shares.sum():g}")
 
 
 def even_widths(errors: FloatArray, alpha: float) -> FloatArray:

@@ -2,9 +2,8 @@
 absorbed edges.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,9 +12,10 @@ from calibrant.calibrators.anchored.curve_bounds import CurveBounds
 from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import absorbed_shares
-from calibrant.limits.interval import Interval
-from calibrant.params.rules import Integer, check_state
-from calibrant.params.saved_state import read_numbers
+from calibrant.limits.interval import Interval, PairOfLimits
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import EntryTable
+from calibrant.params.state_kinds import Constant, Numbers
 
 THEOREM = (
     "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves"
@@ -29,7 +29,7 @@ _LEAST = 0.5  # of the narrowest limits that counts allow in theory: what is acc
 
 
 @dataclass(frozen=True, eq=False)
-class ProvedCurve:
+class ProvedCurve(Saved):
     """Limits that hold at once.
 
     Attributes
@@ -41,6 +41,13 @@ class ProvedCurve:
     margin : float array of shape (n_regions,)
         How far the average prediction can be from that over the counted rows.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "rule": Constant(RULE),
+        "errors": PairOfLimits("proof.tally.n_regions", low=-1.0),
+        "rates": PairOfLimits("proof.tally.n_regions"),
+        "margin": Numbers("proof.tally.n_regions", 0.0, 1.0),
+    }
 
     errors: Interval
     rates: Interval
@@ -67,31 +74,6 @@ class ProvedCurve:
             rates = _mixed(rates, Interval(np.zeros(share.size), np.ones(share.size)), share)
             margin = margin + share * (high - low)
         return cls(errors, rates, np.minimum(margin, 1.0))
-
-    def state(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {
-            "rule": RULE,
-            "errors": [self.errors.lower.tolist(), self.errors.upper.tolist()],
-            "rates": [self.rates.lower.tolist(), self.rates.upper.tolist()],
-            "margin": self.margin.tolist(),
-        }
-
-    @classmethod
-    def read(cls, state: Any, n_regions: int) -> Self | None:
-        """Read back what `state` gave; None of a model without it."""
-        if state is None:
-            return None
-        check_state(state, ("rule", "errors", "rates", "margin"))
-        if Integer(0).check("rule", state["rule"]) != RULE:
-            raise InvalidValueError("rule of the curve", f"be {RULE}", got=repr(state["rule"]))
-        errors = _limits(state, "errors", n_regions, -1.0)
-        rates = _limits(state, "rates", n_regions, 0.0)
-        return cls(
-            errors,
-            rates,
-            read_numbers(state["margin"], "margin", size=n_regions, low=0.0, high=1.0),
-        )
 
     def check(self, counts: IntArray, alpha: float) -> None:
         """Raise an error for limits that are narrower than any rows could make them.
@@ -121,17 +103,4 @@ def _mixed(between: Interval, at_edge: Interval, share: FloatArray) -> Interval:
     """Limits of a mixture with an unknown share of the second, at most `share`."""
     lower = np.minimum(between.lower, (1.0 - share) * between.lower + share * at_edge.lower)
     upper = np.maximum(between.upper, (1.0 - share) * between.upper + share * at_edge.upper)
-    return Interval(lower, upper)
-
-
-def _limits(state: Mapping[str, Any], name: str, n_regions: int, low: float) -> Interval:
-    """Lower and upper limits of a state."""
-    pair = state[name]
-    if not isinstance(pair, list | tuple) or len(pair) != 2:
-        raise InvalidValueError(f"{name} of the curve", "be lower and upper limits", got=repr(pair))
-    lower, upper = (read_numbers(side, name, size=n_regions, low=low, high=1.0) for side in pair)
-    if (lower > upper).any():
-        raise InvalidValueError(
-            f"{name} of the curve", "have lower limits below upper ones", got="others"
-        )
     return Interval(lower, upper)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -23,7 +23,6 @@ from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
 from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
-from calibrant.params.rules import Number, check_state
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
@@ -34,14 +33,14 @@ from calibrant.text.sentences import Text
 class CurveCalibrator(ScoreCalibrator):
     """A calibrator whose state is a few numbers.
 
-    A subclass names what it learns (`_learned`, without the underscores of the attributes) and,
+    A subclass declares what it learns (`_learned`), by attributes that end in an underscore, and,
     unless it is strictly increasing, what is said in place of a guarantee (`_claim`). It says how
-    the state is learned (`_learn`), how a state is checked and set (`_set_curve`), and what the
-    curve is (`_curve`). `fit` goes through `_set_curve` too, so that fitted and saved calibrators
-    obey the same rules. One that can be exported gives its table, too (`_own_table`).
+    the state is learned (`_learn`), what is to be checked besides the rules of single entries
+    (`_check_curve`), and what the curve is (`_curve`). `fit` goes through the same rules, so that
+    fitted and saved calibrators obey them alike.
+    One that can be exported gives its table, too (`_own_table`).
     """
 
-    _learned: ClassVar[tuple[str, ...]]
     _claim: ClassVar[NoGuarantee] = INJECTIVE
     needs_probabilities: ClassVar[bool] = False
     """Whether logarithms of a score and of one minus it are taken."""
@@ -54,9 +53,8 @@ class CurveCalibrator(ScoreCalibrator):
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         """The state that fits the rows best, as plain JSON values."""
 
-    @abstractmethod
-    def _set_curve(self, state: Mapping[str, Any]) -> None:
-        """Set what was learned, from plain JSON values; raise where they break a rule."""
+    def _check_curve(self) -> None:
+        """Raise where what was learned does not agree; set what follows from it."""
 
     @abstractmethod
     def _curve(self, scores: FloatArray) -> FloatArray:
@@ -156,15 +154,11 @@ class CurveCalibrator(ScoreCalibrator):
             lines=lines,
         )
 
-    def _state(self) -> dict[str, Any]:
-        learned = {name: np.asarray(getattr(self, f"{name}_")).tolist() for name in self._learned}
-        return {**learned, **self._facts.to_dict()}
-
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        check_state(state, self._learned)
-        self._set_curve(state)
-        self._facts = RowFacts.from_dict(state)
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        self._facts = learned.pop("facts", RowFacts())
+        for name, value in learned.items():
+            setattr(self, f"{name}_", value)
+        self._check_curve()
         self.guarantee_ = self._claim.of_rows(self._facts)
         self._set_classes(classes)
 
@@ -180,11 +174,3 @@ def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
 def inner(probabilities: FloatArray) -> FloatArray:
     """Probabilities kept away from 0 and 1, so that their logarithms are finite."""
     return np.clip(probabilities, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
-
-
-def read_number(
-    state: Mapping[str, Any], name: str, *, low: float = -np.inf, open_low: bool = False
-) -> float:
-    """A finite number of a saved state."""
-    words = "a finite number" if low == -np.inf else f"a number {'>' if open_low else '>='} {low:g}"
-    return Number(words, low, open_low=open_low).check(name, state[name])

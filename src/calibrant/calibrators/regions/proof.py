@@ -2,9 +2,9 @@
 weights.
 """
 
-from collections.abc import Hashable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import Any, Self
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -37,10 +37,12 @@ from calibrant.limits.group_sums import TARGETS, GroupDesign, GroupSums
 from calibrant.limits.interval import Interval
 from calibrant.limits.mass import budgets, mass_limits
 from calibrant.limits.methods import get_method
-from calibrant.limits.shift.evidence import Evidence, weighted_rates
+from calibrant.limits.shift.evidence import WEIGHT_BOUND_OF_TALLY, Evidence, weighted_rates
 from calibrant.limits.shift.shift_methods import get_shift_method
-from calibrant.params.rules import Choice, Flag, Integer, Number, check_state, error_budget
-from calibrant.params.saved_state import read_counts, read_limits, read_numbers
+from calibrant.params.declared_state import Inline, Record, Saved
+from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.rules import Choice, Flag, Integer, Number, error_budget
+from calibrant.params.state_kinds import Counts, Lists, Maybe, Nested, Numbers
 from calibrant.text.sentences import Setting, shown
 
 _SHARE = Number("a number from 0 to 1", 0.0, 1.0)
@@ -54,8 +56,25 @@ UNBOUNDED = Caveat(
 )
 
 
+_WEIGHTED_GROUPS = Record(
+    GroupFacts,
+    {
+        "counted": Integer(0),
+        "aside": Integer(0),
+        "max_size": Integer(0),
+        "target": Choice(TARGETS),
+        "design_effect": Number(low=0.0),
+        "max_weight": Number(low=0.0),
+        "fixed": Entry(Flag(), absent=False, always=True),
+        "above_cap": Entry(_SHARE, absent=0.0, always=True),
+        "n_apart": Entry(Integer(0), absent=0, always=True),
+        "farthest": Entry(_SHARE, absent=0.0, always=True),
+    },
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightedLimits:
+class WeightedLimits(Saved):
     """Limits of the weighted rate of each region, which do not follow from a tally, and the bound
     of the weights.
 
@@ -65,6 +84,15 @@ class WeightedLimits:
     precision, and `distance` bounds how far the rows, as the average of a curve counts them, are
     from the population.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "limits": Inline(Interval, {"n_regions": "tally.n_regions"}),
+        "bound": WEIGHT_BOUND_OF_TALLY,
+        "groups": Entry(Maybe(_WEIGHTED_GROUPS), absent=None),
+        "rows": Entry(Maybe(Lists(Numbers("tally.n_regions", 0.0), size=2)), absent=None),
+        "kept": Entry(Maybe(Counts("tally.n_regions")), absent=None),
+        "distance": Entry(Maybe(Numbers("tally.n_regions", 0.0, 1.0)), absent=None),
+    }
 
     limits: Interval
     bound: float
@@ -102,84 +130,24 @@ class WeightedLimits:
             caveats=statement.caveats if self.bounded else (*statement.caveats, UNBOUNDED),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The limits as plain JSON values."""
-        limits = {
-            "lower": self.limits.lower.tolist(),
-            "upper": self.limits.upper.tolist(),
-            "bound": self.bound,
-        }
-        groups = {} if self.groups is None else {"groups": asdict(self.groups)}
-        rows = {} if self.rows is None else {"rows": [column.tolist() for column in self.rows]}
-        of_curve = {"kept": self.kept, "distance": self.distance}
-        return {**limits, **groups, **rows} | {
-            name: of.tolist() for name, of in of_curve.items() if of is not None
-        }
-
     @classmethod
-    def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
-        """Read back what `to_dict` wrote; `bound` is what `fit` was told."""
-        check_state(state, ("lower", "upper", "bound"))
-        kept = (
-            None
-            if state.get("kept") is None
-            else read_counts(state["kept"], "kept", size=tally.n_regions)
-        )
-        if kept is not None and (kept > tally.counts).any():
-            raise InvalidValueError(
-                "kept", "be at most the rows of each region", got=shown(state["kept"])
-            )
-        largest = Evidence(tally, state["bound"]).weight_bound  # which checks it
-        if bound is not None and bound != largest:
-            raise InvalidValueError(
-                "weight_bound", f"be that of the state, {largest:g}", got=f"{bound:g}"
-            )
-        limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
-        if state.get("groups") is None:
-            return cls(limits, largest, bound is not None, kept)
-        check_state(state, ("rows",))
-        if not isinstance(state["rows"], list | tuple) or len(state["rows"]) != 2:
-            raise InvalidValueError(
-                "rows", "be the rows and the positives of each region", got=shown(state["rows"])
-            )
-        rows, positives = (
-            read_numbers(column, "rows", size=tally.n_regions, low=0.0) for column in state["rows"]
-        )
-        found = state.get("distance")
-        size = tally.n_regions
-        distance = (
-            None if found is None else read_numbers(found, "distance", size=size, low=0.0, high=1.0)
-        )
-        return cls(
-            limits,
-            largest,
-            True,
-            kept,
-            read_group_facts(state["groups"]),
-            (rows, positives),
-            distance,
-        )
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        stated: Stated = known["self"].stated_
+        bounded = stated.weight_bound is not None or values["groups"] is not None
+        return cls(bounded=bounded, **values)
 
-
-def read_group_facts(state: Any) -> GroupFacts:
-    """What a state says of weighted groups."""
-    check_state(
-        state,
-        [entry.name for entry in fields(GroupFacts) if entry.default is MISSING] + ["max_weight"],
-    )
-    n_groups, aside, size = (
-        Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size")
-    )
-    effect, most = (
-        Number(low=0.0).check(name, state[name]) for name in ("design_effect", "max_weight")
-    )
-    fixed = Flag().check("fixed", state.get("fixed", False))
-    target = Choice(TARGETS).check("target", state["target"])
-    above, farthest = (
-        _SHARE.check(name, state.get(name, 0.0)) for name in ("above_cap", "farthest")
-    )
-    n_apart = Integer(0).check("n_apart", state.get("n_apart", 0))
-    return GroupFacts(n_groups, aside, size, target, effect, most, fixed, above, n_apart, farthest)
+    def _check_state(self, known: Known) -> None:
+        tally: Tally = known["tally"]
+        if self.kept is not None and (self.kept > tally.counts).any():
+            rule = "be at most the rows of each region"
+            raise InvalidValueError("kept", rule, got=shown(self.kept.tolist()))
+        told = known["self"].stated_.weight_bound
+        if told is not None and told != self.bound:
+            rule = f"be that of the state, {self.bound:g}"
+            raise InvalidValueError("weight_bound", rule, got=f"{told:g}")
+        if self.groups is not None and self.rows is None:
+            rule = "be the rows and the positives of each region"
+            raise InvalidValueError("rows", rule, got="none")
 
 
 def _facts(design: GroupDesign, n_groups: int, sums: GroupSums, limits: Interval) -> GroupFacts:
@@ -204,7 +172,7 @@ def _facts(design: GroupDesign, n_groups: int, sums: GroupSums, limits: Interval
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class Proof(Saved):
     """What the counted rows prove of the rate of each region.
 
     Attributes
@@ -222,6 +190,13 @@ class Proof:
     stated : Stated
         What `fit` was told of the data.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "partition": Nested(Partition),
+        "tally": Nested(Tally),
+        "weighted": Entry(Maybe(Nested(WeightedLimits)), absent=None),
+        "groups": Entry(Maybe(Nested(GroupDesign)), of="design", absent=None),
+    }
 
     partition: Partition
     tally: Tally
@@ -254,44 +229,25 @@ class Proof:
             proof, design=None, weighted=WeightedLimits.of(binned, settings, proof.for_rates)
         )
 
-    def state(self) -> dict[str, Any]:
-        """What a saved model keeps, as plain JSON values."""
-        weighted = {} if self.weighted is None else {"weighted": self.weighted.to_dict()}
-        groups = {} if self.design is None else {"groups": self.design.to_dict()}
-        return {
-            "partition": self.partition.to_dict(),
-            "tally": self.tally.to_dict(),
-            **weighted,
-            **groups,
-        }
-
     @classmethod
-    def read(cls, state: Mapping[str, Any], settings: CutParameters, stated: Stated) -> Self:
-        """Read back what `state` gave."""
-        check_state(state, ("partition", "tally"))
-        partition = Partition.from_dict(state["partition"])
-        tally = Tally.from_dict(state["tally"])
-        check_tally(partition, tally)
-        weighted = None
-        design = None
-        if tally.weights is not None:
-            check_state(state, ("weighted",))
-            weighted = WeightedLimits.from_dict(state["weighted"], tally, stated.weight_bound)
-        if tally.groups is not None:
-            check_state(state, ("groups",))
-            design = GroupDesign.from_dict(state["groups"])
-            if max(design.unproved, default=0) >= tally.n_regions:
-                got = repr(list(design.unproved))
-                raise InvalidValueError("unproved", f"be regions below {tally.n_regions}", got=got)
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        settings: CutParameters = known["self"]
         return cls(
-            partition,
-            tally,
-            settings._exact_interval,
-            settings.confidence_level,
-            design,
-            weighted,
-            stated,
+            interval=settings._exact_interval,
+            confidence_level=settings.confidence_level,
+            stated=known["self"].stated_,
+            **values,
         )
+
+    def _check_state(self, known: Known) -> None:
+        check_tally(self.partition, self.tally)
+        if (self.tally.weights is None) != (self.weighted is None):
+            raise InvalidValueError("weighted", "be given if, and only if, rows have weights")
+        if (self.tally.groups is None) != (self.design is None):
+            raise InvalidValueError("groups", "be given if, and only if, rows have groups")
+        if self.design is not None and max(self.design.unproved, default=0) >= self.tally.n_regions:
+            got = repr(list(self.design.unproved))
+            raise InvalidValueError("unproved", f"be regions below {self.tally.n_regions}", got=got)
 
     @property
     def is_plain(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
-from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.calibrators.score_calibrator import FACTS, ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.cells.partition import Partition
@@ -27,7 +27,9 @@ from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, InvalidTypeError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.tripod import region_sets
+from calibrant.params.declared_state import Inline
 from calibrant.params.frames import framed
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
 from calibrant.sample.batch import Columns
@@ -37,6 +39,10 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of, rows_on_gpu
 
 _ALONE = "no group has more than one row, among these rows and in the future"
+
+
+PROVED: EntryTable = {"proof": Entry(Inline(Proof), of="proof_"), "facts": FACTS}
+"""What was counted, and how the rows were read: what is saved of calibrators that count in bins."""
 
 
 class RegionCalibrator(ScoreCalibrator):
@@ -215,19 +221,14 @@ class RegionCalibrator(ScoreCalibrator):
             sets=self._sets(coverage),
         )
 
-    def _state(self) -> dict[str, Any]:
-        return {
-            "partition": self.partition_.to_dict(),
-            "tally": self.tally_.to_dict(),
-            **self._facts.to_dict(),
-        }
-
 
 @dataclass(eq=False, repr=False)
 class BinnedCalibrator(CutParameters, RegionCalibrator):
     """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights
     and groups.
     """
+
+    _learned: ClassVar[EntryTable] = PROVED
 
     def fit(
         self,
@@ -323,9 +324,6 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         self.fit_binned(cut_rows(data, self, stated))
         self._warn_if_weak()
         return self
-
-    def _state(self) -> dict[str, Any]:
-        return {**self.proof_.state(), **self._facts.to_dict()}
 
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts",) if self.proof_.weighted is None else ("counts", "limits")

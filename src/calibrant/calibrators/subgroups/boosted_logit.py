@@ -7,15 +7,18 @@ depend on what is installed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.subgroups.features import Feature
 from calibrant.errors import InvalidValueError
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import EntryTable, Known
+from calibrant.params.rules import Integer, Number
+from calibrant.params.state_kinds import Listed, Lists, Nested
+from calibrant.text.sentences import shown
 
 _MOST_TREES = 100
 _LEAVES = 5
@@ -27,7 +30,7 @@ _MOST_LOGIT = 700.0
 
 
 @dataclass(frozen=True, slots=True)
-class LeafSplit:
+class LeafSplit(Saved):
     """Rows of one leaf, divided by the bins of one feature: those of other bins get a leaf of their
     own.
 
@@ -42,17 +45,34 @@ class LeafSplit:
         Bins of the feature.
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "leaf": Integer(0),
+        "feature": Integer(0),
+        "stay": Lists(Integer(0)),
+    }
+
     leaf: int
     feature: int
     stay: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Saved):
     """Splits one after the other, and what is added to the logit in each leaf."""
+
+    _entries: ClassVar[EntryTable] = {
+        "splits": Lists(Listed(LeafSplit)),
+        "values": Lists(Number()),
+    }
 
     splits: tuple[LeafSplit, ...]
     values: tuple[float, ...]
+
+    def _check_state(self, known: Known) -> None:
+        n_leaves = len(self.splits) + 1
+        if len(self.values) != n_leaves:
+            got = f"{len(self.values):,}"
+            raise InvalidValueError("values", f"have {n_leaves:,} entries", got=got)
 
     def leaves(self, bins: Sequence[IndexArray]) -> IndexArray:
         """The leaf of each row, from the bins of all features."""
@@ -70,7 +90,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class BoostedLogit:
+class BoostedLogit(Saved):
     """A correction of the logit: the sum of trees over the bins of features.
 
     Attributes
@@ -80,6 +100,11 @@ class BoostedLogit:
     trees : tuple of Tree
         What is added.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "features": Lists(Nested(Feature)),
+        "trees": Lists(Nested(Tree)),
+    }
 
     features: tuple[Feature, ...]
     trees: tuple[Tree, ...] = field(default=())
@@ -122,45 +147,13 @@ class BoostedLogit:
             total += tree.added(bins)
         return expit(total)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        trees = [
-            {
-                "splits": [[split.leaf, split.feature, list(split.stay)] for split in tree.splits],
-                "values": list(tree.values),
-            }
-            for tree in self.trees
-        ]
-        return {"features": [feature.to_dict() for feature in self.features], "trees": trees}
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, ("features", "trees"))
-        features = tuple(Feature.from_dict(one) for one in state["features"])
-        return cls(features, tuple(_read_tree(one, features) for one in state["trees"]))
-
-
-def _read_tree(state: Any, features: Sequence[Feature]) -> Tree:
-    check_state(state, ("splits", "values"))
-    splits = []
-    for number, one in enumerate(state["splits"], start=1):
-        leaf, feature, stay = one
-        known = (
-            type(leaf) is int
-            and type(feature) is int
-            and 0 <= leaf < number
-            and 0 <= feature < len(features)
-        )
-        if not known or not all(
-            type(entry) is int and 0 <= entry < features[feature].n_bins for entry in stay
-        ):
-            raise InvalidValueError(
-                "splits", "name known leaves, features and bins", got=repr(one)[:40]
-            )
-        splits.append(LeafSplit(leaf, feature, tuple(stay)))
-    values = read_numbers(state["values"], "values", size=len(splits) + 1)
-    return Tree(tuple(splits), tuple(values.tolist()))
+    def _check_state(self, known: Known) -> None:
+        for place, tree in enumerate(self.trees):
+            for number, split in enumerate(tree.splits, start=1):
+                exists = split.leaf < number and split.feature < len(self.features)
+                if not exists or max(split.stay, default=0) >= self.features[split.feature].n_bins:
+                    rule = "name known leaves, features and bins"
+                    raise InvalidValueError(f"trees[{place}].splits", rule, got=shown(split))
 
 
 def expit(logits: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -22,29 +22,31 @@ from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table
 from calibrant.guarantee.statement import Claim, Edges, Statement
-from calibrant.limits.interval import Interval
+from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.params.arrays import as_scores, check_in_range
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.frames import predicts
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import (
     FRACTION_OR_COUNT,
+    TEXT,
     Instance,
     Integer,
     Names,
     Number,
     Optional,
     RuleTable,
-    check_state,
     error_budget,
 )
-from calibrant.params.saved_state import read_count, read_counts, read_numbers
+from calibrant.params.state_kinds import Counts, Lists, Maybe, Nested, Numbers, OneCount
 from calibrant.sample.attribute_columns import attribute_columns
 from calibrant.sample.kinds import is_scored
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
+from calibrant.text.sentences import shown
 
 _SMALLEST = 1e-6  # probability whose logit is taken
 _TREES_SHARE = 0.25  # of the rows to fit, which choose the number of trees
@@ -128,6 +130,18 @@ class SubgroupCalibrator(_ProvesSubgroups):
     all rows     4,000 ...
     """
 
+    _learned: ClassVar[EntryTable] = {
+        "base": Entry(Maybe(Nested(ScoreCalibrator)), of="base_"),
+        "correction": Entry(Nested(BoostedLogit), of="correction_"),
+        "names": Entry(Lists(TEXT), of="_names"),
+        "subgroups": Entry(Lists(TEXT), of="guarantee_.regions"),
+        "counts": Entry(Counts("subgroups"), of="guarantee_.counts"),
+        "positives": Entry(Counts("subgroups"), of="guarantee_.positives"),
+        "value": Entry(Numbers("subgroups", 0.0, 1.0), of="guarantee_.value"),
+        "errors": Entry(PairOfLimits("subgroups", low=-1.0), of="guarantee_.errors"),
+        "n_fitted": Entry(OneCount(), of="guarantee_.n_fitted"),
+        "n_proving": Entry(OneCount(), of="guarantee_.n_proving"),
+    }
     _rules: ClassVar[RuleTable] = {
         "attributes": Optional(Names('a list of names of columns, such as ["sex", "age"]')),
         "order": Integer(1),
@@ -361,63 +375,22 @@ class SubgroupCalibrator(_ProvesSubgroups):
         check_is_fitted(self)
         return ScoredTrees(self.base_, self.correction_.to_dict(), self._table_notes(), _SMALLEST)
 
-    def _state(self) -> dict[str, Any]:
-        said = self.guarantee_
-        errors = said.errors
-        return {
-            "base": None if self.base_ is None else self.base_.to_dict(),
-            "correction": self.correction_.to_dict(),
-            "names": list(self._names),
-            "subgroups": list(said.regions),
-            "counts": said.counts.tolist(),
-            "positives": said.positives.tolist(),
-            "value": said.value.tolist(),
-            "errors": [errors.lower.tolist(), errors.upper.tolist()] if errors is not None else [],
-            "n_fitted": said.n_fitted,
-            "n_proving": said.n_proving,
-        }
-
-    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        self._check_parameters()
-        keys = (
-            "base",
-            "correction",
-            "names",
-            "subgroups",
-            "counts",
-            "positives",
-            "value",
-            "errors",
-        )
-        check_state(state, (*keys, "n_fitted", "n_proving"))
-        words = [str(word) for word in state["subgroups"]]
-        size = len(words)
-        counts = read_counts(state["counts"], "counts", size=size)
-        positives = read_counts(state["positives"], "positives", size=size)
+    def _take(self, learned: dict[str, Any], classes: Classes) -> None:
+        counts = learned["counts"]
+        positives = learned["positives"]
         if (positives > counts).any():
             raise InvalidValueError("positives", "be at most the counts", got="more")
-        lower, upper = (
-            read_numbers(side, "errors", size=size, low=-1.0, high=1.0) for side in state["errors"]
-        )
-        if (lower > upper).any():
-            raise InvalidValueError("errors", "have lower limits that are at most the upper ones")
-        value = read_numbers(state["value"], "value", size=size, low=0.0, high=1.0)
-        correction = BoostedLogit.from_dict(state["correction"])
-        names = tuple(str(name) for name in state["names"])
+        correction: BoostedLogit = learned["correction"]
+        names = learned["names"]
         if tuple(feature.name for feature in correction.features) != ("", *names):
-            raise InvalidValueError(
-                "names", "be those of the features", got=repr(state["names"])[:40]
-            )
-        facts = (
-            read_count(state, "n_fitted"),
-            read_count(state, "n_proving"),
-            classes.positive,
-            names,
+            raise InvalidValueError("names", "be those of the features", got=shown(list(names)))
+        facts = (learned["n_fitted"], learned["n_proving"], classes.positive, names)
+        words = list(learned["subgroups"])
+        guarantee = self._guarantee(
+            words, counts, positives, learned["value"], learned["errors"], facts
         )
-        guarantee = self._guarantee(words, counts, positives, value, Interval(lower, upper), facts)
-        base = None if state["base"] is None else ScoreCalibrator.from_dict(state["base"])
         self._set_classes(classes)
-        self._set_learned(base, correction, guarantee, names)
+        self._set_learned(learned["base"], correction, guarantee, names)
 
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts", "limits", "trees")

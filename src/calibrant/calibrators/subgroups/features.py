@@ -2,15 +2,18 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.attributes import AttributeColumn
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import read_numbers
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.rules import TEXT, Number
+from calibrant.params.state_kinds import Label, Lists, Maybe
+from calibrant.text.sentences import shown
 
 MOST_BINS = 32
 """Bins of a number; a tree splits between two of them."""
@@ -18,7 +21,7 @@ _MOST_VALUES = 256  # of an attribute that is not numeric; the others count as u
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(Saved):
     """The bins of one number, or of one attribute by value.
 
     The last bin is for missing and unknown values.
@@ -34,6 +37,12 @@ class Feature:
     is_numeric : bool
         Whether bins have an order.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "name": TEXT,
+        "edges": Entry(Maybe(Lists(Number())), of="_own_edges", absent=None),
+        "values": Entry(Maybe(Lists(Label())), of="_own_values", absent=None),
+    }
 
     name: str
     edges: tuple[float, ...] = ()
@@ -82,31 +91,25 @@ class Feature:
         )
         return of_value[column.place]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        if self.is_numeric:
-            return {"name": self.name, "edges": list(self.edges)}
-        return {"name": self.name, "values": list(self.values)}
+    @property
+    def _own_edges(self) -> tuple[float, ...] | None:
+        return self.edges if self.is_numeric else None
+
+    @property
+    def _own_values(self) -> tuple[Hashable, ...] | None:
+        return None if self.is_numeric else self.values
 
     @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, ("name",))
-        name = str(state["name"])
-        if "edges" in state:
-            edges = read_numbers(state["edges"], "edges")
-            if (np.diff(edges) <= 0.0).any():
-                raise InvalidValueError("edges", "increase", got=repr(state["edges"])[:40])
-            return cls(name, tuple(edges.tolist()))
-        check_state(state, ("values",))
-        values = state["values"]
-        if not isinstance(values, list) or not all(
-            isinstance(value, str | bool | int | float) for value in values
-        ):
-            raise InvalidValueError(
-                "values", "be a list of text, numbers or truth values", got=repr(values)[:40]
-            )
-        return cls(name, (), tuple(values), is_numeric=False)
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        edges = values["_own_edges"]
+        of_attribute = values["_own_values"]
+        if (edges is None) == (of_attribute is None):
+            raise InvalidValueError("edges", "be given, or else values", got="both or neither")
+        if edges is None:
+            return cls(values["name"], (), of_attribute, is_numeric=False)
+        if (np.diff(edges) <= 0.0).any():
+            raise InvalidValueError("edges", "increase", got=shown(list(edges)))
+        return cls(values["name"], edges)
 
 
 def score_column(logits: FloatArray) -> AttributeColumn:

@@ -4,9 +4,8 @@ too high.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +14,10 @@ from calibrant.errors import InvalidValueError
 from calibrant.kernels import Implementation, uses_numba
 from calibrant.limits.interval import Interval
 from calibrant.limits.sequences.sequence import NUMBA_LABELS, Sequence
-from calibrant.params.rules import Number, check_state
-from calibrant.params.saved_state import read_count, read_numbers
-from calibrant.text.sentences import shown
+from calibrant.params.declared_state import Resumed, ResumesEach
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import Number
+from calibrant.params.state_kinds import Constant, Numbers, OneCount
 
 _GRID_SIZE = 1000
 _LARGEST_BET = 0.5  # share of the capital at risk in one bet
@@ -33,10 +33,19 @@ _GRID = rate_grid()
 
 
 @dataclass(slots=True)
-class Gamblers:
+class Gamblers(Resumed):
     """Capital of both gamblers against each rate, or mean of outcomes in [0, 1], that is not ruled
     out yet.
     """
+
+    _entries: ClassVar[EntryTable] = {
+        "squares": Number("a number >= 0", 0.0),
+        "low": OneCount(),
+        "high": OneCount(),
+        "too_low": Numbers(low=0.0),
+        "too_high": Numbers(low=0.0),
+    }
+    """All but n and k, which whoever owns the gamblers knows."""
 
     n: int
     k: float
@@ -157,34 +166,15 @@ class Gamblers:
         """
         return self.grid[np.maximum(low - 1, 0)], self.grid[np.minimum(high, self.grid.size - 1)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """What is remembered besides n and k, as plain JSON values."""
-        capitals = {"too_low": self.too_low.tolist(), "too_high": self.too_high.tolist()}
-        return {"squares": self.squares, "low": self.low, "high": self.high, **capitals}
-
-    @classmethod
-    def from_dict(
-        cls,
-        state: Mapping[str, Any],
-        n: int,
-        k: float,
-        grid: FloatArray = _GRID,
-        largest_bet: float = _LARGEST_BET,
-    ) -> Gamblers:
-        """The gamblers that `to_dict` described."""
-        check_state(state, ("squares", "low", "high", "too_low", "too_high"))
-        squares = Number("a number >= 0", 0.0).check("squares", state["squares"])
-        low = read_count(state, "low")
-        high = read_count(state, "high")
-        if not low <= high <= grid.size:
-            raise InvalidValueError(
-                "low and high", f"increase to {grid.size:,} at most", got=f"{low:,} and {high:,}"
-            )
-        too_low, too_high = (
-            read_numbers(state[name], name, size=high - low, low=0.0)
-            for name in ("too_low", "too_high")
-        )
-        return cls(n, k, squares, low, high, too_low, too_high, grid, largest_bet)
+    def _check_state(self) -> None:
+        if not self.low <= self.high <= self.grid.size:
+            rule = f"increase to {self.grid.size:,} at most"
+            got = f"{self.low:,} and {self.high:,}"
+            raise InvalidValueError("low and high", rule, got=got)
+        n_alive = self.high - self.low
+        if not self.too_low.size == self.too_high.size == n_alive:
+            got = f"{self.too_low.size:,} and {self.too_high.size:,}"
+            raise InvalidValueError("too_low and too_high", f"have {n_alive:,} entries", got=got)
 
 
 class Betting(Sequence):
@@ -218,6 +208,11 @@ class Betting(Sequence):
     array([0.06])
     """
 
+    _entries: ClassVar[EntryTable] = {
+        "grid_size": Constant(_GRID_SIZE),
+        "gamblers": Entry(ResumesEach("_gamblers"), of="_gamblers"),
+    }
+
     name = "betting"
     theorem = "hedged betting and Ville's inequality (Waudby-Smith and Ramdas 2024), by Bonferroni"
     order_free = False
@@ -246,23 +241,8 @@ class Betting(Sequence):
             *Gamblers.fresh().take(labels, cls(1, alpha)._log_threshold, implementation)
         )
 
-    def state(self) -> dict[str, Any]:
-        """Return everything that is remembered, as plain JSON values."""
-        gamblers = [one.to_dict() for one in self._gamblers]
-        return {**super().state(), "grid_size": _GRID_SIZE, "gamblers": gamblers}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
-        super().restore(state)
-        gamblers = state["gamblers"]
-        if (
-            state["grid_size"] != _GRID_SIZE
-            or not isinstance(gamblers, list | tuple)
-            or len(gamblers) != self.n_regions
-        ):
-            rule = f"be one pair per region on a grid of {_GRID_SIZE:,} rates"
-            raise InvalidValueError("gamblers", rule, got=shown(gamblers))
-        self._gamblers = [
-            Gamblers.from_dict(one, int(n), int(k))
-            for one, n, k in zip(gamblers, self.counts, self.positives, strict=True)
-        ]
+    def _check_state(self) -> None:
+        super()._check_state()
+        for gamblers, rows, hits in zip(self._gamblers, self.counts, self.positives, strict=True):
+            gamblers.n = int(rows)
+            gamblers.k = int(hits)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,14 +14,16 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels import Implementation
 from calibrant.limits.interval import Interval, around
-from calibrant.params.rules import OPEN_UNIT, check_state
-from calibrant.params.saved_state import read_counts, read_numbers
+from calibrant.params.declared_state import Resumed
+from calibrant.params.kind import EntryTable
+from calibrant.params.rules import OPEN_UNIT
+from calibrant.params.state_kinds import Counts, Numbers
 from calibrant.text.sentences import shown
 
 NUMBA_LABELS = 300_000  # from which on loading numba, once compiled, is repaid
 
 
-class Sequence(ABC):
+class Sequence(Resumed, ABC):
     """Limits for the rate of each of `n_regions` regions, valid for all regions and all moments at
     once.
 
@@ -46,6 +48,11 @@ class Sequence(ABC):
     why_not_mergeable: ClassVar[str] = ""
     most_regions: ClassVar[int | None] = None
     """Regions of a saved stream, at most, where memory for each of them is large."""
+
+    _entries: ClassVar[EntryTable] = {
+        "counts": Counts(size="n_regions"),
+        "positives": Counts(size="n_regions"),
+    }
 
     counts: IntArray
     positives: IntArray
@@ -95,22 +102,14 @@ class Sequence(ABC):
         would have shown.
         """
 
-    def state(self) -> dict[str, Any]:
-        """Return everything that is remembered, as plain JSON values."""
-        return {"counts": self.counts.tolist(), "positives": self.positives.tolist()}
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Take over what `to_dict` wrote."""
+        return self._resume(state)
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
-        check_state(state, tuple(self.state()))
-        counts, positives = (
-            read_counts(state[name], name, size=self.n_regions) for name in ("counts", "positives")
-        )
-        if (positives > counts).any():
-            raise InvalidValueError(
-                "positives", "be at most counts in every region", got=shown(state["positives"])
-            )
-        self.counts = counts
-        self.positives = positives
+    def _check_state(self) -> None:
+        if (self.positives > self.counts).any():
+            rule = "be at most counts in every region"
+            raise InvalidValueError("positives", rule, got=shown(self.positives.tolist()))
 
 
 class CountSequence(Sequence):
@@ -150,6 +149,8 @@ class HalfWidthSequence(Sequence):
     """
 
     order_free = False
+    _entries: ClassVar[EntryTable] = {"surprise": Numbers(size="n_regions", low=0.0)}
+
     why_not_mergeable = (
         "its width depends on how well earlier labels predict each label, so on their order"
     )
@@ -192,15 +193,6 @@ class HalfWidthSequence(Sequence):
         n = np.maximum(counts, 1).astype(np.float64)
         rate = np.where(counts > 0, positives / n, np.nan)
         return around(rate, cls.half_width(n, np.maximum(surprise, 1.0), log_share))
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that is remembered, as plain JSON values."""
-        return {**super().state(), "surprise": self.surprise.tolist()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
-        super().restore(state)
-        self.surprise = read_numbers(state["surprise"], "surprise", size=self.n_regions, low=0.0)
 
 
 def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatArray:

@@ -18,6 +18,7 @@ from calibrant.cells.tally import Tally, WeightSums
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import Number
+from calibrant.params.state_kinds import Written
 
 WEIGHT_BOUND = Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)
 WEIGHT_FLOOR = Number("a number >= 0 that no importance weight falls below", 0.0)
@@ -177,3 +178,9 @@ def effective_rows(tally: Tally) -> tuple[FloatArray, FloatArray]:
     squares = tally.weights.w2.rounded()
     rows = np.divide(total, squares, out=np.zeros(total.size), where=squares > 0.0)
     return rows * total, rows * tally.weights.wy.rounded()
+
+
+WEIGHT_BOUND_OF_TALLY = Written(
+    lambda bound: bound, lambda value, name, known: Evidence(known["tally"], value).weight_bound
+)
+"""A bound on the weights of a tally that was read before, which it is checked against."""

@@ -1,0 +1,283 @@
+"""Saved state is declared: a class has one table of its entries, which is written and read here.
+
+The table stands beside the fields, as the rules of parameters do. Rules that concern several
+entries at once are in one method, `_check_state`.
+
+>>> from calibrant.params.rules import Integer
+>>> from calibrant.params.state_kinds import Counts, Numbers
+>>> @dataclass(frozen=True)
+... class Bins(Saved):
+...     _entries: ClassVar[EntryTable] = {
+...         "edges": Numbers(increasing=True),
+...         "counts": Counts(size="edges.size"),
+...         "aside": Entry(Integer(0), absent=0),
+...     }
+...     edges: Any
+...     counts: Any
+...     aside: int = 0
+>>> bins = Bins(np.array([0.2, 0.5]), np.array([3, 4]))
+>>> bins.to_dict()
+{'edges': [0.2, 0.5], 'counts': [3, 4]}
+>>> Bins.from_dict({"edges": [0.2, 0.5], "counts": [3, 4, 5]})
+Traceback (most recent call last):
+calibrant.errors.InvalidValueError: counts must have 2 entries; got 3
+"""
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeVar
+
+from calibrant._lock import Locked
+from calibrant.errors import CalibrantError
+from calibrant.params.kind import Entry, EntryTable, Kind, Known
+from calibrant.params.labels import Classes
+from calibrant.params.rules import check_state
+from calibrant.params.saved_state import check_schema, read_classes
+from calibrant.params.state_kinds import a_list, found_at, within
+
+S = TypeVar("S", bound="Saved")
+
+NOTHING_KNOWN: Known = MappingProxyType({})
+"""Nothing besides the state itself."""
+
+
+@dataclass(frozen=True)
+class Inline(Kind):
+    """What another class saves, as entries beside the others.
+
+    `where` says under which path the other class finds what it has to know.
+    """
+
+    of: Any
+    where: Mapping[str, str] = field(default_factory=dict)
+    is_inline = True
+
+    def written(self, value: Any) -> Any:
+        """The entries of the other class."""
+        return value.to_dict()
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return what the other class reads from the whole state."""
+        told = {name: found_at(path, known) for name, path in self.where.items()}
+        return self.of.from_dict(value, {**known, **told})
+
+
+@dataclass(frozen=True)
+class Record(Kind):
+    """Some fields of another class, which are declared here; `also` are the others."""
+
+    make: Callable[..., Any]
+    entries: EntryTable
+    also: Mapping[str, Any] = field(default_factory=dict)
+
+    def written(self, value: Any) -> dict[str, Any]:
+        """The fields that are declared."""
+        return written(declared(self.entries), value)
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return a thing that has these fields."""
+        try:
+            read = read_declared(declared(self.entries), value, known)
+        except CalibrantError as error:
+            raise within(error, name) from error
+        return self.make(**read, **self.also)
+
+
+class LabelEntries(Inline):
+    """Both classes, and which of them is positive."""
+
+    def __init__(self) -> None:
+        super().__init__(Classes)
+
+    def written(self, value: Any) -> Any:
+        """Two entries."""
+        return {"classes": value.labels.tolist(), "positive_index": value.positive_index}
+
+    def read(self, value: Any, name: str, known: Known) -> Classes:
+        """Return the classes; raise unless they are sorted, as `fit` leaves them."""
+        check_state(value, ("classes", "positive_index"))
+        return read_classes(value["classes"], value["positive_index"])
+
+
+@dataclass(frozen=True)
+class Resumes(Kind):
+    """What a part that is there already takes over; `of` is its attribute."""
+
+    of: str
+    is_in_place = True
+
+    def written(self, value: Any) -> Any:
+        """What the part writes."""
+        return value.to_dict()
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Let the part take over what it wrote."""
+        try:
+            return getattr(known["self"], self.of)._resume(value)
+        except CalibrantError as error:
+            raise within(error, name) from error
+
+
+@dataclass(frozen=True)
+class ResumesEach(Kind):
+    """What parts that are there already take over, one after the other; `of` is their list."""
+
+    of: str
+    is_in_place = True
+
+    def written(self, value: Any) -> list[Any]:
+        """What each part writes."""
+        return [part.to_dict() for part in value]
+
+    def read(self, value: Any, name: str, known: Known) -> list[Any]:
+        """Let each part take over what it wrote."""
+        parts = getattr(known["self"], self.of)
+        saved = a_list(value, name, size=len(parts))
+        try:
+            return [part._resume(one) for part, one in zip(parts, saved, strict=True)]
+        except CalibrantError as error:
+            raise within(error, name) from error
+
+
+def declared_entries(kind: type, table: str = "_entries") -> dict[str, Entry]:
+    """The entries of a class: those of its bases first; a class may replace one."""
+    found: dict[str, Entry] = {}
+    for base in reversed(kind.__mro__):
+        found.update(declared(vars(base).get(table, {})))
+    return found
+
+
+def declared(table: EntryTable) -> dict[str, Entry]:
+    """A table of entries, each in full."""
+    return {name: given.entry for name, given in table.items()}
+
+
+def written(entries: Mapping[str, Entry], thing: Any) -> dict[str, Any]:
+    """What is declared of a thing, as plain JSON values."""
+    state: dict[str, Any] = {}
+    for name, entry in entries.items():
+        kind = entry.kind
+        value = attrgetter(entry.of or name)(thing) if kind.is_attribute else None
+        if kind.is_inline:
+            state.update(kind.written(value))
+        elif not entry.is_left_out(value):
+            state[name] = kind.written(value)
+    return state
+
+
+def read_entries(entries: Mapping[str, Entry], state: Any, known: Known) -> dict[str, Any]:
+    """What a state says in each entry that is declared, each by its rule; by the entries' names."""
+    check_state(state, [name for name, entry in entries.items() if entry.is_needed])
+    values: dict[str, Any] = {}
+    seen = dict(known)
+    for name, entry in entries.items():
+        if entry.kind.is_inline:
+            value = entry.kind.read(state, name, seen)
+        elif name in state:
+            value = entry.kind.read(state[name], name, seen)
+        else:
+            value = copy(entry.absent)
+        seen[name] = value
+        seen[entry.of or name] = value
+        if entry.kind.is_attribute and not entry.kind.is_in_place:
+            values[name] = value
+    return values
+
+
+def read_declared(entries: Mapping[str, Entry], state: Any, known: Known) -> dict[str, Any]:
+    """The same by the names of the attributes."""
+    values = read_entries(entries, state, known)
+    return {entries[name].of or name: value for name, value in values.items()}
+
+
+class Saved:
+    """A thing whose saved state is declared, by a table of entries.
+
+    A class that is not made of its attributes by their names says how in `_made`.
+    """
+
+    __slots__ = ()
+
+    _entries: ClassVar[EntryTable] = {}
+    _schema: ClassVar[str] = ""
+    """What a state says of itself, where it stands alone: its kind and the number of its form."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values; `from_dict` reads it back."""
+        own = {"schema": self._schema} if self._schema else {}
+        return own | written(declared_entries(type(self)), self)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Self:
+        """Read back what `to_dict` wrote; `known` is what its entries must agree with."""
+        return restored(cls, state, known)
+
+    @classmethod
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        """The thing that has these attributes."""
+        return cls(**values)
+
+    def _check_state(self, known: Known) -> None:
+        """Raise an error for entries that do not agree with each other, or with what is known."""
+
+
+def restored(kind: type[S], state: Any, known: Known = NOTHING_KNOWN) -> S:
+    """What a state describes, by the entries that its class declares."""
+    if kind._schema:
+        check_schema(state, kind._schema, ())
+    found = kind._made(read_declared(declared_entries(kind), state, known), known)
+    found._check_state(known)
+    return found
+
+
+class Resumed:
+    """A running thing: it is made of its settings, and takes over what it had saved."""
+
+    __slots__ = ()
+
+    _entries: ClassVar[EntryTable] = {}
+    _schema: ClassVar[str] = ""
+    """What a state says of itself, where it stands alone: its kind and the number of its form."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is remembered as plain JSON values; `from_dict` reads it back."""
+        own = {"schema": self._schema} if self._schema else {}
+        return own | written(declared_entries(type(self)), self)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Self:
+        """Read back what `to_dict` wrote; `known` is what it is made of besides."""
+        if cls._schema:
+            check_schema(state, cls._schema, ())
+        settings = {name: entry for name, entry in declared_entries(cls).items() if entry.makes}
+        return cls._begun(read_declared(settings, state, known), known)._resume(state)
+
+    @classmethod
+    def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
+        """A new one, with the same settings."""
+        return cls(**settings)
+
+    def _resume(self, state: Mapping[str, Any]) -> Self:
+        """Take over what `to_dict` wrote, other than settings."""
+        rest = {
+            name: entry for name, entry in declared_entries(type(self)).items() if not entry.makes
+        }
+        for name, value in read_declared(rest, state, {"self": self}).items():
+            setattr(self, name, value)
+        self._check_state()
+        return self
+
+    def _check_state(self) -> None:
+        """Raise an error for entries that do not agree; set what follows from them."""
+
+
+class SharedResumed(Locked, Resumed):
+    """A running thing that several threads may update: it is saved between two updates."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is remembered as plain JSON values; `from_dict` reads it back."""
+        with self._lock:
+            return super().to_dict()

@@ -1,0 +1,379 @@
+"""What the entries of a saved state are: each kind says how it is written, and reads by one rule.
+
+A kind is declared once, in the table of a class (`calibrant.params.declared_state`). Where a length
+must be that of something else, it is named: `Numbers(size="partition.n_regions")`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import EXACT_INTEGERS, as_array
+from calibrant.params.kind import Kind, Known
+from calibrant.params.rules import Integer, Number
+from calibrant.params.saved_state import read_count, read_counts, read_labels, read_numbers
+from calibrant.text.sentences import shown
+
+Size: TypeAlias = int | str | None
+"""A length: a number, or where it is found in what is known; None for any."""
+
+
+_FINITE = Number()
+
+
+@dataclass(frozen=True)
+class Constant(Kind):
+    """A value that is always the same, such as the size of a grid or the word for a kind."""
+
+    value: int | str
+    is_attribute = False
+
+    def written(self, value: Any) -> Any:
+        """The value itself."""
+        return self.value
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return the value; raise for any other."""
+        if type(value) is not type(self.value) or value != self.value:
+            raise InvalidValueError(name, f"be {self.value!r}", got=shown(value))
+        return value
+
+
+class OneCount(Kind):
+    """A whole number from 0 to the largest that a double counts exactly."""
+
+    def read(self, value: Any, name: str, known: Known) -> int:
+        """Return a plain int."""
+        return read_count({name: value}, name)
+
+
+@dataclass(frozen=True)
+class Most(Kind):
+    """A whole number from 0 to a largest one."""
+
+    most: int
+    words: str
+
+    def read(self, value: Any, name: str, known: Known) -> int:
+        """Return a plain int."""
+        number = Integer(0).check(name, value)
+        if number > self.most:
+            raise InvalidValueError(name, f"be at most {self.words}", got=shown(number))
+        return number
+
+
+@dataclass(frozen=True)
+class Numbers(Kind):
+    """Finite numbers, from `low` to `high`, as an array; `rising` if none is less than the one
+    before, `increasing` if each is more.
+    """
+
+    size: Size = None
+    low: float = -math.inf
+    high: float = math.inf
+    rising: bool = False
+    increasing: bool = False
+    dtype: ClassVar[type] = np.float64
+
+    def written(self, value: Any) -> list[Any]:
+        """A list."""
+        return as_list(value)
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return an array of doubles."""
+        size = size_of(self.size, known)
+        numbers = read_numbers(value, name, size=size, low=self.low, high=self.high)
+        steps = np.diff(numbers)
+        if self.increasing and (steps <= 0.0).any():
+            raise InvalidValueError(name, "be strictly increasing", got=shown(numbers.tolist()))
+        if self.rising and (steps < 0.0).any():
+            raise InvalidValueError(name, "be in increasing order", got=shown(numbers.tolist()))
+        return numbers
+
+
+@dataclass(frozen=True)
+class Counts(Kind):
+    """Whole numbers >= 0, as an array."""
+
+    size: Size = None
+    dtype: ClassVar[type] = np.int64
+
+    def written(self, value: Any) -> list[Any]:
+        """A list."""
+        return as_list(value)
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return an array of 64-bit integers."""
+        return read_counts(value, name, size=size_of(self.size, known))
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """Whole numbers >= 0 that are written as such, as an array; at most 2**53 unless said."""
+
+    size: Size = None
+    most: int = EXACT_INTEGERS
+
+    def written(self, value: Any) -> list[Any]:
+        """A list."""
+        return as_list(value)
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return an array of 64-bit integers."""
+        array = as_array(value, name)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            got = f"{array.dtype}, {array.shape}"
+            raise InvalidTypeError(name, "be a list of whole numbers", got=got)
+        if array.size and (int(array.min()) < 0 or int(array.max()) > self.most):
+            rule = f"lie between 0 and {self.most:,}"
+            raise InvalidValueError(name, rule, got=f"{array.min()} to {array.max()}")
+        size = size_of(self.size, known)
+        if size is not None and array.size != size:
+            raise InvalidValueError(name, f"have {size:,} entries", got=f"{array.size:,}")
+        return array.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class NumberOrNull(Kind):
+    """A number, where null stands for an infinite one, or for NaN."""
+
+    null: float
+    rule: Number = _FINITE
+
+    def written(self, value: float) -> float | None:
+        """Null for what is not finite."""
+        return value if math.isfinite(value) else None
+
+    def read(self, value: Any, name: str, known: Known) -> float:
+        """Return a plain float."""
+        return self.null if value is None else self.rule.check(name, value)
+
+
+@dataclass(frozen=True)
+class NumbersOrNull(Kind):
+    """Numbers, where null stands for an infinite one."""
+
+    null: float
+    size: Size = None
+    low: float = -math.inf
+
+    def written(self, value: FloatArray) -> list[float | None]:
+        """A list with null for each infinite number."""
+        return [number if math.isfinite(number) else None for number in value.tolist()]
+
+    def read(self, value: Any, name: str, known: Known) -> FloatArray:
+        """Return an array of doubles."""
+        if not isinstance(value, list | tuple):
+            raise InvalidTypeError(name, "be a list of numbers or null", got=type(value).__name__)
+        size = size_of(self.size, known)
+        if size is not None and len(value) != size:
+            raise InvalidValueError(name, f"have {size:,} entries", got=f"{len(value):,}")
+        given = np.array([number is not None for number in value], dtype=bool)
+        found = np.full(len(value), self.null)
+        finite = [number for number in value if number is not None]
+        found[given] = read_numbers(finite, name, low=self.low)
+        return found
+
+
+@dataclass(frozen=True)
+class Tabled(Kind):
+    """A list of lists of one length, as an array of two dimensions; `of` says what each row is."""
+
+    of: Numbers | Counts
+    n_rows: Size = None
+    most: int | None = None
+
+    def written(self, value: Any) -> list[Any]:
+        """A list of lists."""
+        return as_list(value)
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return an array of two dimensions."""
+        rows = a_list(value, name, size=size_of(self.n_rows, known), most=self.most)
+        read = [self.of.read(row, name, known) for row in rows]
+        width = size_of(self.of.size, known)
+        if read or width is None:
+            return np.array(read)
+        return np.zeros((0, width), dtype=self.of.dtype)
+
+
+@dataclass(frozen=True)
+class Lists(Kind):
+    """A list of things of one kind, as a tuple; `into` a list, if it goes on growing."""
+
+    of: Kind
+    size: Size = None
+    least: int = 0
+    most: int | None = None
+    into: type = tuple
+
+    def written(self, value: Any) -> list[Any]:
+        """A list."""
+        return [self.of.written(one) for one in value]
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return a tuple, or a list."""
+        size = size_of(self.size, known)
+        entries = a_list(value, name, size=size, least=self.least, most=self.most)
+        return self.into(self.of.read(one, f"{name}[{n}]", known) for n, one in enumerate(entries))
+
+
+@dataclass(frozen=True)
+class Mapped(Kind):
+    """Things of one kind, each by a name."""
+
+    of: Kind
+    longest: int
+    """Characters of a name, at most."""
+
+    def written(self, value: Any) -> dict[str, Any]:
+        """An object."""
+        return {name: self.of.written(one) for name, one in value.items()}
+
+    def read(self, value: Any, name: str, known: Known) -> dict[str, Any]:
+        """Return a dict."""
+        if not isinstance(value, Mapping):
+            raise InvalidTypeError(name, "be an object", got=type(value).__name__)
+        for key in value:
+            if not isinstance(key, str) or len(key) > self.longest:
+                rule = f"have names of at most {self.longest} characters"
+                raise InvalidValueError(name, rule, got=shown(key))
+        return {key: self.of.read(one, f"{name}[{key!r}]", known) for key, one in value.items()}
+
+
+@dataclass(frozen=True)
+class Maybe(Kind):
+    """Null, or something of another kind."""
+
+    of: Kind
+
+    def written(self, value: Any) -> Any:
+        """Null for None."""
+        return None if value is None else self.of.written(value)
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return None, or what the other kind reads."""
+        return None if value is None else self.of.read(value, name, known)
+
+
+@dataclass(frozen=True)
+class Nested(Kind):
+    """What another class saves; an error inside it names the whole path."""
+
+    of: Any
+    """A class with `to_dict` and `from_dict`, or a function that gives it."""
+
+    def written(self, value: Any) -> Any:
+        """What its own class writes."""
+        return value.to_dict()
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return what its own class reads."""
+        of: Any = self.of if isinstance(self.of, type) else self.of()
+        try:
+            if hasattr(of, "_made"):
+                return of.from_dict(value, known)
+            return of.from_dict(value)
+        except CalibrantError as error:
+            raise within(error, name) from error
+
+
+@dataclass(frozen=True)
+class Listed(Kind):
+    """What another class saves, as a list of its entries, without their names."""
+
+    of: Any
+
+    def written(self, value: Any) -> list[Any]:
+        """The entries, in the order of their declaration."""
+        return list(value.to_dict().values())
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return what its own class reads."""
+        names = list(self.of._entries)
+        entries = a_list(value, name, size=len(names))
+        return Nested(self.of).read(dict(zip(names, entries, strict=True)), name, known)
+
+
+class Label(Kind):
+    """Text, a bool, a 64-bit integer or a finite float."""
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """Return it unchanged."""
+        return read_labels([value], name)[0]
+
+
+@dataclass(frozen=True)
+class Written(Kind):
+    """A form of its own: a pair of functions. Most entries need none."""
+
+    write: Callable[[Any], Any]
+    check: Callable[[Any, str, Known], Any]
+
+    def written(self, value: Any) -> Any:
+        """What the first function gives."""
+        return self.write(value)
+
+    def read(self, value: Any, name: str, known: Known) -> Any:
+        """What the second function gives."""
+        return self.check(value, name, known)
+
+
+def size_of(size: Size, known: Known) -> int | None:
+    """The length that is declared, found by its path in what is known.
+
+    >>> known = {"edges": np.zeros(3)}
+    >>> size_of("edges", known), size_of("edges.ndim", known), size_of(2, {}), size_of(None, {})
+    (3, 1, 2, None)
+    """
+    if not isinstance(size, str):
+        return size
+    found = found_at(size, known)
+    return int(found) if isinstance(found, int | np.integer) else len(found)
+
+
+def found_at(path: str, known: Known) -> Any:
+    """What a path leads to: it begins with an entry, or an attribute of what is being restored."""
+    first, *rest = path.split(".")
+    found = known[first] if first in known else getattr(known["self"], first)
+    for name in rest:
+        found = getattr(found, name)
+    return found
+
+
+def a_list(
+    value: Any, name: str, *, size: int | None = None, least: int = 0, most: int | None = None
+) -> Any:
+    """A list, of so many entries."""
+    if not isinstance(value, list | tuple):
+        raise InvalidTypeError(name, "be a list", got=type(value).__name__)
+    if size is not None and len(value) != size:
+        raise InvalidValueError(name, f"have {size:,} entries", got=f"{len(value):,}")
+    if len(value) < least:
+        raise InvalidValueError(name, f"have at least {least:,} entries", got=f"{len(value):,}")
+    if most is not None and len(value) > most:
+        raise InvalidValueError(name, f"have at most {most:,} entries", got=f"{len(value):,}")
+    return value
+
+
+def as_list(value: Any) -> list[Any]:
+    """An array, or a tuple, as a list of plain values."""
+    found: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)
+    return found
+
+
+def within(error: CalibrantError, place: str) -> CalibrantError:
+    """The same error, with the path of the place where it was found.
+
+    >>> str(within(InvalidValueError("counts", "be whole numbers", got="0.5"), "tally"))
+    'tally.counts must be whole numbers; got 0.5'
+    """
+    if error.parameter is None:
+        return error
+    path = place if error.parameter == "state" else f"{place}.{error.parameter}"
+    return type(error)(path, error.rule, error.got, error.advice, error.column)
