@@ -37,10 +37,14 @@ for _method in SHIFT_METHODS:
         QUESTIONS[f"shift {_method} {_name}"] = of_shift
 
     def of_known_mass(method: str = _method) -> Any:
-        calibrator = ShiftCalibrator(n_bins=3, interval=method, weight_bound=1.2, weight_floor=0.3)
-        masses = [0.6, 1.0, 0.8]
+        calibrator = ShiftCalibrator(n_bins=3, interval=method)
         fitted = calibrator.fit(
-            SMOOTH.scores, SMOOTH.y, importance_weight=SMOOTH.weights / 3.0, relative_mass=masses
+            SMOOTH.scores,
+            SMOOTH.y,
+            importance_weight=SMOOTH.weights / 3.0,
+            relative_mass=[0.6, 1.0, 0.8],
+            weight_bound=1.2,
+            weight_floor=0.3,
         )
         return [of_calibrator(fitted), fitted.guarantee_, fitted.guarantee_for(0.2).epsilon]
 
@@ -64,13 +68,14 @@ for _method in SHIFT_METHODS:
 for _value in ("mean", "midpoint", "known-mass", "counted-mass"):
 
     def of_value(value: str = _value) -> Any:
-        calibrator = ShiftCalibrator(n_bins=3, value=value, weight_error=0.1)
+        calibrator = ShiftCalibrator(n_bins=3, value=value)
         fitted = calibrator.fit(
             SMOOTH.scores,
             SMOOTH.y,
             importance_weight=SMOOTH.weights / 3.0,
             relative_mass=[0.6, 1.0, 0.8] if value == "known-mass" else None,
             target_scores=LATER.scores if value == "counted-mass" else None,
+            weight_error=0.1,
         )
         return [of_calibrator(fitted), fitted.guarantee_]
 
@@ -82,8 +87,8 @@ def shift_with_estimated_weights() -> Any:
     ratio = LogisticRatio()
     found = []
     for beside in ({}, {"X_source": SOURCE[300:]}):
-        fitted = ShiftCalibrator(n_bins=2, ratio=ratio).fit(
-            SMOOTH.scores[:600], SMOOTH.y[:600], X=SOURCE, X_target=TARGET, **beside
+        fitted = ShiftCalibrator(n_bins=2).fit(
+            SMOOTH.scores[:600], SMOOTH.y[:600], X=SOURCE, X_target=TARGET, **beside, ratio=ratio
         )
         found += [of_calibrator(fitted), fitted.guarantee_]
     return found
@@ -118,7 +123,7 @@ def label_shift_with_known_priors() -> Any:
         {"target_prior": (0.1, 0.2), "source_prior": 0.3},
         {"sampling_rates": (0.5, 0.9)},
     ):
-        fitted = LabelShiftCalibrator(n_bins=3, **given).fit(SMOOTH.scores, SMOOTH.y)
+        fitted = LabelShiftCalibrator(n_bins=3).fit(SMOOTH.scores, SMOOTH.y, **given)
         found += [fitted.predict(GRID), fitted.guarantee_]
     return found
 
@@ -180,11 +185,11 @@ def refusals_of_shift() -> Any:
         refused(lambda: _refit().fit(scores, y)),
         refused(lambda: _refit().fit(scores, y, X=SOURCE, X_target=TARGET)),
         refused(lambda: _refit().fit(scores, y, **given, X_target=TARGET)),
-        refused(lambda: _refit(weight_bound=2.9).fit(scores, y, **given)),
-        refused(lambda: _refit(weight_bound=3.0).fit(scores, y, **given)),
-        refused(lambda: _refit(weight_floor=1.1).fit(scores, y, **given)),
-        refused(lambda: _refit(weight_floor=1.0).fit(scores, y, **given)),
-        refused(lambda: _refit(weight_error=1.0).fit(scores, y, **given)),
+        refused(lambda: _refit().fit(scores, y, **given, weight_bound=2.9)),
+        refused(lambda: _refit().fit(scores, y, **given, weight_bound=3.0)),
+        refused(lambda: _refit().fit(scores, y, **given, weight_floor=1.1)),
+        refused(lambda: _refit().fit(scores, y, **given, weight_floor=1.0)),
+        refused(lambda: _refit().fit(scores, y, **given, weight_error=1.0)),
         refused(lambda: _refit(value="counted-mass").fit(scores, y, **given)),
         refused(lambda: _refit(value="known-mass").fit(scores, y, **given)),
         refused(lambda: _refit(interval="oracle").fit(scores, y, **given)),
@@ -207,14 +212,14 @@ def refusals_of_shift() -> Any:
         refused(lambda: _refit().fit(scores, y, importance_weight=weights[:-1])),
         refused(lambda: LabelShiftCalibrator().fit(scores, y)),
         refused(
-            lambda: LabelShiftCalibrator(target_prior=0.4).fit(scores, y, target_scores=scores)
+            lambda: LabelShiftCalibrator().fit(scores, y, target_scores=scores, target_prior=0.4)
         ),
-        refused(lambda: LabelShiftCalibrator(target_prior=0.0).fit(scores, y)),
-        refused(lambda: LabelShiftCalibrator(target_prior=1.0).fit(scores, y)),
-        refused(lambda: LabelShiftCalibrator(target_prior=(0.4, 0.3)).fit(scores, y)),
-        refused(lambda: LabelShiftCalibrator(target_prior=(0.3, 0.3)).fit(scores, y)),
+        refused(lambda: LabelShiftCalibrator().fit(scores, y, target_prior=0.0)),
+        refused(lambda: LabelShiftCalibrator().fit(scores, y, target_prior=1.0)),
+        refused(lambda: LabelShiftCalibrator().fit(scores, y, target_prior=(0.4, 0.3))),
+        refused(lambda: LabelShiftCalibrator().fit(scores, y, target_prior=(0.3, 0.3))),
         refused(
-            lambda: LabelShiftCalibrator(source_prior=0.3).fit(scores, y, target_scores=scores)
+            lambda: LabelShiftCalibrator().fit(scores, y, target_scores=scores, source_prior=0.3)
         ),
     ]
 
@@ -228,8 +233,8 @@ def shift_of_tables() -> Any:
     for method in SHIFT_METHODS:
         for bound in (None, 3.0, 2.9):
             given = {"relative_mass": [0.6, 1.0]} if method == "oracle" else {}
-            calibrator = ShiftCalibrator(n_bins=2, interval=method, weight_bound=bound)
-            found += [tried(calibrator.fit, rows, **given)]
+            calibrator = ShiftCalibrator(n_bins=2, interval=method)
+            found += [tried(calibrator.fit, rows, **given, weight_bound=bound)]
             if hasattr(calibrator, "guarantee_"):
                 found += of_calibrator(calibrator)
     found += of_calibrator(ShiftCalibrator(n_bins=2).fit(grouped))

@@ -73,14 +73,14 @@ STATES: dict[str, Any] = {
         SMOOTH.scores, SMOOTH.y
     ),
     "Venn bins": lambda: VennBinningCalibrator(n_bins=3).fit(SMOOTH.scores, SMOOTH.y),
-    "shift": lambda: ShiftCalibrator(n_bins=2, weight_bound=3.0).fit(
-        SMOOTH.scores, SMOOTH.y, importance_weight=SMOOTH.weights
+    "shift": lambda: ShiftCalibrator(n_bins=2).fit(
+        SMOOTH.scores, SMOOTH.y, importance_weight=SMOOTH.weights, weight_bound=3.0
     ),
     "label shift": lambda: LabelShiftCalibrator(n_bins=2).fit(
         SMOOTH.scores, SMOOTH.y, target_scores=SMOOTH.new**0.5
     ),
-    "label shift with priors": lambda: LabelShiftCalibrator(n_bins=2, target_prior=(0.3, 0.4)).fit(
-        SMOOTH.scores, SMOOTH.y
+    "label shift with priors": lambda: LabelShiftCalibrator(n_bins=2).fit(
+        SMOOTH.scores, SMOOTH.y, target_prior=(0.3, 0.4)
     ),
     **{
         f"stream {name}": lambda name=name: OnlineCalibrator(
