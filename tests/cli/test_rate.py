@@ -320,3 +320,27 @@ def test_the_script_of_the_action_runs(lines, tmp_path, at_least, undecided, cod
     assert done.returncode == code
     assert (tmp_path / "rate.html").exists()
     assert "confidence" in (tmp_path / "summary.md").read_text("utf-8")
+
+
+def test_a_score_field_without_a_value_is_named(calibrant, answers, tmp_path):
+    rows = [{**row, "judge": None} for row in rows_of(answers)]
+    answer = calibrant("rate", write_lines(tmp_path / "eval.jsonl", rows), *NAMED)
+    assert answer.code == 2
+    assert "no missing values" in answer.err
+    assert "1000 such rows" in answer.err
+
+
+def test_a_field_that_holds_others_is_refused_with_their_names(calibrant, answers, tmp_path):
+    rows = [{"output": {"judge": row["judge"]}, "human": row["human"]} for row in rows_of(answers)]
+    path = write_lines(tmp_path / "eval.jsonl", rows)
+    answer = calibrant("rate", path, "--score", "output", "--label", "human")
+    assert answer.code == 2
+    assert "'output.judge'" in answer.err
+
+
+def test_where_all_items_have_a_label_more_items_would_decide(calibrant, tmp_path):
+    rows = [{"judge": 1, "human": int(number > 2)} for number in range(100)]
+    path = write_lines(tmp_path / "eval.jsonl", rows)
+    answer = calibrant("rate", path, *NAMED, "--target", "population", "--at-least", "0.95")
+    assert answer.code == 3
+    assert "only more items" in answer.out

@@ -230,10 +230,13 @@ def _line(path: Path, number: int, line: str) -> Record:
 def _check_fields(records: Sequence[Record], named: Mapping[str, str]) -> None:
     """Raise an error for a field that no record has."""
     for role, name in named.items():
-        if all(value_of(record, name) is None for record in records) and role != "label":
+        if not any(_has(record, name) for record in records):
             raise _no_field(role, name, _field_names(records))
-        if role == "label" and not any(_has(record, name) for record in records):
-            raise _no_field(role, name, _field_names(records))
+        whole = next((one for one in records if isinstance(value_of(one, name), Mapping)), None)
+        if whole is not None:
+            inner = [one for one in _field_names([whole]) if one.startswith(f"{name}.")]
+            rule = f"name a field inside this one, such as {', '.join(map(repr, inner[:3]))}"
+            raise RefusedError(f"--{role}", rule, got=repr(name))
 
 
 def _has(record: Any, name: str) -> bool:

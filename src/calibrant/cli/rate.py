@@ -149,6 +149,12 @@ def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | N
     answer = f"A rate of at least {percent(at_least)} {words[verdict]}: {claim}"
     if verdict != "undecided":
         return verdict, f"{answer}.", None
+    if found.n_labels == found.n_items:
+        return (
+            verdict,
+            f"{answer}; all items have a label, so only more items would decide it.",
+            None,
+        )
     more = max(1, found.labels_needed(at_least) - found.n_labels)
     return (
         verdict,

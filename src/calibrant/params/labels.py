@@ -15,6 +15,9 @@ from calibrant.params.arrays import as_array, as_column, is_missing, missing_ent
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting, Text, shown
 
+SEVERAL_CLASSES: Text = "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
+"""What to do with labels of more than two classes."""
+
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
 
 
@@ -45,23 +48,29 @@ CODED = Classes(np.array([0, 1]), 1)
 
 
 def encode_labels(
-    y: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Hashable, score_columns: int
+    y: ArrayLike | None,
+    *,
+    classes: ArrayLike | None,
+    pos_label: Hashable,
+    score_columns: int,
+    several: Text = SEVERAL_CLASSES,
 ) -> tuple[CodeArray, Classes]:
     """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
 
     `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column
-    belongs to the second class, so a positive label need not be named.
+    belongs to the second class, so a positive label need not be named. `several` is the advice for
+    labels of more than two classes.
     """
     labels = as_column(y, "y")
     if labels.size == 0:
         raise InvalidValueError("y", "have at least one row", "an empty array")
     labels = of_one_kind(labels, "y")
-    seen, rows = _kinds(labels)
+    seen, rows = _kinds(labels, several)
     known = _two_classes(seen, classes, rows)
     if labels.dtype.kind in "biuf" and known.dtype.kind in "biuf":
         codes, bad = kernels.encode(labels, *known.tolist())
         if bad >= 0:
-            raise _too_many(np.unique(labels), {})
+            raise _too_many(np.unique(labels), {}, several)
     else:
         codes = np.asarray(labels == known[1]).astype(np.uint8)
     positive = _positive_index(known, pos_label, score_columns)
@@ -79,7 +88,7 @@ def settle_classes(
     mixed = len({isinstance(kind, str) + 2 * isinstance(kind, bytes) for kind in seen}) > 1
     kinds = np.array(list(seen), dtype=object) if mixed else np.unique(np.array(list(seen)))
     if len(kinds) > 2:
-        raise _too_many(kinds, seen)
+        raise _too_many(kinds, seen, SEVERAL_CLASSES)
     kinds = of_one_kind(kinds, "y")
     known = _two_classes(kinds, classes, seen)
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
@@ -99,7 +108,7 @@ def classes_of(y: ArrayLike, known: Classes) -> NDArray[Any]:
     return np.array([-1, 1]) if with_minus else known.labels
 
 
-def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Hashable, int]]:
+def _kinds(labels: NDArray[Any], several: Text) -> tuple[NDArray[Any], dict[Hashable, int]]:
     """Return the kinds seen, and how many rows have each text.
 
     Of numbers, only the smallest and the largest are returned; the coding finds others.
@@ -111,7 +120,7 @@ def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Hashable, int]]:
     kinds, counts = np.unique(labels, return_counts=True)
     rows = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
     if kinds.size > 2:
-        raise _too_many(kinds, rows)
+        raise _too_many(kinds, rows, several)
     return kinds, rows
 
 
@@ -159,7 +168,9 @@ def plain_number(entry: Any) -> Any:
     return int(entry) if entry == entry.to_integral_value() else float(entry)
 
 
-def _too_many(kinds: NDArray[Any], rows: Mapping[Hashable, int]) -> UnexpectedLabelsError:
+def _too_many(
+    kinds: NDArray[Any], rows: Mapping[Hashable, int], several: Text
+) -> UnexpectedLabelsError:
     """Return the error for more than two kinds of label; `rows` has the number of rows of each."""
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
     fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
@@ -172,8 +183,7 @@ def _too_many(kinds: NDArray[Any], rows: Mapping[Hashable, int]) -> UnexpectedLa
             " swapped?",
         )
         if fractions
-        else _spelling(rows)
-        or "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
+        else _spelling(rows) or several
     )
     return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice)
 

@@ -104,3 +104,19 @@ def test_bad_settings_name_the_parameter(settings, parameter, kind):
     with pytest.raises(kind) as raised:
         plan_rate(**settings)
     assert raised.value.parameter == parameter
+
+
+def test_more_labels_than_items_are_refused():
+    with pytest.raises(InvalidValueError) as caught:
+        plan_rate(at_least=0.95, n_items=100, n_labels=101)
+    assert caught.value.parameter == "n_labels"
+    with pytest.raises(InvalidTypeError) as caught:
+        plan_rate(width=0.1, n_items=100, n_labels=50)
+    assert caught.value.parameter == "n_labels"
+
+
+def test_the_lines_of_feasibility_say_that_they_leave_out_the_judge():
+    judged = plan_rate(at_least=0.95, n_items=1_000, sensitivity=0.9, specificity=0.9)
+    assert "labels alone" in judged.notes[-1]
+    assert "expected rate" in judged.notes[-1]
+    assert not any("alone" in note for note in plan_rate(at_least=0.95, n_items=1_000).notes)

@@ -299,3 +299,67 @@ def test_exact_limits_are_for_single_items_and_one_look(settings):
     with pytest.raises(InvalidTypeError) as raised:
         rate([1, 0, None, None], [1, 0, 1, 0], method="exact", **settings)
     assert raised.value.parameter == "method"
+
+
+def test_a_group_without_a_name_is_refused():
+    for missing in (None, float("nan")):
+        with pytest.raises(InvalidValueError) as caught:
+            rate([1, 1, None, None], [1, 1, 0, 1], groups=[1, 1, missing, missing])
+        assert caught.value.parameter == "groups"
+        assert "2 such rows" in caught.value.got
+
+
+def test_a_third_label_gets_advice_for_items():
+    with pytest.raises(InvalidValueError) as caught:
+        rate(["good", "bad", "unsure", None], [1, 0, 1, 0], pos_label="good")
+    assert caught.value.parameter == "y"
+    assert "Calibrator" not in str(caught.value)
+    assert "leave an entry empty" in str(caught.value)
+
+
+def test_a_refuted_draw_is_not_called_random_and_decides_nothing():
+    judge = np.repeat([1, 0], [900, 100])
+    y = np.full(1000, np.nan)
+    y[900:] = 0
+    found = rate(y, judge)
+    assert found.draw.refuted
+    assert "p < 0.000001" in found.sentence
+    assert "if they had been drawn at random" in found.sentence
+    assert found.check(at_least=0.95) == "undecided"
+
+
+def test_all_labels_are_said_to_be_known_only_where_they_are():
+    assert rate([1], [1]).sentence == "The only item has the label 1."
+    assert "all 3 labels are known" in rate([1, 1, 0], [1, 1, 0]).sentence
+    nearly = rate([1] * 99 + [None], [1] * 100, confidence_level=0.01)
+    assert "are known" not in nearly.sentence
+
+
+@pytest.mark.parametrize("n_labels", [20, 40, 60])
+def test_without_a_failure_labels_needed_are_the_fewest_that_show_it(n_labels):
+    y = np.full(5_000, np.nan)
+    y[:n_labels] = 1
+    needed = rate(y, np.ones(5_000)).labels_needed(at_least=0.95)
+    y[:needed] = 1
+    assert rate(y, np.ones(5_000)).check(at_least=0.95) == "shown"
+    y[needed - 2 :] = np.nan
+    assert rate(y, np.ones(5_000)).check(at_least=0.95) == "undecided"
+
+
+def test_labels_needed_are_about_enough_where_some_fail():
+    y = np.full(20_000, np.nan)
+    y[:100] = np.arange(100) % 50 > 0  # 98 of 100
+    needed = rate(y, np.ones(20_000)).labels_needed(at_least=0.95)
+    enough = np.full(20_000, np.nan)
+    enough[:needed] = np.arange(needed) % 50 > 0
+    found = rate(enough, np.ones(20_000))
+    assert found.lower == pytest.approx(0.95, abs=0.004)
+
+
+def test_looks_at_a_population_share_alpha_once():
+    """All items labelled, in order: the step to the population keeps its tenth of alpha."""
+    good, judge, _ = world(n_items=400)
+    alpha = 0.2
+    last = rate(good, judge, target="population", sequential=True, confidence_level=1 - alpha)
+    once = rate(good, judge, target="population", confidence_level=1 - alpha / 10)
+    assert (last.lower, last.upper) == pytest.approx((once.lower, once.upper), abs=1e-12)

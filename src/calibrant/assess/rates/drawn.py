@@ -9,13 +9,14 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.rates.cells import MOST_VERDICTS, Scores
 from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
 from calibrant.assess.rates.items import Items
-from calibrant.text.numbers import nearest, percent
+from calibrant.text.numbers import nearest, percent, upper
 from calibrant.text.result import Result
 
 LEVEL = 0.01
 """Items that were drawn at random are called otherwise with at most this probability."""
 
 _CUTS = 8
+_TINY = 1e-6
 _EXACT_LABELS = (
     20_000  # above, the tail is bounded by Hoeffding's inequality for draws without replacement
 )
@@ -56,11 +57,11 @@ class DrawCheck(Result):
                 "Scores of labelled items look like a random draw from those of all items (p ="
                 f" {p_value})."
             )
-        tiny = max(self.p_value, 1e-99)
+        chance = f"p = {upper(self.p_value)}" if self.p_value >= _TINY else "p < 0.000001"
         return (
             f"The labelled items are no random draw: {percent(round(self.share_labelled, 3))} of"
-            f" them but {percent(round(self.share_all, 3))} of all items have a {self.part} (p ="
-            f" {nearest(tiny)}), so the limits may not hold."
+            f" them but {percent(round(self.share_all, 3))} of all items have a {self.part}"
+            f" ({chance}), so the limits may not hold."
         )
 
 

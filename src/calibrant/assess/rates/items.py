@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._typing import ArrayLike, BoolArray, IntArray
 from calibrant.assess.rates.cells import Scores, read_scores
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_column, check_same_length, is_missing
+from calibrant.params.arrays import as_column, check_same_length, is_missing, missing_entry
 from calibrant.params.labels import encode_labels
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
@@ -21,6 +21,7 @@ UNLABELLED = -1
 """The code of an item without a label."""
 
 _NUMBERS = (0, 1)
+_SEVERAL = "leave an entry empty where nobody looked, and merge other classes into these two"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +86,11 @@ def read_items(
         )
     labels = entries[present]
     coded, known = encode_labels(
-        labels, classes=_classes(labels, pos_label), pos_label=pos_label, score_columns=1
+        labels,
+        classes=_classes(labels, pos_label),
+        pos_label=pos_label,
+        score_columns=1,
+        several=_SEVERAL,
     )
     codes = np.full(entries.size, UNLABELLED, dtype=np.int64)
     codes[present] = coded
@@ -158,6 +163,8 @@ def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
         raise InvalidValueError(
             "groups", f"have one entry per score, {len(items)}", got=f"{names.size}"
         )
+    if names.dtype.kind in "Of":
+        _check_all_named(names)
     if names.dtype.kind == "O":
         names = names.astype(str)
     numbers = np.unique(names, return_inverse=True)[1]
@@ -173,3 +180,10 @@ def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
         )
         raise InvalidValueError("groups", "be labelled whole or not at all", got=got, advice=advice)
     return numbers.astype(np.int64)
+
+
+def _check_all_named(names: NDArray[Any]) -> None:
+    """Raise an error for items without a group: they would count as one group."""
+    missing = [row for row, name in enumerate(names.tolist()) if is_missing(name)]
+    if missing:
+        raise missing_entry("groups", missing[0], len(missing), str(names[missing[0]]))

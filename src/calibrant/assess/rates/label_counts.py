@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from calibrant.assess.rates.exact import Stratum, stratified_limits
 from calibrant.assess.rates.hypergeometric import fewest_positives, positives_within
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import OPEN_UNIT, Integer, Number, Optional, error_budget
 from calibrant.text.numbers import counted, nearest, percent
 from calibrant.text.result import Result
@@ -87,10 +87,13 @@ class RatePlan(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What numbers of labels can show at best."""
-        return tuple(
-            feasibility(count, most, self.at_least or 0.0) for count, most in self.feasible
-        )
+        """What numbers of labels can show at best, by labels alone."""
+        found = [feasibility(count, most, self.at_least or 0.0) for count, most in self.feasible]
+        if self.at_least is not None and self.sensitivity is not None:
+            said = "This is for labels alone; a good judge allows a few more to fail"
+            needs = "" if self.expected_rate else ". A number of labels needs an expected rate, too"
+            found.append(f"{said}{needs}.")
+        return tuple(found)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -218,6 +221,12 @@ def plan_rate(
     items = Optional(Integer(1)).check("n_items", n_items)
     asked = Optional(Integer(1)).check("n_labels", n_labels)
     total = items or _ENDLESS
+    if asked is not None and asked > total:
+        raise InvalidValueError("n_labels", f"be at most n_items, {total:,}", got=f"{asked:,}")
+    if asked is not None and at_least is None:
+        raise InvalidTypeError(
+            "n_labels", ("be None without ", Setting("at_least")), got=f"{asked}"
+        )
     world = _World(
         total, 0.5 if expected_rate is None else expected_rate, sensitivity, specificity, alpha
     )

@@ -9,16 +9,19 @@ from calibrant.limits.binomial import lower_limit, upper_limit
 _LEAST_SHARE = 0.1
 
 
-def population_share(n_labels: int, n_items: int) -> float:
+def population_share(n_labels: int, n_items: int, *, sequential: bool) -> float:
     """The share of alpha for the step from items to population: a tenth, and more where many items
     are labelled.
 
-    It is fixed by the numbers of labels and items alone.
+    It is fixed by the numbers of labels and items alone. Where labels come in one by one it is a
+    tenth at every look: shares that grow from look to look would add up to more than alpha.
 
-    >>> population_share(200, 4000), population_share(3000, 4000), population_share(50, 50)
-    (0.1, 0.75, 1.0)
+    >>> population_share(200, 4000, sequential=False), population_share(3000, 4000, sequential=False)
+    (0.1, 0.75)
+    >>> population_share(3000, 4000, sequential=True)
+    0.1
     """
-    return max(_LEAST_SHARE, n_labels / n_items)
+    return _LEAST_SHARE if sequential else max(_LEAST_SHARE, n_labels / n_items)
 
 
 def population_limits(fewest: int, most: int, n_items: int, alpha: float) -> tuple[float, float]:

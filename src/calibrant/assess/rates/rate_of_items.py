@@ -175,7 +175,9 @@ def _rate_of(items: Items, alpha: float, target: str, method: str, seed: int) ->
     n_items = len(items)
     n_labels = items.n_labels
     sequential = items.order is not None
-    further = population_share(n_labels, n_items) if target == "population" else 0.0
+    further = 0.0
+    if target == "population":
+        further = population_share(n_labels, n_items, sequential=sequential)
     counts = count_limits(
         items,
         max(alpha * (1.0 - further), 1e-300),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.assess.rates.drawn import DrawCheck
+from calibrant.assess.rates.more_labels import labels_that_reach
 from calibrant.params.rules import OPEN_UNIT
 from calibrant.text.numbers import counted, limits, nearest, percent
 from calibrant.text.result import Result
@@ -98,19 +99,17 @@ class Rate(Result):
 
     def _claim(self) -> str:
         labelled = f"have the label {self.positive_label!r}"
-        if self.lower == self.upper:
-            counted_all = f"all {counted(self.n_items, 'label')} are known"
-            return (
-                f"Exactly {nearest(self.estimate)} of these {self.n_items:,} items {labelled}:"
-                f" {counted_all}."
-            )
+        if self.target == "items" and self.n_labels == self.n_items:
+            return self._count()
         whose = f"these {self.n_items:,} items"
         if self.target == "population":
             whose = f"the population that these {self.n_items:,} items were drawn from"
-        drawn = f"{counted(self.n_labels, 'label')} on items drawn at random"
+        drawn = f"{counted(self.n_labels, 'label')} on items"
         if self.n_groups:
             groups = counted(self.n_labelled_groups, "group")
-            drawn = f"{counted(self.n_labels, 'label')} in {groups} drawn at random"
+            drawn = f"{counted(self.n_labels, 'label')} in {groups}"
+        refuted = self.draw is not None and self.draw.refuted
+        drawn += ", if they had been drawn at random" if refuted else " drawn at random"
         looks = ", at every look" if self.sequential else ""
         together = ""
         if self.segments:
@@ -119,6 +118,16 @@ class Rate(Result):
             f"With {percent(self.confidence_level)} confidence{looks}{together},"
             f" {limits(self.lower, self.upper)} of {whose} {labelled} (estimate"
             f" {nearest(self.estimate)}), by {drawn}."
+        )
+
+    def _count(self) -> str:
+        """What is said where every item has a label."""
+        label = f"the label {self.positive_label!r}"
+        if self.n_items == 1:
+            return f"The only item {'has' if self.estimate else 'does not have'} {label}."
+        return (
+            f"Exactly {nearest(self.estimate)} of these {self.n_items:,} items have {label}:"
+            f" all {self.n_items:,} labels are known."
         )
 
     @property
@@ -151,6 +160,8 @@ class Rate(Result):
 
         It is shown if the lower limit is at least the target, and refuted if the upper limit is
         below it. With segments, it must be shown in every one, and it is refuted if it is in any.
+        Labels of items that were not drawn at random decide nothing: where that is refuted, the
+        answer is "undecided".
 
         Examples
         --------
@@ -159,6 +170,8 @@ class Rate(Result):
         'shown'
         """
         target = OPEN_UNIT.check("at_least", at_least)
+        if self.draw is not None and self.draw.refuted:
+            return "undecided"
         parts = [(self.lower, self.upper), *((part.lower, part.upper) for part in self.segments)]
         if any(upper < target for _, upper in parts):
             return "refuted"
@@ -168,24 +181,34 @@ class Rate(Result):
         """About how many labels, in all, would decide whether the rate is at least this, if the
         estimate is right.
 
-        Limits shrink with the root of 1 / labels - 1 / items. With segments, it is the most that
-        any of them needs, in proportion.
+        Limits are taken to shrink as those of labels alone do. With segments, it is the most that
+        any undecided one needs, in proportion.
+
+        Examples
+        --------
+        >>> from calibrant import rate
+        >>> rate([1] * 30 + [None] * 2_970, [0] * 3_000).labels_needed(at_least=0.95)
+        71
         """
         target = OPEN_UNIT.check("at_least", at_least)
-        whole = SegmentRate(
+        tail = (1.0 - self.confidence_level) / (2.0 * (1 + len(self.segments)))
+        needed = [self.n_labels]
+        for part in (self._whole, *self.segments):
+            if part.lower < target <= part.upper:
+                labels = _needed(part, target, tail)
+                needed.append(math.ceil(labels * self.n_items / part.n_items))
+        return max(needed)
+
+    @property
+    def _whole(self) -> SegmentRate:
+        """The rate of all items, as that of a segment."""
+        return SegmentRate(
             None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method
-        )
-        return max(
-            _needed(part, target) * self.n_items // max(part.n_items, 1)
-            for part in (whole, *self.segments)
         )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The rate of all items and, below it, that of each segment."""
-        whole = SegmentRate(
-            None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method
-        )
-        rows = [whole, *self.segments]
+        rows = [self._whole, *self.segments]
         columns: dict[str, list[Any]] = {}
         if self.segments:
             columns["segment"] = ["all items", *(part.segment for part in self.segments)]
@@ -194,16 +217,18 @@ class Rate(Result):
         return (ResultTable("rates", columns, shown=None if self.segments else ()),)
 
 
-def _needed(part: SegmentRate, target: float) -> int:
-    """Labels among the items of a segment at which the limit on the side of the target would just
-    reach it.
+def _needed(part: SegmentRate, target: float, tail: float) -> int:
+    """Labels among the items of an undecided segment at which the limit on the side of the target
+    would just reach it.
     """
     distance = abs(part.estimate - target)
-    reach = part.estimate - part.lower if part.estimate >= target else part.upper - part.estimate
-    if part.lower >= target or part.upper < target:
-        return part.n_labels
     if distance <= 0.0 or part.n_labels == 0:
         return part.n_items
-    left = 1.0 / part.n_labels - 1.0 / part.n_items
-    needed = 1.0 / (1.0 / part.n_items + left * (distance / reach) ** 2)
-    return min(part.n_items, max(part.n_labels + 1, math.ceil(needed)))
+    if part.estimate >= target:
+        estimate = part.estimate
+        reach = part.estimate - part.lower
+    else:  # the other class, whose lower limit is the mirror image of this upper one
+        estimate = 1.0 - part.estimate
+        reach = part.upper - part.estimate
+    needed = labels_that_reach(estimate, reach, distance, part.n_labels, part.n_items, tail)
+    return min(part.n_items, max(part.n_labels + 1, needed))
