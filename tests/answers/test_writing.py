@@ -19,6 +19,7 @@ from calibrant import (
     Model,
     Partition,
     PlattCalibrator,
+    TopLabelCalibrator,
     load_model,
     save_model,
 )
@@ -152,12 +153,22 @@ def test_no_more_is_read_than_a_model_may_hold():
 
 
 @pytest.mark.broad
+@pytest.mark.parametrize("kind", [ClassWiseCalibrator, TopLabelCalibrator])
+@pytest.mark.parametrize("method", ["anchored", "binning"])
+def test_calibrators_of_several_classes_are_read_back(kind, method, tmp_path):
+    scores = np.random.default_rng(0).dirichlet([1, 1, 1], 900)
+    y = np.array(["a", "b", "c"])[scores.argmax(axis=1)]
+    fitted = kind(n_bins=2, method=method).fit(scores, y)
+    save_model(fitted, tmp_path / "model.json")
+    read = load_model(tmp_path / "model.json")
+    assert type(read.calibrator) is kind
+    assert np.array_equal(read.predict(scores), fitted.predict(scores))
+    assert np.array_equal(read.predict_interval(scores), fitted.predict_interval(scores))
+    assert read.guarantee_.epsilon == fitted.guarantee_.epsilon
+
+
 def test_what_has_no_model_file_is_named():
-    y = np.arange(90) % 3
-    multiclass = ClassWiseCalibrator(n_bins=2).fit(
-        np.random.default_rng(0).dirichlet([1, 1, 1], 90), y
-    )
-    for other in (multiclass, object(), None):
+    for other in (object(), None):
         with pytest.raises(InvalidTypeError, match=f"got {type(other).__name__}"):
             written(other)
 

@@ -289,6 +289,9 @@ def test_guarantee_in_words():
     assert "and the random numbers together" in str(drawn)
     assert "random numbers of its own" in drawn.assumptions[-1]
     assert len(guarantee.assumptions) == len(drawn.assumptions) - 1
+    for one in (guarantee, drawn):
+        assert len(one.sentence.split()) <= 35
+        assert "exchangeable" in one.sentence
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 budget.
 """
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -14,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from calibrant import BinningCalibrator, CalibratedClassifier, decide
+from calibrant import BinningCalibrator, CalibratedClassifier, decide, load_model, save_model
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
 from calibrant.errors import InvalidTypeError, InvalidValueError, WeakGuaranteeWarning
 from calibrant.guarantee.no_guarantee import NoGuarantee
@@ -129,16 +131,101 @@ def test_what_more_than_two_classes_cannot_have_is_refused(call, parameter) -> N
     assert refused.value.parameter == parameter
 
 
-def test_sets_segments_and_decisions_are_for_two_classes(fitted) -> None:
-    with pytest.raises(InvalidTypeError) as refused:
-        fitted.predict_set(X)
-    assert refused.value.parameter == "predict_set"
+def test_segments_are_for_two_classes(fitted) -> None:
     with pytest.raises(InvalidTypeError) as refused:
         fitted.predict_proba(X, segments=Y)
     assert refused.value.parameter == "segments"
     with pytest.raises(InvalidTypeError) as refused:
-        decide(fitted, X, cost_false_alarm=1, cost_miss=2)
-    assert refused.value.parameter == "calibrator"
+        decide(fitted, X, cost_false_alarm=1, cost_miss=2, pos_label="owl", segments=Y)
+    assert refused.value.parameter == "segments"
+
+
+def test_sets_hold_the_likeliest_labels_and_grow_with_the_coverage(fitted) -> None:
+    p = fitted.predict_proba(X)
+    small = fitted.predict_set(X, coverage=0.6)
+    large = fitted.predict_set(X, coverage=0.9)
+    assert small.shape == large.shape == (len(X), 3)
+    assert (small <= large).all()
+    assert small[np.arange(len(X)), p.argmax(axis=1)].all()
+    assert small.sum() < large.sum() < large.size
+    assert np.where(large, p, -1.0).min(axis=1).max() > np.where(large, 0.0, p).max(axis=1).min()
+    own = large[np.arange(len(X)), np.searchsorted(fitted.classes_, WORDS)]
+    assert own.mean() >= 0.9
+
+
+def test_sets_need_independent_rows() -> None:
+    groups = np.arange(len(X)) // 3
+    grouped = CalibratedClassifier(LogisticRegression()).fit(X, WORDS, groups=groups)
+    with pytest.raises(InvalidTypeError) as refused:
+        grouped.predict_set(X)
+    assert refused.value.parameter == "groups"
+
+
+def test_a_row_without_a_score_has_all_labels_in_its_set() -> None:
+    def model(rows):
+        p = MODEL.predict_proba(np.nan_to_num(rows))
+        return np.where(np.isnan(rows).any(axis=1, keepdims=True), np.nan, p)
+
+    fitted = CalibratedClassifier(model, missing_scores="nan").fit(X[300:], WORDS[300:])
+    rows = X[:3].copy()
+    rows[1] = np.nan
+    assert fitted.predict_set(rows, coverage=0.5)[1].all()
+
+
+def test_decisions_are_about_one_class_against_the_rest(fitted) -> None:
+    found = decide(fitted, X, cost_false_alarm=1, cost_miss=3, pos_label="owl")
+    place = fitted.classes_.tolist().index("owl")
+    limits = fitted.predict_rate_interval(X)[:, place]
+    assert (found.lower == limits[:, 0]).all()
+    assert (found.action == "act").sum() == (limits[:, 0] > 0.25).sum() > 0
+    assert found.confidence_level == fitted.guarantee_.confidence_level
+    assert found.label == "owl"
+    assert "'owl'" in found.notes[0]
+    for wrong in (None, "cow"):
+        with pytest.raises(InvalidValueError) as refused:
+            decide(fitted, X, cost_false_alarm=1, cost_miss=2, pos_label=wrong)
+        assert refused.value.parameter == "pos_label"
+
+
+def test_the_proof_is_saved_and_read_back(fitted, tmp_path) -> None:
+    save_model(fitted.calibrator_, tmp_path / "model.json")
+    read = load_model(tmp_path / "model.json")
+    p = fitted.predict_proba(X)
+    assert np.array_equal(read.predict_interval(p), fitted.predict_interval(X))
+    assert np.array_equal(read.predict_set(p, coverage=0.8), fitted.predict_set(X, coverage=0.8))
+    assert read.guarantee_.epsilon == fitted.guarantee_.epsilon
+    assert read.calibrator.classes_.tolist() == ["cat", "dog", "owl"]
+    decided = decide(read, p, cost_false_alarm=1, cost_miss=1, pos_label="cat")
+    assert (
+        decided.counts == decide(fitted, X, cost_false_alarm=1, cost_miss=1, pos_label="cat").counts
+    )
+    for scores in (p[:, :2], p + 1.0):
+        with pytest.raises(InvalidValueError) as refused:
+            read.predict_interval(scores)
+        assert refused.value.parameter == "scores"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state["calibrators"].pop(),
+        lambda state: state.update(confidence_level=0.99),
+        lambda state: state.update(own_probabilities=[0.2, 1.5]),
+        lambda state: state.update(classes=["cat", "cat", "owl"]),
+    ],
+    ids=["a class is missing", "another level", "no probability", "one class twice"],
+)
+def test_a_damaged_proof_is_refused(fitted, change) -> None:
+    state = json.loads(json.dumps(fitted.calibrator_.to_dict()))
+    assert ClassWiseHoldOut.from_dict(state).guarantee_.epsilon == fitted.guarantee_.epsilon
+    change(state)
+    with pytest.raises(InvalidValueError):
+        ClassWiseHoldOut.from_dict(state)
+
+
+def test_details_name_each_class_once(fitted) -> None:
+    for name in ("cat", "dog", "owl"):
+        assert fitted.guarantee_.details.count(name) == 1
 
 
 def test_one_warning_for_all_classes_that_say_little() -> None:

@@ -228,7 +228,7 @@ def _as_model(
 
     model = given if isinstance(given, Model) else Model(given)
     if not isinstance(model.calibrator, (ScoreCalibrator, *_others().values())):
-        rule = "be a fitted calibrator of scores, a Threshold, a MonotoneBand or a Model"
+        rule = "be a fitted calibrator, a Threshold, a MonotoneBand or a Model"
         advice = "use its to_dict" if hasattr(model.calibrator, "to_dict") else None
         if hasattr(model.calibrator, "calibrator_"):
             advice = "save its calibrator_, or pickle the classifier"
@@ -246,8 +246,15 @@ def _others() -> dict[str, Any]:
     """What else has a model file, by the schema of its state."""
     from calibrant.assess.monotone.monotone_band import MonotoneBand
     from calibrant.assess.threshold.proved_threshold import Threshold
+    from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
+    from calibrant.multiclass.class_columns import ColumnsCalibrator
 
-    return {"calibrant.threshold/1": Threshold, "calibrant.monotone/1": MonotoneBand}
+    return {
+        "calibrant.threshold/1": Threshold,
+        "calibrant.monotone/1": MonotoneBand,
+        "calibrant.multiclass/1": ColumnsCalibrator,
+        "calibrant.class_wise_hold_out/1": ClassWiseHoldOut,
+    }
 
 
 def _check_columns(columns: Any) -> dict[str, str]:

@@ -114,30 +114,27 @@ class ConformalGuarantee(Result):
 
     @property
     def sentence(self) -> str:
-        """What is guaranteed, over which draws, on which assumption."""
-        rows = (
-            f"{self.counts[0]:,}"
-            if self.kind == "marginal"
-            else f"{self.counts[0]:,} and {self.counts[1]:,}"
+        """What is guaranteed, and on which assumption, in 35 words at most."""
+        rows = f"{self.counts[0]:,}"
+        whom = "a new row's label is in its set"
+        if self.kind == "label":
+            rows = f"{self.counts[0]:,} and {self.counts[1]:,}"
+            whom = "among new rows of either class, the label is in its set"
+        how = "exactly" if self.randomized else "at least"
+        return (
+            f"If new rows are exchangeable with the {rows} calibration rows: {whom} with {how} the"
+            " coverage asked for."
         )
-        whom = (
-            "a future row's label"
-            if self.kind == "marginal"
-            else "the label of a future row of either class"
-        )
-        how = (
-            "with exactly the coverage asked for"
-            if self.randomized
-            else "with at least the coverage asked for"
-        )
+
+    @property
+    def explanation(self) -> str:
+        """Which draws the chance is over."""
         drawn = (
             ", the future row and the random numbers" if self.randomized else " and the future row"
         )
         return (
-            f"From {rows} calibration rows, {whom} lies in its set {how}, whatever the distribution"
-            " of the data, as long as future rows are drawn like the calibration rows; the chance"
-            f" is over the calibration rows{drawn} together, not for one score in"
-            f" particular.{self.facts.said_of_groups}"
+            "It holds for every distribution of the data. The chance is over the calibration"
+            f" rows{drawn} together, not for one score in particular.{self.facts.said_of_groups}"
         )
 
 

@@ -1,7 +1,7 @@
 """From rates and costs to decisions."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators.regions.region_calibrator import columns_to_predict
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.params.rules import Number
@@ -65,6 +66,8 @@ class Decisions(Result):
         Then also: the name of each region.
     assumptions : tuple of str
         What must be true.
+    label : object
+        The class that is acted on, where there are more than two; else None.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_proved",)
@@ -83,6 +86,7 @@ class Decisions(Result):
     rows: IntArray | None = None
     regions: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    label: Hashable = None
 
     @property
     def is_proved(self) -> bool:
@@ -118,7 +122,10 @@ class Decisions(Result):
             "the break-even rate, at which acting and not acting cost the same, is"
             f" {nearest(self.break_even)}"
         )
-        return (even, "nothing is proved for a single row", _MIDDLE)
+        found = (even, "nothing is proved for a single row", _MIDDLE)
+        if self.label is None:
+            return found
+        return (f"to act is to treat a row as class {self.label!r}, against all others", *found)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """What was decided for each row, or for each region."""
@@ -144,6 +151,7 @@ def decide(
     cost_false_alarm: float,
     cost_miss: float,
     segments: "ArrayLike | None" = None,
+    pos_label: Hashable = None,
 ) -> Decisions:
     """Decide for each row whether to act, from the proved rate of its region and from what errors
     cost.
@@ -170,6 +178,9 @@ def decide(
         ratio matters for the decision.
     segments : array-like of shape (n,), optional
         For a calibrator with segments.
+    pos_label : object, optional
+        The class to act on, against all others: needed for a classifier or a calibrator of more
+        than two classes. Its guarantee holds for all classes at once, so you may decide on each.
 
     Returns
     -------
@@ -202,22 +213,59 @@ def decide(
         calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
     )
     guarantee = getattr(fitted, "guarantee_", None)
+    if isinstance(guarantee, ClassWiseGuarantee):
+        if segments is not None:
+            rule = "be None for more than two classes"
+            raise InvalidTypeError("segments", rule, got=shown(segments))
+        return _on_class(fitted, guarantee, scores, pos_label, (false_alarm, miss))
     if not is_guarantee(guarantee) or not hasattr(fitted, "predict_rate_interval"):
         rule = "be fitted and have intervals of the rate"
         advice = (
             "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
         )
         raise InvalidTypeError("calibrator", rule, got=type(fitted).__name__, advice=advice)
+    if pos_label not in (None, guarantee.positive_label):
+        rule = f"be None or {guarantee.positive_label!r}, whose rate is known"
+        raise InvalidValueError("pos_label", rule, got=shown(pos_label))
     if is_scored(scores):
         return _by_region(fitted, guarantee, scores, segments, false_alarm, miss)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
     predicted = _probability(fitted, scores, where)
-    action, costs = weighed(predicted, lower, upper, false_alarm, miss)
-    cost, least, most = costs.mean(axis=1).tolist() if costs.size else (np.nan, np.nan, np.nan)
-    even = break_even(false_alarm, miss)
+    return _of_rows(predicted, lower, upper, guarantee, (false_alarm, miss))
+
+
+def _on_class(
+    fitted: Any,
+    guarantee: ClassWiseGuarantee,
+    scores: Any,
+    pos_label: Hashable,
+    costs: tuple[float, float],
+) -> Decisions:
+    """Decide for each row whether to act on one class of several, against all others."""
+    known = list(guarantee.guarantees)
+    if pos_label not in known:
+        rule = f"name the class to act on, one of {known}"
+        raise InvalidValueError("pos_label", rule, got=shown(pos_label))
+    place = fitted.classes_.tolist().index(pos_label)
+    lower, upper = np.asarray(fitted.predict_rate_interval(scores))[:, place].T
+    predicted = np.asarray(fitted.predict_proba(scores))[:, place]
+    own = replace(guarantee.guarantees[pos_label], confidence_level=guarantee.confidence_level)
+    return replace(_of_rows(predicted, lower, upper, own, costs), label=pos_label)
+
+
+def _of_rows(
+    predicted: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    guarantee: Guarantee,
+    costs: tuple[float, float],
+) -> Decisions:
+    """Decide for each row, given its probability and the limits of its region's rate."""
+    action, spent = weighed(predicted, lower, upper, *costs)
+    cost, least, most = spent.mean(axis=1).tolist() if spent.size else (np.nan, np.nan, np.nan)
     level = guarantee.confidence_level
-    proved = (even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
+    proved = (break_even(*costs), cost, least, most, level, *costs, guarantee.caveat)
     return Decisions(action, lower, upper, *proved, assumptions=_assumed(guarantee))
 
 

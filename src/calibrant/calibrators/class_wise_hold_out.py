@@ -2,18 +2,25 @@
 the rest.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.hold_out import HoldOutCalibrator
+from calibrant.calibrators.label_sets import LabelSets
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
-from calibrant.params.rules import error_budget
+from calibrant.params.arrays import as_array, check_rows
+from calibrant.params.rules import OPEN_UNIT, check_state, error_budget
+from calibrant.params.saved_state import check_schema, read_labels, read_numbers
+from calibrant.text.sentences import shown
+
+_SCHEMA = "calibrant.class_wise_hold_out/1"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,11 +56,15 @@ class ClassWiseHoldOut:
         One for each class.
     guarantee_ : ClassWiseGuarantee
         What is proved of all classes at once.
+    own_probabilities_ : float array of shape (n,), or None
+        The probability that was given to the label of each row that proves, sorted: for sets. None
+        where rows belong to groups.
     """
 
     classes_: NDArray[Any]
     calibrators_: tuple[HoldOutCalibrator, ...]
     guarantee_: ClassWiseGuarantee
+    own_probabilities_: FloatArray | None = None
 
     @classmethod
     def proved(
@@ -87,10 +98,24 @@ class ClassWiseHoldOut:
                     classes=(False, True),
                 )
             fitted.append(calibrator)
-        named = zip(classes.tolist(), fitted, strict=True)
+        own = None
+        if groups is None:
+            own = np.sort(probabilities[labels[:, None] == classes])
+        return cls._of(classes, tuple(fitted), float(confidence_level), own)
+
+    @classmethod
+    def _of(
+        cls,
+        classes: NDArray[Any],
+        calibrators: tuple[HoldOutCalibrator, ...],
+        confidence_level: float,
+        own: FloatArray | None,
+    ) -> Self:
+        """The proof, from that of each class."""
+        named = zip(classes.tolist(), calibrators, strict=True)
         guarantees = {label: replace(one.guarantee_, positive_label=label) for label, one in named}
-        said = ClassWiseGuarantee(float(confidence_level), guarantees, adds_up=True)
-        return cls(classes, tuple(fitted), said)
+        said = ClassWiseGuarantee(confidence_level, guarantees, adds_up=True)
+        return cls(classes, calibrators, said, own)
 
     def warn_if_weak(self) -> None:
         """Warn where little is proved of some class."""
@@ -99,30 +124,86 @@ class ClassWiseHoldOut:
         )
         warn_if_weak(weakest, of=f" of class {name!r}")
 
-    def predict_proba(self, scores: FloatArray) -> FloatArray:
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the probabilities as they are, shape (n, L)."""
-        return scores
+        return self._columns(scores)
 
-    def predict_interval(self, scores: FloatArray) -> FloatArray:
+    def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return each probability moved by each average error of its bin that is not ruled out,
         shape (n, L, 2).
         """
         return self._of_each("predict_interval", scores)
 
-    def predict_rate_interval(self, scores: FloatArray) -> FloatArray:
+    def predict_rate_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits for the true rate of each class in the bin of its probability,
         shape (n, L, 2).
         """
         return self._of_each("predict_rate_interval", scores)
 
-    def predict_set(self, scores: FloatArray, **options: Any) -> FloatArray:
-        """Raise an error: sets are for two classes."""
-        advice = "use predict_interval, or ConformalSets for one class against the rest"
-        raise InvalidTypeError(
-            "predict_set", "be called for two classes", got=f"{self.classes_.size}", advice=advice
-        )
+    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:
+        """Return the labels that are not ruled out, shape (n, L), boolean.
 
-    def _of_each(self, method: str, scores: FloatArray) -> FloatArray:
+        With probability `confidence_level` over the rows that prove, the label of a new row is in
+        its set with probability at least the coverage: on average over all rows, and for one
+        coverage. This is a statement of its own, beside `guarantee_`; see `LabelSets`.
+        """
+        columns = self._columns(scores)
+        if self.own_probabilities_ is None:
+            rule = "be None for sets of more than two classes, which need independent rows"
+            advice = "use predict_interval, or fit without groups on one row of each"
+            raise InvalidTypeError("groups", rule, got="groups", advice=advice)
+        alpha = error_budget(self.guarantee_.confidence_level)
+        return LabelSets(self.own_probabilities_, alpha).of(columns, coverage)
+
+    def _columns(self, scores: ArrayLike) -> FloatArray:
+        """Probabilities, one column for each class."""
+        columns = np.asarray(as_array(scores, "scores"), dtype=np.float64)
+        size = self.classes_.size
+        if columns.ndim != 2 or columns.shape[1] != size:
+            rule = f"have shape (n, {size}), one column per class"
+            raise InvalidValueError("scores", rule, got=f"shape {columns.shape}")
+        inside = (columns >= 0.0) & (columns <= 1.0)
+        check_rows(~inside.all(axis=1), columns, "scores", "be probabilities")
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the proof as plain JSON values; `from_dict` reads it back."""
+        own = self.own_probabilities_
+        return {
+            "schema": _SCHEMA,
+            "classes": self.classes_.tolist(),
+            "confidence_level": self.guarantee_.confidence_level,
+            "calibrators": [one.to_dict() for one in self.calibrators_],
+            "own_probabilities": None if own is None else own.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        keys = ("classes", "confidence_level", "calibrators", "own_probabilities")
+        check_schema(state, _SCHEMA, keys)
+        classes = np.array(read_labels(state["classes"]))
+        level = float(OPEN_UNIT.check("confidence_level", state["confidence_level"]))
+        saved = state["calibrators"]
+        if not isinstance(saved, list | tuple) or len(saved) != classes.size or len(saved) < 3:
+            rule = "be a list with one entry per class, for at least 3 classes"
+            raise InvalidValueError("calibrators", rule, got=shown(saved))
+        calibrators = []
+        for entry in saved:
+            check_state(entry)
+            one = HoldOutCalibrator.from_dict(entry)
+            shared = 1.0 - error_budget(level) / classes.size
+            if one.moves or one.confidence_level != shared:
+                rule = f"move nothing, at the confidence level {shared!r}"
+                raise InvalidValueError("calibrators", rule, got=f"{one.confidence_level!r}")
+            calibrators.append(one)
+        own = state["own_probabilities"]
+        if own is not None:
+            own = np.sort(read_numbers(own, "own_probabilities", low=0.0, high=1.0))
+        return cls._of(classes, tuple(calibrators), level, own)
+
+    def _of_each(self, method: str, given: ArrayLike) -> FloatArray:
+        scores = self._columns(given)
         found = [
             getattr(one, method)(scores[:, column]) for column, one in enumerate(self.calibrators_)
         ]

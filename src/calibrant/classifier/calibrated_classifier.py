@@ -159,7 +159,9 @@ class CalibratedClassifier(
     each of L classes: with probability 1 - alpha, for every class and in every bin of its
     probability, the average probability is within epsilon of the rate. Where one model is trained,
     or is fitted already, half of the rows held out, or of all rows, fit the curves, and the other
-    half prove. `predict_interval` then has shape (n, L, 2). Sets and decisions are for two classes.
+    half prove. `predict_interval` then has shape (n, L, 2). A set of `predict_set` holds the labels
+    whose probability is at least a threshold, which the rows held out prove, see there. `decide`
+    acts on one class against the rest, its `pos_label`.
 
     Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all
     others to the model's `fit`. `sample_weight` trains the model, and `calibration_weight`
@@ -427,9 +429,12 @@ class CalibratedClassifier(
     def predict_set(
         self, X: FeatureRows, *, coverage: float = 0.95, segments: ArrayLike | None = None
     ) -> BoolArray:
-        """Return the labels that are not ruled out, shape (n, 2), boolean.
+        """Return the labels that are not ruled out, shape (n, L), boolean.
 
-        The columns follow `classes_`.
+        The columns follow `classes_`. Of two classes, with probability `confidence_level` over the
+        rows held out, the label falls outside the set with probability at most 1 - coverage, in
+        every bin at once. Of more classes this holds on average over all rows, for one coverage,
+        if these rows and new rows are i.i.d.; it is a statement of its own, beside `guarantee_`.
         """
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 

@@ -70,18 +70,13 @@ class ClassWiseGuarantee(Result):
 
     @property
     def explanation(self) -> str:
-        """What is proved of each class."""
+        """How the classes share the error budget, and whether their probabilities add up."""
         sums = (
             "The probabilities of a row add up to 1"
             if self.adds_up
             else "Probabilities need not add up to 1"
         )
-        shared = f"Each class has an equal part of the error budget. {sums}."
-        of_classes = [
-            f"class {label!r}: within {upper(one.epsilon)}"
-            for label, one in self.guarantees.items()
-        ]
-        return f"{shared} By class: {', '.join(of_classes)}."
+        return f"Each class has an equal part of the error budget. {sums}."
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The guarantee of each class, and the regions of all."""

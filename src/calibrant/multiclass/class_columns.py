@@ -178,7 +178,12 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
+        """Read back what `to_dict` wrote.
+
+        Of `ColumnsCalibrator`, a calibrator of either type.
+        """
+        if cls is ColumnsCalibrator:
+            return _kind_of(state).from_dict(state)
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", cls._key))
         if state["type"] != cls.__name__:
             raise InvalidValueError(
@@ -204,6 +209,16 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
     def _set_classes(self, classes: NDArray[Any]) -> None:
         self.classes_ = classes
         self.n_features_in_ = int(classes.size)
+
+
+def _kind_of(state: Mapping[str, Any]) -> Any:
+    """The type that a state is of."""
+    check_schema(state, _SCHEMA, ("type",))
+    known = {kind.__name__: kind for kind in ColumnsCalibrator.__subclasses__()}
+    if state["type"] not in known:
+        rule = f"be one of {sorted(known)}"
+        raise InvalidValueError("type of the state", rule, got=shown(state["type"]))
+    return known[state["type"]]
 
 
 def _as_labels(y: ArrayLike | None) -> NDArray[Any]:

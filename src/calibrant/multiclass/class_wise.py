@@ -150,6 +150,17 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         ]
         return np.stack(limits, axis=1)
 
+    def predict_rate_interval(self, scores: ArrayLike) -> FloatArray:
+        """Return confidence limits for the true rate of every class in the region of its score,
+        shape (n, L, 2), valid for all classes and regions at once.
+        """
+        columns = self._columns(scores)
+        limits = [
+            one.predict_rate_interval(columns[:, column])
+            for column, one in enumerate(self.calibrators_)
+        ]
+        return np.stack(limits, axis=1)
+
     def _state(self) -> list[dict[str, Any]]:
         return [calibrator._state() for calibrator in self.calibrators_]
 
