@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
 from calibrant import BinningCalibrator, CalibratedClassifier, VennAbersCalibrator, decide
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidValueError, WeakGuaranteeWarning
 
 X, Y = make_classification(
     n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1
@@ -177,3 +177,33 @@ def test_decisions_of_a_frozen_model_and_of_frames() -> None:
     model = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(frame, Y))).fit(frame, Y)
     found = decide(model, frame, cost_false_alarm=1.0, cost_miss=3.0)
     assert found.action.shape == (1_000,)
+
+
+def test_a_weak_guarantee_says_what_a_user_of_the_classifier_can_do() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 2))
+    labels = rng.uniform(size=300) < 0.5
+    with pytest.warns(WeakGuaranteeWarning, match="calibration_size") as caught:
+        CalibratedClassifier(LogisticRegression()).fit(features, labels)
+    assert "bins" not in str(caught[0].message)
+    assert len(caught) == 1
+
+
+def test_a_row_without_a_label_is_named() -> None:
+    features = np.arange(80.0).reshape(-1, 1)
+    labels = np.array(["no", "yes"] * 40, dtype=object)
+    labels[[5, 9]] = None
+    with pytest.raises(InvalidValueError) as refused:
+        CalibratedClassifier(LogisticRegression()).fit(features, labels)
+    assert refused.value.parameter == "y"
+    assert "row index 5, and 2 such rows" in refused.value.got
+
+
+def test_weights_of_another_length_are_refused_before_rows_are_split() -> None:
+    features = np.arange(80.0).reshape(-1, 1)
+    with pytest.raises(InvalidValueError) as refused:
+        CalibratedClassifier(LogisticRegression()).fit(
+            features, np.arange(80) % 2, sample_weight=np.ones(5)
+        )
+    assert refused.value.parameter == "sample_weight"
+    assert "80" in refused.value.rule

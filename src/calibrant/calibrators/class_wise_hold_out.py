@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
-from calibrant.calibrators.hold_out import HoldOutCalibrator
+from calibrant.calibrators.hold_out import HOLD_OUT_MORE, HoldOutCalibrator
 from calibrant.calibrators.label_sets import LabelSets
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -122,7 +122,7 @@ class ClassWiseHoldOut:
         name, weakest = max(
             self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
         )
-        warn_if_weak(weakest, of=f" of class {name!r}")
+        warn_if_weak(weakest, of=f" of class {name!r}", to_do=HOLD_OUT_MORE)
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the probabilities as they are, shape (n, L)."""
@@ -162,8 +162,9 @@ class ClassWiseHoldOut:
         if columns.ndim != 2 or columns.shape[1] != size:
             rule = f"have shape (n, {size}), one column per class"
             raise InvalidValueError("scores", rule, got=f"shape {columns.shape}")
-        inside = (columns >= 0.0) & (columns <= 1.0)
-        check_rows(~inside.all(axis=1), columns, "scores", "be probabilities")
+        inside = np.asarray((columns >= 0.0) & (columns <= 1.0))
+        outside = np.asarray(~inside.all(axis=1))
+        check_rows(outside, columns, "scores", "be probabilities")
         return columns
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.parameters import N_BINS
 from calibrant.calibrators.regions.proof import OF_GROUPS
-from calibrant.calibrators.regions.weakness import warn_of_cap
+from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
@@ -35,7 +35,7 @@ from calibrant.params.rules import CheckedParameters, Flag, Integer, Number, Rul
 from calibrant.params.state_kinds import Maybe, Nested, Numbers, Tabled
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sources.memory import MemoryRows
-from calibrant.text.sentences import shown
+from calibrant.text.sentences import Setting, Text, shown
 
 _SHARE = Number("a number from 0 to 1", 0.0, 1.0)
 _GROUPS = Record(
@@ -60,6 +60,13 @@ _OF_ROWS = (
     "Ville's inequality for bets on label less probability, and exact binomial limits of rare"
     " labels"
 )
+
+
+HOLD_OUT_MORE: Text = (
+    "Use more rows, or hold out more of them with a larger ",
+    Setting("calibration_size"),
+)
+"""What to do about a guarantee that says little."""
 
 
 @dataclass(eq=False, repr=False)
@@ -217,7 +224,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
                 rows, partition.regions_of(rows.scores), tally, found, cap, others.n_units
             )
         self._set_limits(partition, tally, limits, moved, known, facts)
-        self._warn_if_weak()
+        warn_if_weak(self.guarantee_, to_do=HOLD_OUT_MORE)
         warn_of_cap(self, self.guarantee_)
         return self
 

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from calibrant._typing import ArrayLike, FeatureRows, IndexArray, Seed
-from calibrant.classifier.task import Task, class_labels, features_fingerprint, without_weightless
+from calibrant.classifier.task import (
+    Task,
+    check_weights,
+    class_labels,
+    features_fingerprint,
+    without_weightless,
+)
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_frequencies
 from calibrant.params.random import RandomSource
@@ -61,6 +67,7 @@ def read_task(
             None, "this CalibratedClassifier requires y to be passed, but the target y is None"
         )
     X, given = indexable(X, y)
+    check_weights(params.get("sample_weight"), len(given))
     X, given, params = without_weightless(X, given, params)
     labels = class_labels(given, several=settings.several)
     weight = params.pop("calibration_weight", None)

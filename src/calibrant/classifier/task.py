@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from calibrant._typing import IndexArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import libraries
+from calibrant.params.arrays import MissingValuesError, at_row, is_missing
 from calibrant.params.random import RandomSource, fingerprint_of, text_keys
 from calibrant.sample.label_runs import long_run
 
@@ -104,7 +105,7 @@ def is_sorted_by_label(codes: NDArray[np.bool_]) -> bool:
 
 def class_labels(given: Any, *, several: bool) -> NDArray[Any]:
     """Labels as scikit-learn takes them; of two classes at most, unless `several` are possible."""
-    assert_all_finite(np.asarray(given), input_name="y")
+    _check_labelled(np.asarray(given))
     check_classification_targets(given)
     kind = type_of_target(given, input_name="y", raise_unknown=True)
     if kind != "binary" and not (several and kind == "multiclass"):
@@ -115,6 +116,24 @@ def class_labels(given: Any, *, several: bool) -> NDArray[Any]:
         )
         raise InvalidValueError(None, reason, advice=advice)
     return np.asarray(column_or_1d(given, warn=True))
+
+
+def _check_labelled(labels: NDArray[Any]) -> None:
+    """Raise an error for rows without a label."""
+    if labels.dtype.kind == "O" and labels.ndim == 1:
+        missing = [row for row, label in enumerate(labels.tolist()) if is_missing(label)]
+        if missing:
+            got = at_row(f"{labels[missing[0]]}", missing[0], len(missing))
+            advice = "leave out rows without a label: they cannot train the model"
+            raise MissingValuesError("y", "have no missing values (None or NaN)", got, advice)
+    assert_all_finite(labels, input_name="y")
+
+
+def check_weights(weights: Any, n_rows: int) -> None:
+    """Raise an error for a `sample_weight` of another length than the rows."""
+    if hasattr(weights, "__len__") and len(weights) != n_rows:
+        rule = f"have one entry per row, {n_rows:,}"
+        raise InvalidValueError("sample_weight", rule, got=f"{len(weights):,}")
 
 
 def without_weightless(X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

@@ -80,14 +80,15 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     return tuple(said)
 
 
-def weakness(guarantee: "Guarantee") -> Text:
-    """How little is said, why, and what to do about it."""
+def weakness(guarantee: "Guarantee", to_do: Text | None = None) -> Text:
+    """How little is said, why, and what to do about it: by default, to use fewer bins or more rows."""
     stated = guarantee.stated
     worst = int(np.where(stated.kept, guarantee.radius, -1.0).argmax())
     held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no row"
     little = "almost nothing" if stated.epsilon >= 0.5 else "little"
     return joined(
-        f"{little} yet: region {guarantee.regions[worst]} holds {held}. ", advice(guarantee)
+        f"{little} yet: region {guarantee.regions[worst]} holds {held}. ",
+        advice(guarantee) if to_do is None else to_do,
     )
 
 

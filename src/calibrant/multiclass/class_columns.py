@@ -183,7 +183,8 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         Of `ColumnsCalibrator`, a calibrator of either type.
         """
         if cls is ColumnsCalibrator:
-            return _kind_of(state).from_dict(state)
+            found: Self = _kind_of(state).from_dict(state)
+            return found
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", cls._key))
         if state["type"] != cls.__name__:
             raise InvalidValueError(

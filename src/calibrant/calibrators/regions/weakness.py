@@ -7,9 +7,9 @@ from contextvars import ContextVar
 from calibrant.calibrators.regions.stated import NOTHING_STATED
 from calibrant.errors import GroupCapWarning, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.words import cap_matters
+from calibrant.guarantee.words import cap_matters, weakness
 from calibrant.text.numbers import upper
-from calibrant.text.sentences import Setting, words
+from calibrant.text.sentences import Setting, Text, words
 
 _is_reported: ContextVar[bool] = ContextVar("whether the caller of fit reports", default=False)
 
@@ -24,13 +24,13 @@ def reported_by_caller() -> Iterator[None]:
         _is_reported.reset(token)
 
 
-def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
-    """Warn where little is proved."""
-    if guarantee.weakness is None or _is_reported.get():
+def warn_if_weak(guarantee: Guarantee, of: str = "", to_do: Text | None = None) -> None:
+    """Warn where little is proved, and say what to do: by default, to use fewer bins or more rows."""
+    if not guarantee.is_weak or _is_reported.get():
         return
     epsilon = upper(guarantee.stated.epsilon)
-    said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {epsilon}"
-    warn_caller(said, WeakGuaranteeWarning)
+    little = words(weakness(guarantee, to_do))
+    warn_caller(f"the guarantee{of} says {little}; epsilon is {epsilon}", WeakGuaranteeWarning)
 
 
 def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "") -> None:
