@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from label_rates import loose_end, rate_groups, rate_misses
 from scipy.stats import beta
+from wrappers import wrapper
 
 RESULTS = Path(__file__).parents[1] / "docs" / "study"
 ROOT = RESULTS.parents[1]
@@ -21,6 +22,7 @@ PAGES = (
     ROOT / "docs" / "how-to" / "few-rows.md",
     ROOT / "docs" / "how-to" / "from-probcal.md",
     RESULTS / "rate.md",
+    RESULTS / "wrapper.md",
     ROOT / "docs" / "how-to" / "guardrail.md",
 )
 OURS = ["calibrant", "calibrant binning"]
@@ -456,6 +458,7 @@ TABLES = {
         rate_misses,
         rate_groups,
         loose_end,
+        wrapper,
     )
 }
 MARKS = re.compile(r"(<!-- table (\w+) -->\n).*?(\n?<!-- end of table -->)", re.DOTALL)

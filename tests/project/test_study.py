@@ -144,6 +144,19 @@ def test_committed_rates_of_groups_hold_where_rows_alone_break():
     assert found[found.method == "rows"].p.min() < 1e-6
 
 
+def test_committed_classifiers_are_as_good_as_those_without_a_guarantee():
+    found = pd.read_csv(page.RESULTS / "wrapper.csv")
+    assert found.set.nunique() == len(SETS)
+    loss = found["log loss, %"]
+    assert loss.median() <= 0.0
+    assert loss[found.model == "lightgbm"].median() <= 0.5
+    assert (loss > 1.0).mean() <= 0.2
+    assert found["log loss against the better, %"].median() <= 0.5
+    assert found.AUC.median() >= -0.001
+    medians = found[["fit", "predict", "size"]].median()
+    assert (medians <= [1.3, 1.1, 1.1]).all()
+
+
 def test_committed_thresholds_from_the_loose_end_are_false_too_often_and_proved_ones_are_not():
     found = pd.read_csv(page.RESULTS / "loose_end.csv")
     proved = found.rule == "calibrant.threshold"
