@@ -212,8 +212,8 @@ def decide(
     fitted: Any = (
         calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
     )
-    guarantee = getattr(fitted, "guarantee_", None)
-    if isinstance(guarantee, ClassWiseGuarantee):
+    guarantee: Any = getattr(fitted, "guarantee_", None)
+    if hasattr(guarantee, "guarantees"):  # one for each of several classes
         if segments is not None:
             rule = "be None for more than two classes"
             raise InvalidTypeError("segments", rule, got=shown(segments))
