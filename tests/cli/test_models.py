@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import compare_models
+from calibrant import ClassWiseCalibrator, compare_models, save_model
 
 COLUMNS = ("--score", "new", "--score", "old", "--label", "y")
 
@@ -95,3 +95,18 @@ def test_audit_adds_the_table_of_validators(folder: Path, calibrant: Any) -> Non
     assert found["grades"] is None
     assert calibrant("audit", *columns, "--json").json["validation"] is None
     assert "--grade must go with --full" in calibrant("audit", *columns, "--grade", "region").err
+
+
+def test_a_model_of_several_classes_is_for_python(calibrant: Any, tmp_path: Path) -> None:
+    scores = np.random.default_rng(0).dirichlet([1, 1, 1], 300)
+    fitted = ClassWiseCalibrator(n_bins=2).fit(scores, scores.argmax(axis=1))
+    path = tmp_path / "model.json"
+    save_model(fitted, path)
+    data = tmp_path / "data.csv"
+    data.write_text("p\n0.5\n", "utf-8")
+    applied = ("apply", path, data, "--score", "p", "-o", tmp_path / "out.csv")
+    for command in (applied, ("export", path, "--to", "python")):
+        answer = calibrant(*command)
+        assert answer.code == 2
+        assert "ClassWiseCalibrator of 3 classes" in answer.err
+        assert "load_model" in answer.err

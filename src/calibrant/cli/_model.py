@@ -36,6 +36,14 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
         kind = RefusedError if isinstance(error, NotAModelError) else DamagedError
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
+    n_classes = len(getattr(model.calibrator, "classes_", ()))
+    if n_classes > 2:
+        raise RefusedError(
+            "the model",
+            "have one score for each row",
+            got=f"a {type(model.calibrator).__name__} of {n_classes} classes",
+            advice="use calibrant.load_model in Python",
+        )
     if exported or hasattr(model.calibrator, "apply" if threshold else "predict_proba"):
         return model
     raise RefusedError(
