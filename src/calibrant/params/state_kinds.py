@@ -196,6 +196,8 @@ class Tabled(Kind):
         """Return an array of two dimensions."""
         rows = a_list(value, name, size=size_of(self.n_rows, known), most=self.most)
         read = [self.of.read(row, name, known) for row in rows]
+        if len({row.size for row in read}) > 1:
+            raise InvalidValueError(name, "have rows of one length", got="rows of several")
         width = size_of(self.of.size, known)
         if read or width is None:
             return np.array(read)
