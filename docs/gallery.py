@@ -16,6 +16,7 @@ from typing import Any
 from mkdocs.structure.files import File, InclusionLevel
 
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
+import notebooks
 from examples import ROOT, pictures_of, place_of
 
 DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
@@ -57,7 +58,7 @@ class Script:
         """The page of the script: its picture, and the code without the docstring."""
         name, code = self.path.stem, self.text.split('"""', 2)[2].lstrip("\n")
         head = f"# {self.title}\n\n{self.explanation}\n\n![{self.picture}]({name}.png)\n\n"
-        note = f"Save [{name}.py]({name}.py)"
+        note = f"Save [{name}.py]({name}.py) or the [notebook]({name}.ipynb)"
         if "realdata" in code:
             note += (
                 " and [realdata.py](../tutorials/realdata.py), which fetches the data, in one"
@@ -75,6 +76,13 @@ class Script:
 def scripts() -> dict[str, Script]:
     """All scripts, by name."""
     return {path.stem: Script.read(path) for path in sorted((DOCS / "gallery").glob("*.py"))}
+
+
+def chapters() -> list[Path]:
+    """The chapters of Learn calibration: its pages with code."""
+    return [
+        page for page in sorted((DOCS / "learn").glob("*.md")) if "```python" in page.read_text()
+    ]
 
 
 def on_config(config: Any) -> None:
@@ -114,11 +122,18 @@ def on_files(files: Any, config: Any) -> None:
     for name, script in scripts().items():
         add(f"gallery/{name}.md", content=script.page())
         add(f"gallery/{name}.py", content=script.text)
+        add(f"gallery/{name}.ipynb", content=notebooks.of_script(script.text))
+    for page in chapters():
+        text = page.read_text(encoding="utf-8")
+        add(f"learn/{page.stem}.ipynb", content=notebooks.of_page(text))
     add("tutorials/realdata.py", abs_src_path=str(TOOLS / "realdata.py"))
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put cards with thumbnails on the index of the gallery."""
+    """Put cards with thumbnails on the index of the gallery, and notebooks under chapters."""
+    if DOCS / page.file.src_uri in chapters():
+        name = Path(page.file.src_uri).stem
+        return f"{markdown}\n\n*Download this chapter as a [notebook]({name}.ipynb).*\n"
     if page.file.src_uri != "gallery/index.md":
         return markdown
     found = scripts()

@@ -54,6 +54,8 @@ def run_page(page: Path) -> None:
             run_commands(code)
         else:
             namespace = run_prompts(code, namespace, page, line)
+    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+        pyplot.close("all")
     if missing := [name for name in pictures_of(page) if not Path(name).exists()]:
         raise AssertionError(f"the code of {page.name} makes no {', '.join(missing)}")
 

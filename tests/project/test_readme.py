@@ -4,6 +4,7 @@ its pictures.
 
 import ast
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -17,7 +18,7 @@ PAGES = [
     for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
     if "```py" in path.read_text()
 ]
-SLOW = ROOT / "docs" / "tutorials"
+SLOW = (ROOT / "docs" / "tutorials", ROOT / "docs" / "learn")
 
 spec = importlib.util.spec_from_file_location("examples", ROOT / "tools" / "examples.py")
 examples = importlib.util.module_from_spec(spec)
@@ -37,7 +38,7 @@ def run(runner, example):
 @pytest.mark.broad
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(path, marks=pytest.mark.slow) if path.parent == SLOW else path for path in PAGES],
+    [pytest.param(path, marks=pytest.mark.slow) if path.parent in SLOW else path for path in PAGES],
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
 def test_snippets_run_in_order(page, tmp_path, monkeypatch):
@@ -92,3 +93,28 @@ def test_scripts_of_the_gallery_show_one_picture(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(examples.run_script, script)
     assert (tmp_path / f"{script.stem}.png").exists()
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_a_chapter_becomes_a_notebook_that_runs_the_same_code():
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "tools" / "notebooks.py")
+    notebooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(notebooks)
+    page = (
+        "# Title\n\nWords.\n\n```python\nx = 1\n```\n\n```pycon\n>>> x + 1\n2\n>>> for i in (1,):\n"
+    )
+    page += "...     print(i)\n1\n```\n\n![A picture.](x.png)\n\nEnd.\n"
+    cells = json.loads(notebooks.of_page(page))["cells"]
+    kinds = [cell["cell_type"] for cell in cells]
+    assert kinds == ["markdown", "code", "code", "markdown"]
+    assert "".join(cells[2]["source"]) == "x + 1\nfor i in (1,):\n    print(i)"
+    assert "".join(cells[3]["source"]) == "End."
+    assert len({cell["id"] for cell in cells}) == 4
+    for path in [*ROOT.glob("docs/learn/*.md"), *ROOT.glob("docs/gallery/*.py")]:
+        made = notebooks.of_page if path.suffix == ".md" else notebooks.of_script
+        for cell in json.loads(made(path.read_text(encoding="utf-8")))["cells"]:
+            if cell["cell_type"] == "code":
+                ast.parse("".join(cell["source"]))
