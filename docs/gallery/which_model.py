@@ -30,18 +30,11 @@ scores = {
 }
 found = [one for one in compare_models(y_new, scores).differences if one.measure == "Brier score"]
 
-figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-for place, one in enumerate(found):
-    axes.plot(
-        [one.lower, one.upper],
-        [place, place],
-        linewidth=6,
-        color="#d95f02" if one.better else "#7f7f7f",
-    )
-axes.axvline(0, color="grey", linestyle="--")
 names = [f"{one.first} - {one.second}" for one in found]
-axes.set(
-    yticks=range(len(found)), yticklabels=names, xlabel="difference in Brier score; orange: proved"
-)
+colors = ["#d95f02" if one.better else "#7f7f7f" for one in found]
+figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+ax.hlines(names, [one.lower for one in found], [one.upper for one in found], colors, linewidth=6)
+ax.axvline(0, color="grey", linestyle="--")
+ax.set_xlabel("difference in Brier score; orange: proved")
 
 plt.show()
