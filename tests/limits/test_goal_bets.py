@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from calibrant.limits.bet_knots import KnotBlocks
+from calibrant.limits.bet_walk import late_sizes, lower_limits
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
 TAIL = 0.2
@@ -115,34 +115,33 @@ def test_weights_of_one_change_nothing():
     assert goal_limits(BetUnits(values, 0.0, 1.0, 0.1, np.ones(300)), 0.05) == plain
 
 
-def capital_by_definition(values, weights, mean, low, goal):
-    """The largest capital of bets against a mean, row by row, as the docstring of `goal_limits` has
-    it.
-    """
+def capital_by_definition(values, weights, mean, candidate, low, goal):
+    """The largest capital of bets against a mean, with the stakes of bets against a candidate."""
     n = values.size
     span = 1.0 - low
     capital = 1.0
+    against_candidate = 1.0
     largest = 1.0
     for row in range(n):
         before = values[:row]
         weight = weights[:row]
         centre = np.average(before, weights=weight) if row else 0.0
-        scale = np.mean(weight**2) if row else 1.0
         spread = np.sum((weight * (before - centre)) ** 2)
-        deviation = math.sqrt((2.0 * 0.01 * span**2 * scale + spread) / (2.0 + row))
-        x = capital / goal
+        deviation = math.sqrt((2.0 * 0.01 * span**2 + spread) / (2.0 + row))
+        x = against_candidate / goal
         if x >= 1.0:
             break
         stake = norm.pdf(norm.ppf(x)) / (x * deviation * math.sqrt(n - row))
-        stake = min(stake, 0.9 / (mean - low))
-        capital *= 1.0 + stake * weights[row] * (values[row] - mean)
+        stake = min(stake, 0.9 / (candidate - low)) * weights[row]
+        capital *= 1.0 + stake * (values[row] - mean)
+        against_candidate *= 1.0 + stake * (values[row] - candidate)
         largest = max(largest, capital)
     return largest
 
 
 @pytest.mark.parametrize("world", ["spread", "equal", "rare", "weighted"])
 def test_the_limit_is_where_the_capital_reaches_the_goal_and_a_step_further_it_does_not(world):
-    """Fails if the goal or the cap on stakes changes."""
+    """Fails if the goal, the cap on stakes, or the candidates change."""
     rng = np.random.default_rng(8)
     low = -1.0
     n = 100
@@ -158,47 +157,38 @@ def test_the_limit_is_where_the_capital_reaches_the_goal_and_a_step_further_it_d
     lower, _ = goal_limits(
         BetUnits(values, low, 1.0, weights=None if world != "weighted" else weights), tail
     )
-    step = math.sqrt(0.01) * 2.0 / (32.0 * math.sqrt(n))
+    step = math.sqrt(0.01) * 2.0 / (4.0 * math.sqrt(n))
+    number = math.ceil((lower - low) / step - 1e-9)
     goal = 1.0 / (0.99 * tail)
-    assert lower / step == pytest.approx(round(lower / step), abs=1e-6)
-    assert capital_by_definition(values, weights, lower, low, goal) >= goal
-    assert capital_by_definition(values, weights, lower + step, low, goal) < goal
+    for below in range(number - 3, number):
+        candidate = low + below * step
+        assert capital_by_definition(values, weights, candidate, candidate, low, goal) >= goal
+    candidate = low + number * step
+    assert capital_by_definition(values, weights, lower, candidate, low, goal) >= goal
+    if candidate > lower + step / 2**8:
+        beyond = lower + step / 2**8
+        assert capital_by_definition(values, weights, beyond, candidate, low, goal) < goal
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_knots_never_overstate_what_bets_win_and_hardly_understate_it(weighted):
+def test_sums_of_powers_cost_little_width():
+    """Limits where early blocks are bounded are near to those of exact blocks."""
     rng = np.random.default_rng(9)
-    values = np.concatenate([rng.beta(0.3, 2.0, 1200), [0.0, 1.0]])
-    weights = rng.uniform(0.05, 1.0, values.size) if weighted else None
-    starts = np.array([0, 300, 700])
-    blocks = KnotBlocks.of(values, weights, starts, (0.0, 1.0))
-    units = BetUnits(values, 0.0, 1.0, weights=weights)
-    means = np.array([0.05, 0.15, 0.4, 0.9])
-    for block, (start, stop) in enumerate([(0, 300), (300, 700), (700, None)]):
-        for stake in (0.01, 0.2, 0.9):
-            bets = np.minimum(np.full(4, stake), 0.9 / means)
-            exact = units.gains(slice(start, stop), bets, means)
-            bound = blocks.gains(block, bets, means)
-            assert (bound <= exact + 1e-9).all()
-            assert bound == pytest.approx(exact, abs=0.03 * (1 + weighted), rel=0.01)
-
-
-def test_knots_are_fixed_by_the_range_and_the_first_block():
-    """Otherwise stakes would depend on rows that come later."""
-    rng = np.random.default_rng(10)
-    values = rng.uniform(0.2, 0.6, 1000)
-    later = values.copy()
-    later[300:] = rng.uniform(size=700)
-    one, other = (
-        KnotBlocks.of(column, column, np.array([0, 300]), (0.0, 1.0)) for column in (values, later)
-    )
-    assert (one.values == other.values).all()
-    assert (one.weights == other.weights).all()
-    assert (one.rows[0] == other.rows[0]).all()
+    values = rng.beta(0.5, 2.0, 3000)
+    weights = rng.uniform(0.05, 1.0, values.size)
+    for units in (
+        BetUnits(values, 0.0, 1.0, 0.03),
+        BetUnits(values, 0.0, 1.0, 0.01, weights, 0.5),
+    ):
+        for one in (units, units.mirrored):
+            found = [
+                float(lower_limits(one.bets(20.0, late_sizes(n_late)), np.array([0.01]))[0])
+                for n_late in (128, 3000)
+            ]
+            assert found[0] == pytest.approx(found[1], abs=0.06 * (values.mean() - units.low) / 9)
 
 
 @pytest.mark.slow
-def test_limits_of_many_rows_hold_where_blocks_are_bounded_by_knots():
+def test_limits_of_many_rows_hold_where_early_blocks_are_bounded():
     rng = np.random.default_rng(11)
     draws = 60
     missed = np.zeros(2, dtype=int)
