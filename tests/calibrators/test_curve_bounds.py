@@ -61,9 +61,10 @@ def evidence(rng, rate, n_rows, *, exact=False):
     return (
         KnotEvidence(
             KNOTS,
-            counts,
             first,
             halves,
+            counts,
+            np.zeros(KNOTS.n_knots, dtype=np.int64),
             0.1 * two,
             np.full((2, 2), 0.005),
             np.full(2, exact),

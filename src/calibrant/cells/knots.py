@@ -131,6 +131,18 @@ class Knots:
         begin = np.where(straight, begin, 0.0)
         return counting, np.where(counts, self.first[cell], -1), begin[cell], inverse[cell]
 
+    def places(self, prepared: Any) -> tuple[IndexArray, FloatArray]:
+        """The knot before each score, -1 if it counts in no region, and how far it is to the next.
+
+        The share lies in [0, 1]: with the value l of a curve at the knot and r at the next, its
+        value at the score is (1 - share) l + share r.
+        """
+        counting, first, begin, inverse = self._counting
+        cell = counting.regions_of(prepared)
+        scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
+        share = np.clip((scores - begin[cell]) * inverse[cell], 0.0, 1.0)
+        return first[cell].astype(np.intp), np.asarray(share, dtype=np.float64)
+
     def count(
         self, prepared: Any, codes: CodeArray, hashes: "RowHashes", *, threads: int = 1
     ) -> IntArray:

@@ -225,17 +225,25 @@ class Guarantee(Result):
 
     @property
     def average_epsilon(self) -> float:
-        """Limit on the average radius over the population, with as much mass as possible where the
-        radius is largest.
+        """Limit on the average radius over the population that lies in the regions.
 
-        It holds together with everything else. Without limits on mass it is `epsilon`.
+        As much mass as possible lies where the radius is largest. It is at most `epsilon`, and
+        holds together with everything else. Without limits on mass it is `epsilon`.
+
+        Notes
+        -----
+        Let m_b <= u_b be the masses of the regions, M >= 1 - o their sum, o the limit on the mass
+        that lies in no region. The largest sum of m_b r_b for a given M fills regions in the order
+        of their radius. It is concave in M and 0 at 0, so that its ratio to M is largest for the
+        smallest M, 1 - o.
         """
-        if self.mass_limits is None:
+        if self.mass_limits is None or self.mass_limits.outside >= 1.0:
             return self.epsilon
-        outside = min(self.mass_limits.outside, 1.0)
+        inside = 1.0 - self.mass_limits.outside
         order = np.argsort(-self.radius, kind="stable")
-        filled = np.minimum(outside + np.cumsum(self.mass_limits.regions[order]), 1.0)
-        return min(outside + float(np.diff(filled, prepend=outside) @ self.radius[order]), 1.0)
+        filled = np.minimum(np.cumsum(self.mass_limits.regions[order]), inside)
+        average = float(np.diff(filled, prepend=0.0) @ self.radius[order]) / float(filled[-1])
+        return min(average, self.epsilon)
 
     @property
     def n_rows(self) -> int:

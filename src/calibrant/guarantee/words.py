@@ -96,11 +96,13 @@ def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     """What is meant, and what is not, where predictions vary within a region."""
     if guarantee.statement.claim is not Claim.AVERAGE:
         return ()
-    average = (
-        guarantee.average_epsilon
-    )  # counts what lies in no region as 1, so that it may say less than epsilon
+    average = guarantee.average_epsilon
     smaller = average < guarantee.stated.epsilon
-    said = [f"On average over the population it is within {upper(average)}."] if smaller else []
+    said = (
+        [f"On average over the population of these regions it is within {upper(average)}."]
+        if smaller
+        else []
+    )
     if guarantee.statement.falls:
         said.append("Predictions fall as the score rises, because the rate does.")
     said.append("Nothing is guaranteed for one score, one predicted value, or part of a region.")

@@ -33,18 +33,17 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.anchored.pieces import Pieces
+from calibrant.calibrators.anchored.curve_evidence import (
+    CURVE_SHARE,
+    MOVED_SHARE,
+    CurveEvidence,
+)
 from calibrant.cells.knots import Knots
 from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
 from calibrant.limits.block_bets import FEW_STEPS, BlockSamples, block_limits
 from calibrant.limits.dealt_blocks import DealtBlocks
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
-
-MOVED_SHARE = 0.02
-"""Of the error budget: for (D), the distribution of rows over knots."""
-CURVE_SHARE = 0.1
-"""Of the rest: for (C), the averages of the curves of both halves less the first one."""
 
 _AT_ONCE = 64  # regions that are bet on together
 _INWARD = 0.999  # of the way to 0 or 1: how far a curve may be shifted
@@ -97,74 +96,74 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class KnotEvidence:
-    """Rows counted at knots, and the curves that limits are about.
+class KnotEvidence(CurveEvidence):
+    """Plain rows, counted at knots.
 
     Attributes
     ----------
-    knots : Knots
-        The knots.
     counts : int array of shape (n_knots, 2, 2)
         Rows by knot, half and label.
-    first : float array of shape (n_knots,)
-        The first curve, g0.
-    halves : float array of shape (2, n_knots)
-        The curves g_1 and g_2; g_k was fitted without half k.
+    unlabelled : int array of shape (n_knots,)
+        Rows of the same population without labels, by knot. No curve was fitted to them.
     spread : float array of shape (n_regions,)
         A guess of the variance of labels less the first curve, by pilot rows.
     spreads : float array of shape (2, n_regions)
         Guesses of the variance of g_k - g0, by pilot rows and the other half.
-    is_exact : bool array of shape (n_regions,)
+    by_rate : bool array of shape (n_regions,)
         Where exact limits of the rate take the place of bets; chosen by pilot rows and the number
         of rows.
     order : RandomSource
         What the order comes from in which rows are bet on.
     """
 
-    knots: Knots
     counts: IntArray
-    first: FloatArray
-    halves: FloatArray
+    unlabelled: IntArray
     spread: FloatArray
     spreads: FloatArray
-    is_exact: BoolArray
+    by_rate: BoolArray
     order: RandomSource
 
-    @property
-    def mean_curve(self) -> FloatArray:
-        """The curve h, the mean of both."""
-        return np.asarray(self.halves.mean(axis=0))
+    @cached_property
+    def at_knots(self) -> IntArray:  # type: ignore[override]
+        """Rows at each knot, with labels or without."""
+        return np.asarray(self.counts.sum(axis=(1, 2)) + self.unlabelled)
 
     @cached_property
-    def at_knots(self) -> IntArray:
-        """Rows at each knot."""
-        return np.asarray(self.counts.sum(axis=(1, 2)))
+    def labelled(self) -> IntArray:
+        """Rows with labels of each region."""
+        return np.add.reduceat(self.counts.sum(axis=(1, 2)), self.knots.starts[:-1])
 
     @cached_property
-    def rows(self) -> IntArray:
-        """Rows of each region."""
-        return np.add.reduceat(self.at_knots, self.knots.starts[:-1])
-
-    @cached_property
-    def positives(self) -> IntArray:
+    def positives(self) -> IntArray:  # type: ignore[override]
         """Positive rows of each region."""
         return np.add.reduceat(self.counts[:, :, 1].sum(axis=1), self.knots.starts[:-1])
 
-    def averages(self, curve: FloatArray) -> FloatArray:
-        """The average of a curve over the rows of each region; over its knots where there are none."""
-        starts = self.knots.starts[:-1]
-        sums = np.add.reduceat(self.at_knots * curve, starts)
-        plain = np.add.reduceat(curve, starts) / np.diff(self.knots.starts)
-        return np.where(self.rows > 0, sums / np.maximum(self.rows, 1), plain)
+    @property
+    def has_negatives(self) -> BoolArray:
+        """Whether a row of each region is negative."""
+        return np.asarray(self.positives < self.labelled)
 
-    def pieces(self, curve: FloatArray) -> Pieces:
-        """A curve as the table on which rows were counted."""
-        return Pieces(self.knots.cells, curve[self.knots.first], curve[self.knots.last])
+    @property
+    def is_exact(self) -> BoolArray:
+        """Where exact limits of the rate take the place of bets."""
+        return self.by_rate
 
-    def ends(self, curve: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The smallest and the largest value of a curve in each region."""
-        starts = self.knots.starts[:-1]
-        return np.minimum.reduceat(curve, starts), np.maximum.reduceat(curve, starts)
+    def limits(self, alpha: float, shares: FloatArray) -> tuple[Interval, FloatArray]:
+        """Limits by bets and exact ones; see `CurveEvidence.limits`."""
+        n_regions = self.knots.regions.n_regions
+        budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
+        lower = np.empty(n_regions)
+        upper = np.empty(n_regions)
+        generator = self.order.generator()
+        for start in range(0, n_regions, _AT_ONCE):
+            some = np.arange(start, min(start + _AT_ONCE, n_regions))
+            lower[some], upper[some] = _bets(self, some, budget, generator)
+        exact = self.is_exact
+        if exact.any():
+            known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
+            lower[exact] = lower_limit(*known)
+            upper[exact] = upper_limit(*known)
+        return Interval(lower, upper), _gaps(self, budget.of_steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +172,7 @@ class CurveBounds:
 
     Attributes
     ----------
-    evidence : KnotEvidence
+    evidence : CurveEvidence
         What it follows from.
     labels : Interval
         (A) less half of (C_1) and (C_2): the rate less the average of h; in exact regions, limits
@@ -183,28 +182,14 @@ class CurveBounds:
         the last knot of a region.
     """
 
-    evidence: KnotEvidence
+    evidence: CurveEvidence
     labels: Interval
     gaps: FloatArray
 
     @classmethod
-    def of(cls, evidence: KnotEvidence, alpha: float, shares: FloatArray) -> Self:
+    def of(cls, evidence: CurveEvidence, alpha: float, shares: FloatArray) -> Self:
         """Limits that all hold with probability at least 1 - alpha."""
-        knots = evidence.knots
-        budget = Budget.of(alpha, shares, knots.n_knots - knots.regions.n_regions)
-        n_regions = knots.regions.n_regions
-        lower = np.empty(n_regions)
-        upper = np.empty(n_regions)
-        generator = evidence.order.generator()
-        for start in range(0, n_regions, _AT_ONCE):
-            some = np.arange(start, min(start + _AT_ONCE, n_regions))
-            lower[some], upper[some] = _bets(evidence, some, budget, generator)
-        exact = evidence.is_exact
-        if exact.any():
-            known = evidence.positives[exact], evidence.rows[exact], budget.of_rates[exact]
-            lower[exact] = lower_limit(*known)
-            upper[exact] = upper_limit(*known)
-        return cls(evidence, Interval(lower, upper), _gaps(evidence, budget.of_steps))
+        return cls(evidence, *evidence.limits(alpha, shares))
 
     def off(self, curve: FloatArray) -> FloatArray:
         """How far the average of a curve over the rows of each region can be from that over the
@@ -226,7 +211,7 @@ class CurveBounds:
         upper = np.minimum(self.labels.upper - average + off, 1.0 - low)
         # labels of one class alone do not rule out that there is no other
         no_positive = evidence.positives == 0
-        no_negative = evidence.positives == evidence.rows
+        no_negative = ~evidence.has_negatives
         return Interval(
             np.where(no_positive, -high, lower), np.where(no_negative, 1.0 - low, upper)
         )
@@ -254,7 +239,7 @@ class CurveBounds:
         lower = np.where(exact, self.labels.lower, errors.lower + average - off)
         upper = np.where(exact, self.labels.upper, errors.upper + average + off)
         no_positive = self.evidence.positives == 0
-        no_negative = self.evidence.positives == self.evidence.rows
+        no_negative = ~self.evidence.has_negatives
         return Interval(
             np.where(no_positive, 0.0, np.clip(lower, 0.0, 1.0)),
             np.where(no_negative, 1.0, np.clip(upper, 0.0, 1.0)),
@@ -305,11 +290,48 @@ def _bets(
         evidence.spread[some],
     )
     lower, upper = block_limits(labels, budget.of_labels[some])
-    by_knot = blocks.reshape(n_regions, -1, n_knots, 2, 2)
-    low, high = _curve_limits(
-        evidence, some, counts, by_knot, np.where(is_row, half, -1), knot, budget
-    )
+    if evidence.unlabelled.any():
+        low, high = _curve_limits_with(evidence, some, counts, budget, generator)
+    else:
+        by_knot = blocks.reshape(n_regions, -1, n_knots, 2, 2)
+        low, high = _curve_limits(
+            evidence, some, counts, by_knot, np.where(is_row, half, -1), knot, budget
+        )
     return lower - high, upper - low
+
+
+def _curve_limits_with(
+    evidence: KnotEvidence,
+    some: IndexArray,
+    counts: IntArray,
+    budget: Budget,
+    generator: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """The same with unlabelled scores: they are further draws for both halves.
+
+    They are independent of what g_1 and g_2 were fitted to. That both limits use them does not
+    matter to the union bound.
+    """
+    place, inside = _knots_of(evidence.knots, some)
+    first = evidence.first[place]
+    more = np.where(inside, evidence.unlabelled[place], 0)
+    limits = []
+    for number in range(2):
+        apart = evidence.halves[number][place] - first
+        dealt = DealtBlocks.of(counts[:, :, number].sum(axis=2) + more, generator)
+        knot = np.maximum(dealt.singles, 0)
+        singles = np.where(dealt.singles >= 0, np.take_along_axis(apart, knot, axis=1), np.nan)
+        samples = BlockSamples(
+            apart,
+            (counts[:, :, number].sum(axis=2) + more).astype(np.float64),
+            dealt.blocks.astype(np.float64),
+            singles,
+            *_ends(apart, inside),
+            evidence.spreads[number][some],
+        )
+        limits.append(block_limits(samples, budget.of_curves[some], FEW_STEPS))
+    lower, upper = np.mean(limits, axis=0)
+    return lower, upper
 
 
 def _curve_limits(

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -37,16 +37,27 @@ from calibrant.calibrators.anchored.half_curves import HalfCurves
 from calibrant.calibrators.anchored.logit_shifts import anchored, bent
 from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
 from calibrant.calibrators.anchored.pilot import Parts
-from calibrant.calibrators.anchored.proved_curve import RULE, THEOREM, ProvedCurve
+from calibrant.calibrators.anchored.proved_curve import (
+    RULE,
+    THEOREM,
+    THEOREM_OF_UNITS,
+    ProvedCurve,
+)
+from calibrant.calibrators.anchored.unit_rows import UnitWeights
+from calibrant.calibrators.anchored.unlabelled import (
+    check_unlabelled,
+    read_unlabelled,
+    refutation,
+)
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
-from calibrant.calibrators.regions.weighted_rows import kept_rows, rounded_rows, rows_by_weight
+from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.bins import Bins
 from calibrant.cells.tally import Tally
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidValueError, warn_caller
 from calibrant.guarantee.statement import Claim
 from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
@@ -204,35 +215,69 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         named: dict[str, Any] = {"pos_label": self.pos_label, **beside}
         return read_rows(scores, y, threads=self._threads, **named)
 
+    def fit(
+        self,
+        scores: ArrayLike | Sample,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        weight_bound: float | None = None,
+        max_group_size: int | None = None,
+        group_target: str = "rows",
+        score_range: tuple[float, float] | None = None,
+        unlabelled_scores: ArrayLike | None = None,
+    ) -> Self:
+        """Cut the regions, count the labels, fit the curve, and derive the guarantee.
+
+        Parameters
+        ----------
+        scores, y, segments, sample_weight, importance_weight, groups, classes, weight_bound
+            As in `BinningCalibrator.fit`.
+        max_group_size, group_target, score_range
+            As in `BinningCalibrator.fit`.
+        unlabelled_scores : array-like of shape (m,), optional
+            Scores of further rows of the same population, which have no labels. They narrow the
+            limits on averages of the curve, and so epsilon: with many, only the noise of the labels
+            is left. That they are of one population is assumed, and tested; a refutation is warned
+            of and said first in the guarantee. Not with segments, weights and groups.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        stated = Stated(
+            weight_bound=weight_bound,
+            max_group_size=max_group_size,
+            group_target=group_target,
+            score_range=score_range,
+        )
+        beside = {
+            "segments": segments,
+            "sample_weight": sample_weight,
+            "importance_weight": importance_weight,
+            "groups": groups,
+        }
+        unlabelled = read_unlabelled(unlabelled_scores, **beside)
+        data = self._read(scores, y, classes=classes, **beside)
+        return self._fit_rows(data, stated, unlabelled)
+
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
         partition = binned.partition
         tally = binned.tally
-        design = binned.design
         regions = partition.as_bins()
         proof = CurveProof.of(binned, self)
         if self._fit_halves(binned, proof):
             return
-        data = binned.whole.without_groups()
-        rows = binned.rows.without_groups()
-        to_fit = tally
-        seen = rows
+        data = binned.whole
+        rows = binned.rows
         sizes = _sizes(regions, tally)
-        if proof.weighted is not None:
-            counted = rows.collect()
-            if design is None:
-                seen = kept_rows(counted, proof.weighted.bound, self.random_state)
-                weighted = replace(proof.weighted, kept=seen.tally(partition)[0].counts)
-            else:
-                seen, distance = rows_by_weight(binned, design, proof.for_curve)
-                weighted = replace(proof.weighted, distance=distance)
-            proof = replace(proof, weighted=weighted)
-            data = rounded_rows(data.collect(), self.random_state)
-            rows = rounded_rows(counted, self.random_state)
-            to_fit = rows.tally(partition)[0]
-            sizes = dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
         grid = Grid.count(rows, regions, sizes)
-        parts = None
         with np.errstate(all="ignore"):
             whole = (
                 grid if rows is data else Grid.over(data, grid.cells)
@@ -243,13 +288,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
                 near = limits
                 if self.confidence_level != _USUAL_LEVEL:
                     near = CurveProof.of(binned, self, _USUAL_LEVEL).rates()
-                rates = to_fit.rates if design is None else proof.observed
-                curve = _in_order(curve, grid, regions, to_fit.counts, rates, near)
-            grid = grid if proof.weighted is None else Grid.over(seen, grid.cells)
+                curve = _in_order(curve, grid, regions, tally.counts, tally.rates, near)
             moved = anchored(curve, curve.averages(grid, regions), regions, limits)
             averages = moved.averages(grid, regions).of(moved)
-            if proof.is_plain:
-                parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
+            parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_anchored = np.unique(curve.regions(regions)[shifted]).size
         self._set_curve(
@@ -262,18 +304,23 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self.score_range_seen_ = binned.reach.seen
 
     def _fit_halves(self, binned: Binned, proof: CurveProof) -> bool:
-        """Fit a curve to each half of plain rows, if pilot rows allow it, and prove what bets prove
-        of their mean.
+        """Fit a curve to each half of the rows, and prove what bets prove of their mean.
+
+        Plain rows need pilot rows and exact limits for that.
         """
-        if (
-            not proof.is_plain
-            or self._exact_interval != EXACT
-            or not any(map(len, binned.drawn.values()))
-        ):
+        has_pilot = any(map(len, binned.drawn.values()))
+        has_bets = has_pilot and self._exact_interval == EXACT
+        if proof.is_plain and not has_bets:
+            check_unlabelled(binned, has_pilot=False)
             return False
+        counting = None
+        if not proof.is_plain:
+            bound = 1.0 if proof.weighted is None else proof.weighted.bound
+            counting = UnitWeights.of(binned.design, bound)
         with np.errstate(all="ignore"):
-            halves = HalfCurves.fit(binned, self.curve, self.random_state)
+            halves = HalfCurves.fit(binned, self.curve, self.random_state, counting)
             if halves is None:
+                check_unlabelled(binned, has_pilot=False)
                 return False
             alpha = proof.for_bets
             bounds = halves.bounds(alpha)
@@ -293,9 +340,25 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             None,
             proved,
         )
+        if proof.weighted is not None:
+            proof = replace(proof, weighted=replace(proof.weighted, limits=proved.rates))
         self._set_curve(fitted, proof, proved.rates, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
+        self._say_unlabelled(binned)
         return True
+
+    def _say_unlabelled(self, binned: Binned) -> None:
+        """Say how many unlabelled scores were used, and whether they are of another population."""
+        if binned.unlabelled is None:
+            return
+        found = self.guarantee_
+        assumed = "the unlabelled scores are independent draws from the same population"
+        found = found.with_facts(assumed=(*found.statement.assumed, assumed))
+        said = refutation(binned)
+        if said is not None:
+            found = found.with_caveat(said, supposition="they are of the same population")
+            warn_caller(f"{said}; so the guarantee may not hold")
+        self.guarantee_ = found
 
     def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
         """The curve of each segment; one with few rows has that of all rows.
@@ -347,7 +410,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             claim=Claim.AVERAGE, falls=self._is_increasing() and fitted.falls
         )
         if fitted.proved is not None:
-            guarantee = replace(guarantee, method="betting").with_facts(theorem=THEOREM)
+            guarantee = replace(guarantee, method="betting").with_facts(
+                theorem=THEOREM if proof.is_plain else THEOREM_OF_UNITS
+            )
         guarantee = replace(guarantee, margin=margin, errors=errors)
         self.stated_ = proof.stated
         self._set_fitted(partition, proof.tally, guarantee, classes, facts)
@@ -372,7 +437,12 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         proof: CurveProof = learned["proof"]
         fitted: FittedCurve = learned["curve"]
         weighted = proof.weighted
-        if weighted is not None and weighted.kept is None and weighted.distance is None:
+        if (
+            fitted.proved is None
+            and weighted is not None
+            and weighted.kept is None
+            and weighted.distance is None
+        ):
             raise InvalidValueError("weighted", "have the rows that were kept", got="none")
         if fitted.proved is None:
             limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)

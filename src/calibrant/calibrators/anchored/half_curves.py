@@ -8,11 +8,14 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray, Seed
-from calibrant.calibrators._held_out import SKEWED, Guess, RegionUnits
+from calibrant.calibrators._held_out import Guess
 from calibrant.calibrators._recentre import RisingRegions
-from calibrant.calibrators.anchored.curve_bounds import CurveBounds, KnotEvidence
+from calibrant.calibrators.anchored.curve_bounds import CurveBounds
 from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, fit_curve, is_falling
+from calibrant.calibrators.anchored.curve_evidence import CurveEvidence
+from calibrant.calibrators.anchored.half_rows import HalfRows, PlainHalves, UnitHalves
 from calibrant.calibrators.anchored.knot_scores import cells_of_regions, knot_scores
+from calibrant.calibrators.anchored.unit_rows import UnitWeights
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
@@ -26,17 +29,12 @@ FEWEST_PILOT_ROWS = 12
 """With fewer pilot rows there is no first curve."""
 _OWN_PILOT = 50  # pilot rows from which on a segment has a first curve and knots of its own
 _OWN_ROWS = 250  # rows of a half from which on a segment has a curve of its own
-_PRIOR_ROWS = 2.0  # that the knots themselves count for in a guess of the variance of a curve
 _SLACK = (
     0.01  # by how much more than the smallest epsilon is taken, so that probabilities move less
 )
 _MORE_SLACK = 0.6  # the same, with few rows of a class, over the square root of these
 _FEW_OF_A_CLASS = 400
-_STEP_ERRORS = 4.5  # standard errors of a share of rows that limits on all of them leave, about
-_RATE_ERRORS = 3.0  # the same, of a rate
-_SKEW_COST = (
-    0.6  # of skewness over the root of the rows: what exact limits are narrower than bets by, about
-)
+_NEAREST = 0.01  # to 0 and 1: the score itself as a first curve
 _MOST_BEYOND = (
     0.015  # of the standard error of a rate times the rows: how far curves move beyond pilot rows
 )
@@ -64,8 +62,10 @@ class LabelledPilot:
     @classmethod
     def of(cls, binned: Binned) -> Self:
         """The labelled rows that were drawn before any was counted."""
-        classes = binned.classes
-        rows = binned.rows.drawn_rows(binned.whole, classes)
+        if any(map(len, binned.drawn.values())):
+            rows = binned.rows.drawn_rows(binned.whole, binned.classes)
+        else:
+            rows = binned.whole.collect().take(np.empty(0, dtype=np.intp))
         regions = binned.partition.as_bins()
         segment = np.zeros(len(rows), dtype=np.intp)
         if rows.segment is not None:
@@ -96,7 +96,25 @@ class LabelledPilot:
             inner.append(knot_scores(part, scores, values, cells_of_regions(n_rows)))
         return Knots.between(self.regions, inner)
 
-    def beyond(self, knots: Knots, guess: Guess, rows: IntArray) -> "Beyond":
+    def blind_curves(self) -> list[Curve]:
+        """First curves without pilot rows: the score itself, if its range is that of rates."""
+        found: list[Curve] = []
+        for part in self.regions.parts:
+            is_rate = part.low >= 0.0 and part.high <= 1.0
+            found.append(_clipped if is_rate else _one_half)
+        return found
+
+    def blind_knots(self, n_rows: int) -> Knots:
+        """Knots at equal steps between the ends of regions."""
+        inner = []
+        for part in self.regions.parts:
+            ends = np.concatenate([[part.low], part.cuts, [part.high]])
+            ends = np.unique(ends[np.isfinite(ends)])
+            steps = np.arange(cells_of_regions(n_rows)) / cells_of_regions(n_rows)
+            inner.append((ends[:-1] + np.diff(ends) * steps[:, None]).ravel())
+        return Knots.between(self.regions, inner)
+
+    def beyond(self, knots: Knots, guess: Guess, rows: FloatArray) -> "Beyond":
         """The knots beyond the scores of these rows, and how much curves may move there.
 
         Nothing but a limit on the share of rows is known there. A movement d costs about d ln(1 /
@@ -150,6 +168,20 @@ class Beyond:
         return found
 
 
+def _clipped(scores: FloatArray) -> FloatArray:
+    """The score itself, but neither 0 nor 1."""
+    return np.clip(scores, _NEAREST, 1.0 - _NEAREST)
+
+
+def _one_half(scores: FloatArray) -> FloatArray:
+    return np.full(scores.shape, 0.5)
+
+
+def _n_units(binned: Binned) -> int:
+    """How many groups, or rows without groups, there are."""
+    return int(binned.tally.counts.sum()) if binned.design is None else binned.rows.n_groups()
+
+
 def _first_curve(rows: DistinctScores) -> Curve:
     """A curve for few rows; one that falls if the rate clearly does."""
     if not is_falling(rows):
@@ -166,65 +198,64 @@ class HalfCurves:
     ----------
     name : str
         Which curve was fitted.
-    evidence : KnotEvidence
-        Rows counted at knots, and the curves.
+    evidence : CurveEvidence
+        Rows at knots, and the curves.
     guess : Guess
         What pilot rows say of each region.
+    expected : float array of shape (n_regions,)
+        How many independent units each region has, about; fixed before its rows are seen.
     """
 
     name: str
-    evidence: KnotEvidence
+    evidence: CurveEvidence
     guess: Guess
+    expected: FloatArray
 
     @classmethod
-    def fit(cls, binned: Binned, curve: str | ScoreCalibrator, random_state: Seed) -> Self | None:
-        """Fit them to pilot rows and to counted rows; None with too few pilot rows."""
+    def fit(
+        cls,
+        binned: Binned,
+        curve: str | ScoreCalibrator,
+        random_state: Seed,
+        counting: UnitWeights | None = None,
+    ) -> Self | None:
+        """Fit them to pilot rows and to counted rows; None of plain rows with few pilot rows.
+
+        `counting` says how units count, if rows are units.
+        """
         pilot = LabelledPilot.of(binned)
-        if len(pilot.rows) < FEWEST_PILOT_ROWS:
+        has_pilot = len(pilot.rows) >= FEWEST_PILOT_ROWS
+        if counting is None and not has_pilot:
             return None
-        n_rows = int(binned.tally.counts.sum())
         source = binned.whole.random_source(random_state, "knots and halves")
-        firsts = pilot.first_curves()
-        knots = pilot.knots(firsts, n_rows)
-        counts = binned.rows.count_knots(knots, binned.classes, source)
-        of_pilot = pilot.count(knots, source.for_purpose("pilot rows"))
-        rows = np.add.reduceat(counts.sum(axis=(1, 2)), knots.starts[:-1])
+        n_units = int(binned.tally.counts.sum()) if counting is None else _n_units(binned)
+        firsts = pilot.first_curves() if has_pilot else pilot.blind_curves()
+        knots = pilot.knots(firsts, n_units) if has_pilot else pilot.blind_knots(n_units)
+        rows: HalfRows
+        if counting is None:
+            rows = PlainHalves.of(binned, pilot, knots, source)
+        else:
+            rows = UnitHalves.of(binned, pilot.rows if has_pilot else None, knots, source, counting)
         first = _at_knots(knots, firsts)
-        guess = _guess(knots, first, of_pilot)
-        tame = pilot.beyond(knots, guess, rows)
-        first = tame.of(first)
-        guess = _guess(knots, first, of_pilot)
+        tame = pilot.beyond(knots, rows.guess(first), rows.expected) if has_pilot else None
+        first = first if tame is None else tame.of(first)
         names = []
         halves = []
         for number in range(2):
-            name, values = _fitted(curve, knots, of_pilot + counts[:, 1 - number])
+            name, values = _fitted(curve, knots, rows.to_fit(number))
             names.append(name)
-            halves.append(tame.of(values))
-        fitted = np.array(halves)
-        unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows > 0])
+            halves.append(values if tame is None else tame.of(values))
+        unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows.is_seen])
         first = np.where(unseen, 0.5, first)  # nothing is known of a segment without rows
-        fitted = np.where(unseen, 0.5, fitted)
-        spreads = [
-            _spread(knots, values - first, of_pilot + counts[:, 1 - k])
-            for k, values in enumerate(fitted)
-        ]
-        is_exact = _exact(guess, knots, first, of_pilot, rows) | (np.diff(knots.starts) == 1)
-        evidence = KnotEvidence(
-            knots,
-            counts,
-            first,
-            fitted,
-            guess.of_errors,
-            np.array(spreads),
-            is_exact,
-            source.for_purpose("order of bets"),
-        )
+        fitted = np.where(unseen, 0.5, np.array(halves))
+        guess = rows.guess(first)
+        evidence = rows.evidence(first, fitted, guess)
         name = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
-        return cls(name, evidence, guess)
+        return cls(name, evidence, guess, rows.expected)
 
     def bounds(self, alpha: float) -> CurveBounds:
         """What is proved, with probability at least 1 - alpha."""
-        return CurveBounds.of(self.evidence, alpha, self.guess.shares(self.evidence.rows, alpha))
+        return CurveBounds.of(self.evidence, alpha, self.guess.shares(self.expected, alpha))
 
     def moved(self, bounds: CurveBounds) -> FloatArray:
         """A curve that keeps the ranking, with about the smallest epsilon that is possible, and
@@ -267,11 +298,13 @@ class HalfCurves:
             averages,
             np.diff(segment, prepend=-1) == 0,
         )
-        return _moved(regions, knots, rising, self._slack(), self.evidence.rows)
+        return _moved(regions, knots, rising, self._slack(), self.expected)
 
     def _slack(self) -> float:
-        rows = int(self.evidence.rows.sum())
-        positives = int(self.evidence.positives.sum())
+        rows = float(self.expected.sum())
+        positives = rows * float(
+            self.evidence.positives.sum() / max(self.evidence.rows.sum(), 1e-300)
+        )
         rarer = min(positives, rows - positives)
         return _SLACK if rarer >= _FEW_OF_A_CLASS else _MORE_SLACK / (rarer + 1.0) ** 0.5
 
@@ -311,58 +344,6 @@ def _distinct(scores: FloatArray, counts: IntArray) -> DistinctScores:
     return DistinctScores(found[seen], rows[seen], positives[seen])
 
 
-def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:
-    """A guess of the variance of a function of the score in each region, by counts that limits do
-    not use.
-    """
-    starts = knots.starts[:-1]
-    size = np.diff(knots.starts)
-    weight = counts.sum(axis=1) + (_PRIOR_ROWS / size)[knots.region]
-    total = np.add.reduceat(weight, starts)
-    mean = np.add.reduceat(weight * values, starts) / total
-    return np.asarray(np.add.reduceat(weight * (values - mean[knots.region]) ** 2, starts) / total)
-
-
-def _guess(knots: Knots, first: FloatArray, counts: IntArray) -> Guess:
-    """What pilot rows, counted by knot and label, say of each region."""
-    starts = knots.starts
-    bounds = np.column_stack(
-        [np.minimum.reduceat(first, starts[:-1]), np.maximum.reduceat(first, starts[:-1])]
-    )
-    units = []
-    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        scores = np.repeat(np.repeat(first[begin:end], 2), counts[begin:end].ravel())
-        labels = np.repeat(np.tile([0.0, 1.0], end - begin), counts[begin:end].ravel())
-        units.append(RegionUnits(labels - scores, scores))
-    return Guess.of(units, bounds)
-
-
-def _exact(
-    guess: Guess, knots: Knots, first: FloatArray, counts: IntArray, rows: IntArray
-) -> BoolArray:
-    """Where exact limits of the rate are expected to be narrower than bets, by pilot rows and the
-    number of rows.
-
-    Bets suffer from skewness. Exact limits need the average of the curve, which is known up to its
-    steps times limits on the shares of rows at knots.
-    """
-    n = np.maximum(rows, 1)
-    error = np.sqrt(guess.rate * (1.0 - guess.rate) / n)
-    skewness = np.abs(1.0 - 2.0 * guess.rate) / np.sqrt(guess.rate * (1.0 - guess.rate) * n)
-    weight = counts.sum(axis=1) + (_PRIOR_ROWS / np.diff(knots.starts))[knots.region]
-    total = np.add.reduceat(weight, knots.starts[:-1])
-    before = (np.cumsum(weight) - weight)[knots.starts[:-1]]
-    share = np.clip((np.cumsum(weight) - before[knots.region]) / total[knots.region], 0.0, 1.0)
-    here = n[knots.region]
-    gap = _STEP_ERRORS * np.sqrt(share * (1.0 - share) / here) + _STEP_ERRORS**2 / (2.0 * here)
-    off = np.abs(np.diff(first, append=first[-1:])) * gap
-    off[knots.starts[1:] - 1] = 0.0
-    unknown = np.add.reduceat(off, knots.starts[:-1])
-    return np.asarray(
-        (skewness > SKEWED) & (unknown < _SKEW_COST * skewness * _RATE_ERRORS * error)
-    )
-
-
 def _falling(knots: Knots, curve: FloatArray) -> BoolArray:
     """For each knot, whether the curve of its segment ends lower than it begins."""
     first = np.flatnonzero(np.diff(knots.segment, prepend=-1))
@@ -387,7 +368,7 @@ def _mirrored(limits: Interval, here: BoolArray, total: float) -> Interval:
 
 
 def _moved(
-    regions: RisingRegions, knots: Knots, curve: FloatArray, slack: float, rows: IntArray
+    regions: RisingRegions, knots: Knots, curve: FloatArray, slack: float, rows: FloatArray
 ) -> FloatArray:
     """The curve, moved in each region as a straight function of its values."""
     n_regions = rows.size

@@ -21,6 +21,10 @@ THEOREM = (
     "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves"
     " add to it, by Sidak over regions"
 )
+THEOREM_OF_UNITS = (
+    "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves "
+    "add to it, each bet on a whole group or a row with its weight, by Bonferroni over regions"
+)
 RULE = 2
 """Number of the rule by which the limits were found; files without it have those of an earlier one.
 """

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
+from calibrant._typing import FloatArray
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments, segment_draw
 from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
@@ -52,6 +53,7 @@ class Binned:
     drawn: Mapping[Hashable, Any] = field(default_factory=dict)
     design: GroupDesign | None = None
     stated: Stated = NOTHING_STATED
+    unlabelled: FloatArray | None = None
 
 
 def cut_and_count(

@@ -121,7 +121,16 @@ def cut_and_count_groups(data: Sample, settings: CutParameters, stated: Stated) 
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, stated))
     facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
     return Binned(
-        partition, tally, classes, reach, parts.others, facts, data, design=design, stated=stated
+        partition,
+        tally,
+        classes,
+        reach,
+        parts.others,
+        facts,
+        data,
+        parts.drawn,
+        design=design,
+        stated=stated,
     )
 
 

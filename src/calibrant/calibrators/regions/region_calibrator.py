@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -319,9 +319,9 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
                 )
         return self._fit_rows(self._read(scores, y, **beside), stated)
 
-    def _fit_rows(self, data: Sample, stated: Stated) -> Self:
+    def _fit_rows(self, data: Sample, stated: Stated, unlabelled: FloatArray | None = None) -> Self:
         self._check_stated(stated)
-        self.fit_binned(cut_rows(data, self, stated))
+        self.fit_binned(replace(cut_rows(data, self, stated), unlabelled=unlabelled))
         self._warn_if_weak()
         return self
 

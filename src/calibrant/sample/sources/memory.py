@@ -294,6 +294,10 @@ class MemoryRows(Sample):
             drawn[self.keys.astype(np.intp)] = False
         return rows.take(drawn)
 
+    def counted_rows(self) -> "MemoryRows":
+        """These rows: others were drawn already."""
+        return self
+
     def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
         """Count the rows by knot, half and label; see `Knots.count`."""
         return knots.count(

@@ -1,0 +1,181 @@
+"""Rows as sums over independent units: whole groups, or rows with importance weights.
+
+In a region a unit has some rows, and counts there by a weight w in (0, 1]. What limits are about is
+E[w m] / E[w] over the units with rows in the region, m the mean of a function over the unit's rows:
+its average over the population in which rows of groups count as `calibrant.limits.group_sums` says,
+or over the weighted population. Given which units have rows in a region, these are independent
+draws, in any order that does not depend on their rows; their sizes and weights may depend on labels.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant.calibrators._held_out import RegionUnits
+from calibrant.calibrators.regions.weighted_rows import weights_of
+from calibrant.cells.knots import Knots
+from calibrant.limits.group_sums import GroupDesign
+from calibrant.params.random import RandomSource
+from calibrant.sample.draw import position_keys
+from calibrant.sample.sources.memory import MemoryRows
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWeights:
+    """How units count.
+
+    Attributes
+    ----------
+    bound : float
+        The largest weight that counts: of a row, or of a group in a region.
+    by_group : bool
+        Whether every group counts the same, whatever its number of rows.
+    """
+
+    bound: float
+    by_group: bool = False
+
+    @classmethod
+    def of(cls, design: GroupDesign | None, weight_bound: float) -> Self:
+        """As groups count or, without them, rows with weights."""
+        if design is None:
+            return cls(weight_bound)
+        if design.target == "groups":
+            return cls(1.0, by_group=True)
+        return cls(float(design.max_size) if design.max_weight is None else design.max_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Rows between knots, and the units that they belong to. Rows that count nowhere are left out.
+
+    An *entry* is a unit in a region.
+
+    Attributes
+    ----------
+    knot : int array of shape (n_rows,)
+        The knot before each row.
+    share : float array of shape (n_rows,)
+        How far each row is on the way to the next knot, from 0 to 1.
+    codes : int array of shape (n_rows,)
+        Labels.
+    entry : int array of shape (n_rows,)
+        The entry of each row.
+    part : float array of shape (n_rows,)
+        The part of its entry that each row is; those of an entry add up to 1.
+    region, unit : int arrays of shape (n_entries,)
+        The region and the unit of each entry.
+    weight : float array of shape (n_entries,)
+        The weight of each entry, in (0, 1].
+    n_units : int
+        How many units there are.
+    """
+
+    knot: IndexArray
+    share: FloatArray
+    codes: CodeArray
+    entry: IndexArray
+    part: FloatArray
+    region: IndexArray
+    unit: IndexArray
+    weight: FloatArray
+    n_units: int
+
+    @classmethod
+    def of(cls, rows: MemoryRows, knots: Knots, counting: UnitWeights) -> Self:
+        """The rows of whole groups, or rows with weights."""
+        unit = np.arange(len(rows)) if rows.groups is None else rows.groups.codes
+        n_units = len(rows) if rows.groups is None else len(rows.groups.keys)
+        weights = weights_of(rows)
+        knot, share = _places(rows, knots)
+        used = np.flatnonzero((knot >= 0) & (weights > 0.0))
+        n_regions = knots.regions.n_regions
+        pair = unit[used] * n_regions + knots.region[knot[used]]
+        pairs, entry = np.unique(pair, return_inverse=True)
+        of_unit, region = np.divmod(pairs, n_regions)
+        total = np.bincount(entry, weights[used], minlength=pairs.size)
+        counts = total
+        if counting.by_group:
+            counts = total / np.bincount(unit, weights, minlength=n_units)[of_unit]
+        return cls(
+            knot[used],
+            share[used],
+            rows.codes[used],
+            entry,
+            weights[used] / total[entry],
+            region,
+            of_unit,
+            np.minimum(counts / counting.bound, 1.0),
+            n_units,
+        )
+
+    def at_rows(self, curve: FloatArray) -> FloatArray:
+        """A curve, given at knots, at the rows."""
+        last = np.minimum(self.knot + 1, curve.size - 1)
+        return np.asarray(curve[self.knot] * (1.0 - self.share) + curve[last] * self.share)
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """Means of a number of each row over entries."""
+        return np.bincount(self.entry, self.part * values, minlength=self.region.size)
+
+    def at_knots(self, of_entry: FloatArray, n_knots: int) -> FloatArray:
+        """Sums of a number of each entry, split among the knots next to its rows."""
+        amount = of_entry[self.entry] * self.part
+        last = np.minimum(self.knot + 1, n_knots - 1)
+        before = np.bincount(self.knot, amount * (1.0 - self.share), minlength=n_knots)
+        return np.asarray(before + np.bincount(last, amount * self.share, minlength=n_knots))
+
+    def in_regions(self, of_entry: FloatArray, n_regions: int) -> FloatArray:
+        """Sums of a number of each entry over regions."""
+        return np.bincount(self.region, of_entry, minlength=n_regions)
+
+    def ordered(self, order: IndexArray, n_regions: int) -> list[IndexArray]:
+        """The entries of each region, in an order of units."""
+        turn = np.empty(self.n_units, dtype=np.intp)
+        turn[order] = np.arange(self.n_units)
+        by_turn = np.argsort(self.region * self.n_units + turn[self.unit], kind="stable")
+        ends = np.cumsum(np.bincount(self.region, minlength=n_regions))[:-1]
+        return np.split(by_turn, ends)
+
+    def guessed(self, first: FloatArray, n_regions: int) -> list[RegionUnits]:
+        """The entries of each region, as pilot rows: labels less the first curve, and the curve."""
+        values = self.at_rows(first)
+        errors = self.means(self.codes - values)
+        scores = self.means(values)
+        every = self.ordered(np.arange(self.n_units), n_regions)
+        return [RegionUnits(errors[of], scores[of], self.weight[of]) for of in every]
+
+
+def rounded_counts(
+    rows: MemoryRows, knots: Knots, source: RandomSource, chosen: FloatArray | None = None
+) -> FloatArray:
+    """Rows by knot and label, for the fit of a curve: whole numbers, an array (n_knots, 2).
+
+    Rows count as often as their weight says, up to one row more or less at random; there are as many
+    as independent rows with the same precision, (sum of w)^2 / (sum of w^2) (Kish 1965). `chosen`
+    rows count.
+    """
+    weights = weights_of(rows)
+    weights = weights if chosen is None else np.where(chosen, weights, 0.0)
+    squares = float(np.square(weights).sum())
+    scaled = weights * (weights.sum() / squares) if squares > 0.0 else weights
+    keys = position_keys(0, len(rows)) if rows.keys is None else rows.keys
+    uniform = source.for_purpose("rounded weights").uniforms(keys)
+    times = np.floor(scaled * (1.0 + 1e-12) + uniform)
+    knot, share = _places(rows, knots)
+    place = knot + (source.for_purpose("nearest knot").uniforms(keys) < share)
+    inside = knot >= 0
+    cell = place[inside] * 2 + rows.codes[inside]
+    counts = np.bincount(cell, times[inside], minlength=2 * knots.n_knots)
+    return counts.reshape(knots.n_knots, 2).astype(np.int64)
+
+
+def _places(rows: MemoryRows, knots: Knots) -> tuple[IndexArray, FloatArray]:
+    """Where rows are between knots, those of the segments that have regions."""
+    regions = knots.regions
+    segment = None
+    if regions.has_segments and rows.segment is not None:
+        segment = regions.numbers(rows.segment_names)[rows.segment]
+    return knots.places(regions.prepared(rows.scores, segment))

@@ -1,0 +1,72 @@
+"""Scores without labels, of the same population as the calibration rows."""
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import as_scores
+from calibrant.text.numbers import nearest, percent
+from calibrant.text.sentences import Setting
+
+LEVEL = 0.01
+"""Scores of one population are called otherwise with at most this probability."""
+_CUTS = 8
+
+
+def read_unlabelled(scores: ArrayLike | None, **others: object) -> FloatArray | None:
+    """Check the scores; with any of the `others` they are refused."""
+    if scores is None:
+        return None
+    for name, value in others.items():
+        if value is not None:
+            rule = ("be None with ", Setting(name), ": that is not built")
+            raise InvalidValueError("unlabelled_scores", rule, got="scores")
+    return np.asarray(as_scores(scores, name="unlabelled_scores"), dtype=np.float64)
+
+
+def check_unlabelled(binned: Binned, *, has_pilot: bool) -> None:
+    """Raise an error where unlabelled scores have no use."""
+    if binned.unlabelled is None or has_pilot:
+        return
+    rule = "be None without pilot rows, and with an interval of your own choice"
+    advice = ("leave ", Setting("pilot"), " and ", Setting("interval"), " as they are")
+    raise InvalidValueError("unlabelled_scores", rule, got="scores", advice=advice)
+
+
+def refutation(binned: Binned) -> str | None:
+    """Why labelled and unlabelled scores cannot be of one population; None if they may be.
+
+    If they are draws of one population, each set of all rows that is fixed by all scores has a
+    hypergeometric number of labelled rows. Eight sets are tested, on both sides (Bonferroni); of one
+    population, this is not None with probability at most 1 %. It costs the limits nothing: with
+    draws of one population they hold, whatever the test says.
+    """
+    from scipy.stats import hypergeom
+
+    unlabelled = binned.unlabelled
+    if unlabelled is None or not unlabelled.size:
+        return None
+    labelled = np.asarray(binned.whole.collect().scores, dtype=np.float64)
+    both = np.concatenate([labelled, unlabelled])
+    ranks = np.arange(1, _CUTS + 1) / (_CUTS + 1)
+    cuts = np.unique(np.quantile(both, ranks, method="higher"))
+    cuts = cuts[cuts > both.min()]
+    best = 1.0
+    said = None
+    for cut in cuts.tolist():
+        in_all = int((both >= cut).sum())
+        seen = int((labelled >= cut).sum())
+        law = hypergeom(both.size, in_all, labelled.size)
+        tail = 2.0 * min(float(law.cdf(seen)), float(law.sf(seen - 1)))
+        p_value = min(1.0, cuts.size * tail)
+        if p_value < best:
+            best = p_value
+            of_others = (in_all - seen) / unlabelled.size
+            said = (
+                "the unlabelled scores are of another population: "
+                f"{percent(round(of_others, 3))} of them but"
+                f" {percent(round(seen / labelled.size, 3))} of the labelled ones are at least"
+                f" {nearest(cut)} (p = {nearest(max(p_value, 1e-99))})"
+            )
+    return said if best <= LEVEL else None
