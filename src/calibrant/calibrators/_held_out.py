@@ -146,7 +146,7 @@ class Guess:
         rows = [_guessed(units, *ends) for units, ends in zip(pilot, bounds.tolist(), strict=True)]
         return cls(*np.array(rows).T)
 
-    def shares(self, n_units: IntArray, alpha: float) -> FloatArray:
+    def shares(self, n_units: IntArray | FloatArray, alpha: float) -> FloatArray:
         """Parts of the error budget with which limits are about equally wide; they add up to 1."""
         n = np.maximum(n_units, 1)
         return even_widths(np.sqrt(self.of_errors / (n * self.weight**2) + 1.0 / n**2), alpha)

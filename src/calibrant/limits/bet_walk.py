@@ -281,7 +281,8 @@ class _Walk:
         rows = slice(self.ends[block], self.ends[block + 1])
         if self.ends[block + 1] == self.ends[block] + 1:
             row = self.ends[block]
-            return np.log1p(stake * (self.draws[row] - means) * self.weights[row])
+            gain = stake * (self.draws[row] - means) * self.weights[row]
+            return np.asarray(np.log1p(gain))
         won = (self.draws[rows, None] - means) * self.weights[rows, None]
         won *= stake
         return np.asarray(np.log1p(won, out=won).sum(axis=0))

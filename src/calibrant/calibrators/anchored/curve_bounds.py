@@ -129,7 +129,7 @@ class KnotEvidence(CurveEvidence):
         return np.asarray(self.counts.sum(axis=(1, 2)) + self.unlabelled)
 
     @cached_property
-    def labelled(self) -> IntArray:
+    def labelled(self) -> IntArray:  # type: ignore[override]
         """Rows with labels of each region."""
         return np.add.reduceat(self.counts.sum(axis=(1, 2)), self.knots.starts[:-1])
 

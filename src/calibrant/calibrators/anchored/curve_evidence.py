@@ -78,6 +78,11 @@ class CurveEvidence:
         """How much of the rows is in each region."""
         return np.add.reduceat(self.at_knots, self.knots.starts[:-1])
 
+    @property
+    def labelled(self) -> FloatArray:
+        """The same of rows with labels."""
+        return self.rows
+
     def averages(self, curve: FloatArray) -> FloatArray:
         """The average of a curve over the rows of each region; over its knots where there are
         none.

@@ -302,9 +302,8 @@ class HalfCurves:
 
     def _slack(self) -> float:
         rows = float(self.expected.sum())
-        positives = rows * float(
-            self.evidence.positives.sum() / max(self.evidence.rows.sum(), 1e-300)
-        )
+        labelled = max(float(self.evidence.labelled.sum()), 1e-300)
+        positives = rows * float(self.evidence.positives.sum()) / labelled
         rarer = min(positives, rows - positives)
         return _SLACK if rarer >= _FEW_OF_A_CLASS else _MORE_SLACK / (rarer + 1.0) ** 0.5
 

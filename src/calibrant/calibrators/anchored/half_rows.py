@@ -284,7 +284,7 @@ def _guess(knots: Knots, first: FloatArray, counts: IntArray) -> Guess:
 
 
 def _exact(
-    guess: Guess, knots: Knots, first: FloatArray, counts: IntArray, rows: IntArray
+    guess: Guess, knots: Knots, first: FloatArray, counts: IntArray, rows: FloatArray
 ) -> BoolArray:
     """Where exact limits of the rate are expected to be narrower than bets, by pilot rows and the
     number of rows.

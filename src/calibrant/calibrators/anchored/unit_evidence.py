@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.anchored.curve_evidence import CURVE_SHARE, MOVED_SHARE, CurveEvidence
 from calibrant.calibrators.anchored.unit_rows import UnitRows
 from calibrant.limits.bet_walk import FEW_STEPS
@@ -68,22 +68,22 @@ class UnitEvidence(CurveEvidence):
     order: RandomSource
 
     @cached_property
-    def at_knots(self) -> FloatArray:  # type: ignore[override]
+    def at_knots(self) -> FloatArray:
         """The weight of rows at each knot."""
         return self.units.at_knots(self.units.weight, self.knots.n_knots)
 
     @cached_property
-    def positives(self) -> FloatArray:  # type: ignore[override]
+    def positives(self) -> FloatArray:
         """The weight of the positive rows of each region."""
         return self._labelled(self.units.codes)
 
     @cached_property
-    def has_negatives(self) -> BoolArray:  # type: ignore[override]
+    def has_negatives(self) -> BoolArray:
         """Whether a row of each region is negative."""
         return np.asarray(self._labelled(1 - self.units.codes) > 0.0)
 
-    def _labelled(self, codes: FloatArray) -> FloatArray:
-        of_entry = self.units.weight * self.units.means(codes)
+    def _labelled(self, codes: CodeArray) -> FloatArray:
+        of_entry = self.units.weight * self.units.means(codes.astype(np.float64))
         return self.units.in_regions(of_entry, self.knots.regions.n_regions)
 
     def limits(self, alpha: float, shares: FloatArray) -> tuple[Interval, FloatArray]:

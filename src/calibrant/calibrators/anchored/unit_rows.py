@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._held_out import RegionUnits
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.cells.knots import Knots
@@ -96,7 +96,7 @@ class UnitRows:
         pairs, entry = np.unique(pair, return_inverse=True)
         of_unit, region = np.divmod(pairs, n_regions)
         total = np.bincount(entry, weights[used], minlength=pairs.size)
-        counts = total
+        counts: FloatArray = np.asarray(total, dtype=np.float64)
         if counting.by_group:
             counts = total / np.bincount(unit, weights, minlength=n_units)[of_unit]
         return cls(
@@ -118,7 +118,8 @@ class UnitRows:
 
     def means(self, values: FloatArray) -> FloatArray:
         """Means of a number of each row over entries."""
-        return np.bincount(self.entry, self.part * values, minlength=self.region.size)
+        found = np.bincount(self.entry, self.part * values, minlength=self.region.size)
+        return np.asarray(found, dtype=np.float64)
 
     def at_knots(self, of_entry: FloatArray, n_knots: int) -> FloatArray:
         """Sums of a number of each entry, split among the knots next to its rows."""
@@ -129,7 +130,8 @@ class UnitRows:
 
     def in_regions(self, of_entry: FloatArray, n_regions: int) -> FloatArray:
         """Sums of a number of each entry over regions."""
-        return np.bincount(self.region, of_entry, minlength=n_regions)
+        found = np.bincount(self.region, of_entry, minlength=n_regions)
+        return np.asarray(found, dtype=np.float64)
 
     def ordered(self, order: IndexArray, n_regions: int) -> list[IndexArray]:
         """The entries of each region, in an order of units."""
@@ -149,8 +151,8 @@ class UnitRows:
 
 
 def rounded_counts(
-    rows: MemoryRows, knots: Knots, source: RandomSource, chosen: FloatArray | None = None
-) -> FloatArray:
+    rows: MemoryRows, knots: Knots, source: RandomSource, chosen: BoolArray | None = None
+) -> IntArray:
     """Rows by knot and label, for the fit of a curve: whole numbers, an array (n_knots, 2).
 
     Rows count as often as their weight says, up to one row more or less at random; there are as many
