@@ -5,12 +5,9 @@ import pytest
 from scipy import stats
 
 from calibrant.limits import dealt_blocks
-from calibrant.limits.block_bets import (
-    BlockSamples,
-    _block_gain,
-    block_limits,
-)
-from calibrant.limits.dealt_blocks import SINGLE_ROWS, DealtBlocks, block_sizes
+from calibrant.limits.bet_walk import block_gain
+from calibrant.limits.block_bets import BlockSamples, block_limits
+from calibrant.limits.dealt_blocks import SINGLE_DRAWS, DealtBlocks, block_sizes
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
 LEVEL = 1e-4
@@ -24,7 +21,6 @@ def samples(values, counts, seed, low, high, variance):
     one = np.ones(counts.shape[0])
     return BlockSamples(
         every,
-        counts.astype(float),
         dealt.blocks.astype(float),
         singles,
         low * one,
@@ -81,7 +77,7 @@ def test_mirrored_samples_have_mirrored_limits_and_empty_ones_the_range():
 
 @pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 5_000, 100_000])
 def test_blocks_and_single_rows_are_all_rows(n_rows):
-    assert sum(block_sizes(n_rows)) == max(0, n_rows - SINGLE_ROWS)
+    assert sum(block_sizes(n_rows)) == max(0, n_rows - SINGLE_DRAWS)
     counts = np.random.default_rng(0).multinomial(n_rows, [0.1, 0.2, 0.7], size=2)
     dealt = DealtBlocks.of(counts, np.random.default_rng(1))
     singles = [[int((row == kind).sum()) for kind in range(3)] for row in dealt.singles]
@@ -105,7 +101,7 @@ def test_the_capital_of_a_block_is_rounded_down():
         mean = rng.uniform(-0.99, 0.9)
         stake = np.array(rng.uniform(0.0, 0.5) / (mean + 1.0))
         powers = [np.array(((rows - mean) ** p).sum()) for p in range(1, 5)]
-        found = float(_block_gain(powers, stake, np.array(mean + 1.0)))
+        found = float(block_gain(powers, stake, np.array(mean + 1.0)))
         exact = float(np.log1p(stake * (rows - mean)).sum())
         assert found <= exact + 1e-12
         if stake * 2.0 < 0.1:

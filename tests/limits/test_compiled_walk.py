@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri_exp
 
-from calibrant.limits.block_bets import FEW_STEPS, STEPS, BlockSamples, block_limits
+from calibrant.limits.bet_walk import FEW_STEPS, STEPS
+from calibrant.limits.block_bets import BlockSamples, block_limits
 from calibrant.limits.dealt_blocks import DealtBlocks
 
 pytest.importorskip("numba")
@@ -21,7 +22,6 @@ def samples(n_rows, seed):
     at = np.take_along_axis(values, np.maximum(dealt.singles, 0), axis=1)
     return BlockSamples(
         values,
-        counts.astype(float),
         dealt.blocks.astype(float),
         np.where(dealt.singles >= 0, at, np.nan),
         values.min(axis=1),

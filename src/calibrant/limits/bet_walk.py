@@ -54,15 +54,17 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant.kernels import Implementation, uses_numba
+from calibrant.limits.dealt_blocks import BLOCKS, SINGLE_DRAWS
 
 STEPS = 4
 """Intervals of candidates within one standard error, for limits that matter."""
 FEW_STEPS = 2
 """The same, for limits that may be a few percent wider."""
-SINGLE_DRAWS = 128
-"""Of the last draws, each is a block."""
 GUESS_DRAWS = 20.0
 """Draws that the guess of the variance counts for."""
+NUMBA_DRAWS = 500_000
+"""Draws from which on the walk is compiled, where numba is installed: loading it takes 0.2 s."""
 POWERS = 4
 MOMENTS = tuple((p, k) for p in range(POWERS + 1) for k in range(p + 1))
 """Pairs (p, k) of sums of w^p (z - low)^k, in the order in which they are kept."""
@@ -71,7 +73,6 @@ _PLACE = {pair: number for number, pair in enumerate(MOMENTS)}
 _MOST_LOST = 0.9  # share of the capital that a bet can lose
 _AT_ONCE = 2  # standard errors whose candidates are judged together
 _START_SHARE = 0.01  # of the tail: for the limit from which the search starts
-_BLOCKS = 64  # a block is this part of the draws that are left
 _LEAST_VARIANCE = 1e-12  # of a guess, over the square of the range
 _LEAST_STEP = (
     1.0 / 32.0
@@ -147,13 +148,20 @@ class Bets:
         )
 
 
-def lower_limits(bets: Bets, tail: FloatArray, steps: int = STEPS) -> FloatArray:
+def lower_limits(
+    bets: Bets, tail: FloatArray, steps: int = STEPS, *, implementation: Implementation = None
+) -> FloatArray:
     """The lower limit of the mean of each sample, which exceeds it with probability at most `tail`.
 
-    `steps` is how many candidates lie within one standard error. Without draws it is the lower end
+    `steps` is how many candidates lie within one standard error. `implementation` forces "numpy" or
+    "numba". Without draws it is the lower end
     of the range.
     """
-    return _Walk.of(bets, tail, steps).lower_limits(_AT_ONCE * steps)
+    walk = _Walk.of(bets, tail, steps)
+    n_draws = int(walk.n_draws.sum()) // 2  # each sample is there twice, for both of its limits
+    if uses_numba(n_draws, NUMBA_DRAWS, implementation):
+        return walk.compiled_limits()
+    return walk.lower_limits(_AT_ONCE * steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +179,8 @@ class _Walk:
         are left.
     start, step, goal : float arrays of shape (n_samples,)
         A first limit; the length of intervals; the logarithm of the capital needed.
+    n_draws : float array of shape (n_samples,)
+        How many draws there are.
     is_empty : bool array of shape (n_samples,)
         Whether there are no draws, or all values are one.
     ends : int array of shape (n_late_blocks + 1,)
@@ -188,6 +198,7 @@ class _Walk:
     start: FloatArray
     step: FloatArray
     goal: FloatArray
+    n_draws: FloatArray
     is_empty: BoolArray
     ends: IndexArray
 
@@ -214,6 +225,7 @@ class _Walk:
             _start(bets, guess, _START_SHARE * tail, n_draws),
             np.where(is_empty, 1.0, step),
             -np.log((1.0 - _START_SHARE) * tail) + _ROUNDING,
+            n_draws,
             is_empty,
             ends,
         )
@@ -251,6 +263,29 @@ class _Walk:
             at_once *= 2  # few samples are left
             todo = todo[~open_end & (limit[todo] < self.width[todo])]
         return np.minimum(limit, self.width) + self.low
+
+    def compiled_limits(self) -> FloatArray:
+        """The lower limit of each sample, by compiled loops."""
+        from calibrant.limits import compiled_walk
+
+        limit = np.where(self.is_empty, 0.0, self.start)
+        walk = self.taken(np.flatnonzero(~self.is_empty))
+        limit[~self.is_empty] = compiled_walk.lower_limits(
+            np.ascontiguousarray(walk.moments.transpose(2, 1, 0)),
+            np.ascontiguousarray(walk.smallest.T),
+            np.ascontiguousarray(walk.heaviest.T),
+            np.ascontiguousarray(walk.draws.T),
+            np.ascontiguousarray(walk.weights.T),
+            np.ascontiguousarray(walk.pace.T),
+            walk.ends,
+            walk.width,
+            walk.start,
+            walk.step,
+            walk.goal,
+            _MOST_LOST,
+            _BISECTIONS,
+        )
+        return np.asarray(np.minimum(limit, self.width) + self.low)
 
     def bet(self, means: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bet against each mean: what is missing of the goal in the end, and all stakes."""
@@ -394,22 +429,6 @@ def _start(bets: Bets, guess: FloatArray, tail: FloatArray, n_draws: FloatArray)
     return ruled_out
 
 
-@lru_cache(maxsize=1024)  # many regions are of one size
-def block_sizes(n_draws: int, n_late: int = SINGLE_DRAWS) -> tuple[int, ...]:
-    """The sizes of blocks before the last `n_late` draws: a 64th of the draws that are left.
-
-    >>> block_sizes(135), sum(block_sizes(10_000))
-    ((2, 2, 2, 1), 9872)
-    """
-    sizes = []
-    left = n_draws
-    while left > n_late:
-        size = min(max(1, left // _BLOCKS), left - n_late)
-        sizes.append(size)
-        left -= size
-    return tuple(sizes)
-
-
 @lru_cache(maxsize=64)
 def late_sizes(most: int) -> tuple[int, ...]:
     """The sizes of the blocks of the last draws, at most about `most` of them.
@@ -423,6 +442,6 @@ def late_sizes(most: int) -> tuple[int, ...]:
     sizes = [1] * min(most, SINGLE_DRAWS)
     total = len(sizes)
     while total < most:
-        sizes.append(max(1, total // (_BLOCKS - 1)))
+        sizes.append(max(1, total // (BLOCKS - 1)))
         total += sizes[-1]
     return tuple(reversed(sizes))

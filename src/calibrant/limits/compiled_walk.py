@@ -1,6 +1,6 @@
 """The walk of bets, compiled: one sample and candidate after the other. Importing this imports numba.
 
-It does what `calibrant.limits.block_bets` does with arrays, in the same order of operations. A
+It does what `calibrant.limits.bet_walk` does with arrays, in the same order of operations. A
 candidate is left as soon as its goal is reached, and a sample as soon as a candidate is not ruled
 out.
 """
@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IndexArray
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _NEAREST = 1e-12  # what is missing of a goal, at least, where a stake is chosen
@@ -107,50 +107,67 @@ def quantile_of_log(log_share: float) -> float:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _gain(sums: FloatArray, mean: float, stake: float, room: float) -> float:
-    """What the logarithm of the capital gains in a block, rounded down; see `block_bets`."""
-    # as `block_bets._about` has it: a factor z - mean more from the left
-    about_1 = sums[1] - sums[0] * mean
-    once_2 = sums[2] - sums[1] * mean
-    about_2 = once_2 - about_1 * mean
-    once_3 = sums[3] - sums[2] * mean
-    twice_3 = once_3 - once_2 * mean
-    about_3 = twice_3 - about_2 * mean
-    once_4 = sums[4] - sums[3] * mean
-    twice_4 = once_4 - once_3 * mean
-    thrice_4 = twice_4 - twice_3 * mean
-    about_4 = thrice_4 - about_3 * mean
-    gain = about_4 * (stake / (-4.0 * (1.0 - stake * room)))
+def _early_gain(
+    moments: FloatArray, smallest: float, heaviest: float, mean: float, stake: float
+) -> float:
+    """What the logarithm of the capital gains in an early block, rounded down; see `bet_walk`."""
+    # the places of sums of w^p (z - low)^k are those of `bet_walk.MOMENTS`
+    square = mean * mean
+    about_1 = moments[2] - mean * moments[1]
+    about_2 = moments[5] - 2.0 * mean * moments[4] + square * moments[3]
+    about_3 = moments[9] - 3.0 * mean * moments[8] + 3.0 * square * moments[7]
+    about_3 -= square * mean * moments[6]
+    about_4 = moments[14] - 4.0 * mean * moments[13] + 6.0 * square * moments[12]
+    about_4 += square * (square * moments[10] - 4.0 * mean * moments[11])
+    worst = heaviest * max(mean - smallest, 0.0)
+    gain = about_4 * (stake / (-4.0 * (1.0 - stake * worst)))
     gain = (gain + about_3 * (1.0 / 3.0)) * stake
     gain = (gain - 0.5 * about_2) * stake
     return float((gain + about_1) * stake)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def _late_gain(
+    draws: FloatArray, weights: FloatArray, begin: int, end: int, mean: float, stake: float
+) -> float:
+    """What the logarithm of the capital gains in a late block."""
+    gain = 0.0
+    for row in range(begin, end):
+        if weights[row] > 0.0:
+            gain += math.log1p(stake * (draws[row] - mean) * weights[row])
+    return gain
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def _is_ruled_out(
-    sums: FloatArray,
-    singles: FloatArray,
+    early: tuple[FloatArray, FloatArray, FloatArray],
+    late: tuple[FloatArray, FloatArray, IndexArray],
     pace: FloatArray,
     mean: float,
-    room: float,
+    width: float,
     goal: float,
-    caps: tuple[float, float],
+    most_lost: float,
     stakes: FloatArray,
 ) -> bool:
     """Bet against one mean of one sample; `stakes` are noted."""
-    n_blocks = sums.shape[0]
+    moments, smallest, heaviest = early
+    draws, weights, ends = late
+    n_blocks = moments.shape[0]
     missing = goal
+    most = most_lost / mean
+    most_early = min(most, 1.0 / max(width - mean, 1e-300))
     for number in range(stakes.size):
-        in_block = number < n_blocks
+        is_early = number < n_blocks
         short = max(missing, _NEAREST)
         quantile = quantile_of_log(-short)
         stake = math.exp(short - 0.5 * quantile * quantile - _LOG_SQRT_2PI) * pace[number]
-        stake = min(stake, (caps[0] if in_block else caps[1]) / room)
+        stake = min(stake, most_early if is_early else most)
         stakes[number] = stake
-        if in_block:
-            missing -= _gain(sums[number], mean, stake, room)
-        elif not math.isnan(singles[number - n_blocks]):
-            missing -= math.log1p(stake * (singles[number - n_blocks] - mean))
+        if is_early:
+            missing -= _early_gain(moments[number], smallest[number], heaviest[number], mean, stake)
+        else:
+            block = number - n_blocks
+            missing -= _late_gain(draws, weights, ends[block], ends[block + 1], mean, stake)
         if missing <= 0.0:
             return True
     return False
@@ -158,65 +175,66 @@ def _is_ruled_out(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _reaches(
-    sums: FloatArray, singles: FloatArray, mean: float, room: float, goal: float, stakes: FloatArray
+    early: tuple[FloatArray, FloatArray, FloatArray],
+    late: tuple[FloatArray, FloatArray, IndexArray],
+    mean: float,
+    goal: float,
+    stakes: FloatArray,
 ) -> bool:
     """Whether bets against a mean of one sample, with given stakes, reach the goal."""
-    n_blocks = sums.shape[0]
+    moments, smallest, heaviest = early
+    draws, weights, ends = late
+    n_blocks = moments.shape[0]
     capital = 0.0
-    for number in range(n_blocks):
-        capital += _gain(sums[number], mean, stakes[number], room)
+    for number in range(stakes.size):
+        if number < n_blocks:
+            capital += _early_gain(
+                moments[number], smallest[number], heaviest[number], mean, stakes[number]
+            )
+        else:
+            block = number - n_blocks
+            capital += _late_gain(
+                draws, weights, ends[block], ends[block + 1], mean, stakes[number]
+            )
         if capital >= goal:
             return True
-    for row in range(singles.size):
-        if not math.isnan(singles[row]):
-            capital += math.log1p(stakes[n_blocks + row] * (singles[row] - mean))
-            if capital >= goal:
-                return True
     return False
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def lower_limits(
-    sums: FloatArray,
-    singles: FloatArray,
+    moments: FloatArray,
+    smallest: FloatArray,
+    heaviest: FloatArray,
+    draws: FloatArray,
+    weights: FloatArray,
     pace: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
+    ends: IndexArray,
+    width: FloatArray,
     start: FloatArray,
     step: FloatArray,
     goal: FloatArray,
-    caps: tuple[float, float],
+    most_lost: float,
     bisections: int,
 ) -> FloatArray:
-    """The lower limit of each sample that has draws, less its centre.
+    """The lower limit of each sample that has draws, less the lower end of its range.
 
-    Parameters
-    ----------
-    sums : array of shape (n_samples, n_blocks, 5)
-        Sums over the rows of each block of (z - centre)^p, p from 0 to 4.
-    singles : array of shape (n_samples, n_singles)
-        Single rows less the centre, NaN for none.
-    pace : array of shape (n_samples, n_steps)
-        By which stakes are scaled, at each block and then at each single row.
-    low, high, start, step, goal : arrays of shape (n_samples,)
-        The range and a first limit, less the centre; the length of intervals of candidates; the
-        logarithm of the capital needed.
-    caps : (float, float)
-        Share of the capital that a bet can lose, for each row of a block and for a single row.
-    bisections : int
-        Of the interval in which the limit lies.
+    The arrays are those of `bet_walk.Bets` and of its walk, with samples first: moments of shape
+    (n_samples, n_blocks, 15), draws and weights of shape (n_samples, n_draws), pace of shape
+    (n_samples, n_steps).
     """
     limits = start.copy()
-    stakes = np.empty(pace.shape[1])
+    stakes = np.zeros(pace.shape[1])
     for sample in range(start.size):
-        blocks = sums[sample]
-        rows = singles[sample]
-        bottom = low[sample]
+        early = (moments[sample], smallest[sample], heaviest[sample])
+        late = (draws[sample], weights[sample], ends)
         target = goal[sample]
+        reach = width[sample]
         number = math.floor(start[sample] / step[sample]) + 1.0
-        while limits[sample] < high[sample]:
+        while limits[sample] < reach:
             mean = number * step[sample]
-            if _is_ruled_out(blocks, rows, pace[sample], mean, mean - bottom, target, caps, stakes):
+            stakes[:] = 0.0
+            if _is_ruled_out(early, late, pace[sample], mean, reach, target, most_lost, stakes):
                 limits[sample] = mean
                 number += 1.0
                 continue
@@ -224,7 +242,7 @@ def lower_limits(
             kept = mean
             for _ in range(bisections):
                 middle = (ruled_out + kept) / 2.0
-                if _reaches(blocks, rows, middle, middle - bottom, target, stakes):
+                if _reaches(early, late, middle, target, stakes):
                     ruled_out = middle
                 else:
                     kept = middle

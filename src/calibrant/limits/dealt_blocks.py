@@ -12,9 +12,10 @@ import numpy as np
 
 from calibrant._typing import IndexArray, IntArray
 
-SINGLE_ROWS = 128
+SINGLE_DRAWS = 128
 """Of the last rows, each is a block."""
-_BLOCKS = 64  # a block is this part of the rows that are left
+BLOCKS = 64
+"""A block is this part of the draws that are left."""
 # rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
 _MOST_SHUFFLED = 1 << 16
 
@@ -42,7 +43,7 @@ class DealtBlocks:
         sizes = [block_sizes(int(n_rows)) for n_rows in counts.sum(axis=1)]
         n_blocks = max(map(len, sizes), default=0)
         blocks = np.zeros((counts.shape[0], n_blocks, counts.shape[1]), dtype=np.int64)
-        singles = np.full((counts.shape[0], SINGLE_ROWS), -1)
+        singles = np.full((counts.shape[0], SINGLE_DRAWS), -1)
         for sample, of_sample in enumerate(sizes):
             _deal(counts[sample], of_sample, blocks[sample], singles[sample], generator)
         return cls(blocks, singles)
@@ -79,17 +80,16 @@ def _deal(
 
 
 @lru_cache(maxsize=1024)  # many regions are of one size
-def block_sizes(n_rows: int) -> tuple[int, ...]:
-    """The sizes of the blocks of so many rows: a 64th of those that are left, until 128 single rows
-    are left.
+def block_sizes(n_draws: int, n_late: int = SINGLE_DRAWS) -> tuple[int, ...]:
+    """The sizes of blocks before the last `n_late` draws: a 64th of the draws that are left.
 
     >>> block_sizes(135), sum(block_sizes(10_000))
     ((2, 2, 2, 1), 9872)
     """
     sizes = []
-    left = n_rows
-    while left > SINGLE_ROWS:
-        size = min(max(1, left // _BLOCKS), left - SINGLE_ROWS)
+    left = n_draws
+    while left > n_late:
+        size = min(max(1, left // BLOCKS), left - n_late)
         sizes.append(size)
         left -= size
     return tuple(sizes)

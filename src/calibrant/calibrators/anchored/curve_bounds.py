@@ -39,8 +39,9 @@ from calibrant.calibrators.anchored.curve_evidence import (
     CurveEvidence,
 )
 from calibrant.cells.knots import Knots
+from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
-from calibrant.limits.block_bets import FEW_STEPS, BlockSamples, block_limits
+from calibrant.limits.block_bets import BlockSamples, block_limits
 from calibrant.limits.dealt_blocks import DealtBlocks
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
@@ -278,7 +279,6 @@ def _bets(
     low, high = _ends(first, inside)
     labels = BlockSamples(
         of_rows.reshape(n_regions, -1),
-        counts.reshape(n_regions, -1).astype(np.float64),
         blocks,
         np.where(
             is_row,
@@ -294,9 +294,7 @@ def _bets(
         low, high = _curve_limits_with(evidence, some, counts, budget, generator)
     else:
         by_knot = blocks.reshape(n_regions, -1, n_knots, 2, 2)
-        low, high = _curve_limits(
-            evidence, some, counts, by_knot, np.where(is_row, half, -1), knot, budget
-        )
+        low, high = _curve_limits(evidence, some, by_knot, np.where(is_row, half, -1), knot, budget)
     return lower - high, upper - low
 
 
@@ -323,7 +321,6 @@ def _curve_limits_with(
         singles = np.where(dealt.singles >= 0, np.take_along_axis(apart, knot, axis=1), np.nan)
         samples = BlockSamples(
             apart,
-            (counts[:, :, number].sum(axis=2) + more).astype(np.float64),
             dealt.blocks.astype(np.float64),
             singles,
             *_ends(apart, inside),
@@ -337,7 +334,6 @@ def _curve_limits_with(
 def _curve_limits(
     evidence: KnotEvidence,
     some: IndexArray,
-    counts: IntArray,
     blocks: FloatArray,
     half: IndexArray,
     knot: IndexArray,
@@ -355,7 +351,6 @@ def _curve_limits(
         parts.append(
             (
                 apart,
-                counts[:, :, number].sum(axis=2).astype(np.float64),
                 blocks[:, :, :, number, 0] + blocks[:, :, :, number, 1],
                 np.where(half == number, np.take_along_axis(apart, knot, axis=1), np.nan),
                 *_ends(apart, inside),
