@@ -93,9 +93,9 @@ class Bets:
         Sums over the draws of each block of w^p (z - low)^k, for the pairs of `MOMENTS`. Blocks may
         be empty.
     smallest : float array of shape (n_blocks, n_samples)
-        The smallest z - low of each block; infinity for an empty one.
+        At most the smallest z - low of each block.
     heaviest : float array of shape (n_blocks, n_samples)
-        The largest weight of each block.
+        At least the largest weight of each block.
     draws, weights : float arrays of shape (n_draws, n_samples)
         Later draws less `low`, and their weights; 0 for no draw.
     sizes : int array of shape (n_late_blocks,)
@@ -415,15 +415,18 @@ def _start(bets: Bets, guess: FloatArray, tail: FloatArray, n_draws: FloatArray)
     goal = -np.log(tail) + _ROUNDING
     stake = np.sqrt(2.0 * goal / (np.maximum(n_draws, 1.0) * np.maximum(guess, 1e-300)))
     stake = np.minimum(stake, 1.0 / np.maximum(bets.width, 1e-300))
+    moments = bets.moments.sum(axis=1, keepdims=True)
+    smallest = bets.smallest.min(axis=0, initial=np.inf)
+    heaviest = bets.heaviest.max(axis=0, initial=0.0)
     ruled_out = np.zeros_like(goal)
     kept = bets.width
     for _ in range(_START_BISECTIONS):
         mean = (ruled_out + kept) / 2.0
         bet = np.minimum(stake, _MOST_LOST / np.maximum(mean, 1e-300))
-        powers = [power[:, 0] for power in _about(bets.moments, mean[None])]
-        early = block_gain(powers, bet, _worst(bets.smallest, bets.heaviest, mean))
-        late = np.log1p(bet * bets.weights * (bets.draws - mean))
-        below = early.sum(axis=0) + late.sum(axis=0) >= goal
+        powers = [power[0, 0] for power in _about(moments, mean[None])]
+        early = block_gain(powers, bet, _worst(smallest, heaviest, mean))
+        late = np.log1p(bet * bets.weights * (bets.draws - mean)).sum(axis=0)
+        below = early + late >= goal
         ruled_out = np.where(below, mean, ruled_out)
         kept = np.where(below, kept, mean)
     return ruled_out

@@ -53,14 +53,13 @@ class BlockSamples:
         for of_power in sums:
             np.einsum("sbv,sv->bs", self.blocks, power, out=of_power)
             power = power * values
-        smallest = np.where(self.blocks > 0.0, values[:, None], np.inf).min(axis=2, initial=np.inf)
         is_row = np.isfinite(self.singles)
         singles = np.where(is_row, np.maximum(self.singles - self.low[:, None], 0.0), 0.0)
         one = np.ones(self.low.size)
         return Bets(
             sums[[k for _, k in MOMENTS]],
-            smallest.T,
-            np.ones_like(smallest.T),
+            np.zeros(sums.shape[1:]),
+            np.ones(sums.shape[1:]),
             singles.T,
             is_row.T.astype(np.float64),
             np.ones(singles.shape[1], dtype=np.intp),
