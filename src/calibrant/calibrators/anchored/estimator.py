@@ -1,16 +1,15 @@
 """A smooth curve whose average in every region is proved: the default.
 
-What `fit_binned` does with plain rows, after the regions are cut, if there are pilot rows
-(`HalfCurves`):
+What `fit_binned` does after the regions are cut, with groups, weights, or pilot rows (`HalfCurves`):
 
 1. pilot rows fit a first curve, fix the knots, and share the error budget among regions;
-2. the other rows are counted at knots, in two halves;
+2. the other rows are counted at knots, or summed over groups, in two halves;
 3. a curve is fitted to pilot rows and each half, and their mean is moved as little as a small
    epsilon needs (`moved`);
 4. bets on labels less the first curve, and on what the curves of both halves add to it, give limits
    (`CurveBounds`).
 
-With weights or groups, another interval, or no pilot rows:
+With plain rows and another interval, or no pilot rows:
 
 1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
 2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
@@ -158,8 +157,14 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     table of knots, straight in between, and rows are counted at knots so that averages are kept
     exactly (`calibrant.cells.knots`).
 
-    Without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few dozen rows),
-    with weights, groups, or another `interval`: let h be the curve, h_b its average over the N_b
+    With `groups` and `importance_weight` the bets are on whole groups, or on rows by their weight
+    (`calibrant.calibrators.anchored.unit_evidence`). All of this is then about rows of new groups,
+    or about the weighted population, and nothing is said of masses. The curves are fitted to rows
+    repeated by their weight, rounded at random to whole numbers. Rows of files are brought into
+    memory.
+
+    Plain rows without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few dozen
+    rows), or with another `interval`: let h be the curve, h_b its average over the N_b
     rows counted in region b, and [L_b, U_b] the interval of the region's rate. The averages of h
     over the rows and over the population differ by at most V_b D_b, V_b the total variation of h
     over the whole region and D_b a limit on the Kolmogorov distance (Koksma's inequality), and less
@@ -167,16 +172,6 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     to the same rows. With M_b for the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b +
     M_b]. Where h_b leaves [L_b, U_b] the data refute the curve: there it is shifted on the logit
     scale until it does not.
-
-    With `importance_weight` all of this is about the weighted population. The intervals of rates
-    are found by bets. To bound D_b, each row is kept with probability w / weight_bound: the rows
-    kept are independent draws from the weighted population, and h_b is the average over them. The
-    curve is fitted to rows repeated by their weight, rounded at random to whole numbers. Nothing is
-    said of masses.
-
-    With `groups`, D_b is a limit for rows of whole groups
-    (`calibrant.limits.group_limits.group_distance`), and nothing is said of masses. With weights
-    too, the bets are on sums of the weights of groups, and h_b counts rows by weight.
 
     The error budget: 5 % for limits on mass. Of the rest, 2 % for E[h' - h]; of what is left, 90 %
     for E[Y - g0] and 10 % for E[g_k - g0]. Without bets, a tenth for the distances and the others

@@ -1,0 +1,180 @@
+"""Curves with groups and weights: limits hold for known truths, and no pilot row is counted."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from calibrant import AnchoredCalibrator, BinningCalibrator, scored
+from calibrant.calibrators.anchored.unit_evidence import _lower_share
+from calibrant.calibrators.anchored.unlabelled import refutation
+from calibrant.calibrators.regions.grouped_rows import cut_rows
+from calibrant.calibrators.regions.stated import Stated
+from calibrant.errors import CalibrantWarning, InvalidValueError
+
+LEVEL = 1e-3
+
+
+def grouped(rng, n_groups, large=6):
+    """Groups of one row or `large`, larger where rates are high; the rate among rows at a score."""
+    bad = rng.uniform(size=n_groups) < 0.4
+    sizes = np.where(rng.uniform(size=n_groups) < np.where(bad, 0.5, 0.1), large, 1)
+    group = np.repeat(np.arange(n_groups), sizes)
+    scores = rng.uniform(size=group.size)
+    rate = np.where(bad[group], 0.3 + 0.7 * scores**2, 0.5 * scores**2)
+    return scores, (rng.uniform(size=group.size) < rate).astype(int), group
+
+
+def rate_among_rows(scores, large=6):
+    of_bad = 0.4 * (0.5 * large + 0.5)
+    of_good = 0.6 * (0.1 * large + 0.9)
+    bad = of_bad / (of_bad + of_good)
+    return bad * (0.3 + 0.7 * scores**2) + (1.0 - bad) * 0.5 * scores**2
+
+
+def is_broken(model, rate, weight=None):
+    points = (np.arange(5_000) + 0.5) / 5_000
+    mass = np.ones(points.size) if weight is None else weight(points)
+    where = model.partition_.membership(points)
+    size = model.partition_.n_regions
+    total = np.bincount(where, mass, size)
+    truth = np.bincount(where, mass * rate(points), size) / total
+    predicted = np.bincount(where, mass * model.predict(points), size) / total
+    errors = model.guarantee_.errors
+    off = truth - predicted
+    return bool(((off < errors.lower - 5e-4) | (off > errors.upper + 5e-4)).any())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")
+def test_the_guarantee_holds_where_sizes_of_groups_follow_labels():
+    draws = 30
+    broken = 0
+    for draw in range(draws):
+        scores, y, group = grouped(np.random.default_rng([1, draw]), 250)
+        model = AnchoredCalibrator(confidence_level=0.5, n_bins=2, random_state=draw)
+        model.fit(scores, y, groups=group, max_group_size=6)
+        broken += is_broken(model, rate_among_rows)
+    assert stats.binomtest(broken, draws, 0.5, alternative="greater").pvalue > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")
+def test_the_guarantee_holds_where_weights_follow_labels():
+    draws = 30
+    broken = 0
+
+    def weight_of(scores):
+        return 4.0 * scores**2 + (0.3 + scores) * (1.0 - scores**2)
+
+    for draw in range(draws):
+        rng = np.random.default_rng([2, draw])
+        scores = rng.uniform(size=400)
+        y = (rng.uniform(size=400) < scores**2).astype(int)
+        weights = np.where(y == 1, 4.0, 0.3 + scores)
+        model = AnchoredCalibrator(confidence_level=0.5, n_bins=2, random_state=draw)
+        model.fit(scores, y, importance_weight=weights, weight_bound=4.0)
+        broken += is_broken(model, lambda s: 4.0 * s**2 / weight_of(s), weight_of)
+    assert stats.binomtest(broken, draws, 0.5, alternative="greater").pvalue > LEVEL
+
+
+def test_epsilon_is_near_that_of_bins_with_the_same_regions():
+    scores, y, group = grouped(np.random.default_rng(3), 1_500)
+    curve = AnchoredCalibrator(n_bins=4).fit(scores, y, groups=group)
+    bins = BinningCalibrator(n_bins=4).fit(scores, y, groups=group)
+    assert curve.guarantee_.epsilon < 1.25 * bins.guarantee_.epsilon
+
+
+def test_pilot_groups_are_not_counted_in_a_table_either():
+    scores, y, group = grouped(np.random.default_rng(4), 400)
+    table = pa.table({"s": scores, "y": y, "g": group})
+    data = scored(table, score="s", label="y", group="g")
+    model = AnchoredCalibrator()
+    binned = cut_rows(model._read(data, None), model, Stated())
+    assert len(binned.rows.counted_rows()) == binned.tally.counts.sum() < len(y)
+    alike = AnchoredCalibrator().fit(scores, y, groups=group)
+    again = AnchoredCalibrator().fit(data)
+    assert again.guarantee_.epsilon == alike.guarantee_.epsilon
+
+
+def test_lower_limits_of_shares_are_those_of_the_product_and_miss_rarely():
+    """Fails if the goal, the number of stakes, or the cap on them changes."""
+    rng = np.random.default_rng(5)
+    n = 300
+    draws = 300
+    tail = 0.05
+    missed = 0
+    for _ in range(draws):
+        weight = rng.uniform(0.1, 1.0, n)
+        inside = rng.uniform(size=n) < 0.3 * weight  # heavy units are inside more often
+        sums = [(weight * inside).sum(), (weight**2 * inside).sum(), weight.sum()]
+        numbers = [np.array([value]) for value in (*sums, (weight**2).sum(), float(n))]
+        lower = float(_lower_share(*numbers, tail)[0])
+        missed += lower > 0.3 * np.mean(np.linspace(0.1, 1.0, 10_001) ** 2) / 0.55
+        goal = math.log(7 / tail)
+        stakes = math.sqrt(8.0 * (goal + 1e-9) / n) * 2.0 ** np.arange(7)
+        products = [
+            np.log1p(min(stake, 0.5 / lower) * weight * (inside - lower)).sum() for stake in stakes
+        ]
+        assert max(products) >= goal
+    assert stats.binomtest(missed, draws, tail, alternative="greater").pvalue > LEVEL
+    assert lower > 0.06  # not vacuous
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(6)
+    scores = rng.uniform(size=3_000)
+    return scores, (rng.uniform(size=3_000) < scores**2).astype(int)
+
+
+def test_unlabelled_scores_narrow_epsilon_and_are_said(rows):
+    alone = AnchoredCalibrator().fit(*rows)
+    more = np.random.default_rng(7).uniform(size=200_000)
+    helped = AnchoredCalibrator().fit(*rows, unlabelled_scores=more)
+    assert helped.guarantee_.epsilon < alone.guarantee_.epsilon
+    assert helped.guarantee_.is_proved
+    assert any("unlabelled" in said for said in helped.guarantee_.statement.assumed)
+
+
+def test_unlabelled_scores_of_another_population_are_refuted_first(rows):
+    others = np.random.default_rng(8).uniform(size=5_000) ** 2
+    with pytest.warns(CalibrantWarning, match="another population"):
+        model = AnchoredCalibrator().fit(*rows, unlabelled_scores=others)
+    assert not model.guarantee_.is_proved
+    assert "another population" in str(model.guarantee_).split(".")[0]
+
+
+def test_unlabelled_scores_of_the_same_population_are_rarely_refuted():
+    class Rows:
+        def __init__(self, scores):
+            self.scores = scores
+
+        def collect(self):
+            return self
+
+    class Given:
+        def __init__(self, scores, others):
+            self.whole = Rows(scores)
+            self.unlabelled = others
+
+    rng = np.random.default_rng(9)
+    found = [
+        refutation(Given(rng.uniform(size=100).round(1), rng.uniform(size=150).round(1)))
+        for _ in range(150)
+    ]
+    refuted = sum(said is not None for said in found)
+    assert stats.binomtest(refuted, 150, 0.01, alternative="greater").pvalue > LEVEL
+
+
+def test_unlabelled_scores_are_refused_where_they_are_not_built(rows):
+    scores, y = rows
+    for named in ({"groups": np.arange(3_000) // 3}, {"importance_weight": np.ones(3_000)}):
+        with pytest.raises(InvalidValueError) as caught:
+            AnchoredCalibrator().fit(scores, y, unlabelled_scores=scores, **named)
+        assert caught.value.parameter == "unlabelled_scores"
+    with pytest.raises(InvalidValueError) as caught:
+        AnchoredCalibrator(pilot=None).fit(scores, y, unlabelled_scores=scores)
+    assert caught.value.parameter == "unlabelled_scores"
