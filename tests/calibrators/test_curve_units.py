@@ -8,11 +8,13 @@ import pytest
 from scipy import stats
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, scored
+from calibrant.calibrators.anchored import unit_evidence
 from calibrant.calibrators.anchored.unit_evidence import _lower_share
 from calibrant.calibrators.anchored.unlabelled import refutation
 from calibrant.calibrators.regions.grouped_rows import cut_rows
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.errors import CalibrantWarning, InvalidValueError
+from calibrant.limits.goal_bets import unit_limits
 
 LEVEL = 1e-3
 
@@ -121,6 +123,32 @@ def test_lower_limits_of_shares_are_those_of_the_product_and_miss_rarely():
         assert max(products) >= goal
     assert stats.binomtest(missed, draws, tail, alternative="greater").pvalue > LEVEL
     assert lower > 0.06  # not vacuous
+
+
+def test_all_that_units_may_miss_adds_up_to_alpha(monkeypatch):
+    """Fails if a constant of the budget changes without the others."""
+    tails = []
+    of_steps = []
+
+    def noted(samples, tail, *steps):
+        tails.append(tail)
+        return unit_limits(samples, tail, *steps)
+
+    def noted_share(*given):
+        of_steps.append((given[0].size, given[-1]))
+        return _lower_share(*given)
+
+    monkeypatch.setattr(unit_evidence, "unit_limits", noted)
+    monkeypatch.setattr(unit_evidence, "_lower_share", noted_share)
+    scores, y, group = grouped(np.random.default_rng(10), 300)
+    model = AnchoredCalibrator(n_bins=3).fit(scores, y, groups=group)
+    labels, first, second = tails
+    n_knots, of_step = of_steps[0]
+    n_steps = n_knots - model.partition_.n_regions
+    spent = 2.0 * (labels.sum() + first.sum() + second.sum()) + len(of_steps) * n_steps * of_step
+    assert spent == pytest.approx(0.1, rel=1e-9)
+    assert labels.sum() / first.sum() == pytest.approx(18.0)
+    assert 2.0 * n_steps * of_step == pytest.approx(0.002)
 
 
 @pytest.fixture
