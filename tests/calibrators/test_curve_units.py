@@ -10,7 +10,7 @@ from scipy import stats
 from calibrant import AnchoredCalibrator, BinningCalibrator, scored
 from calibrant.calibrators.anchored import unit_evidence
 from calibrant.calibrators.anchored.unit_evidence import _lower_share
-from calibrant.calibrators.anchored.unlabelled import refutation
+from calibrant.calibrators.anchored.unlabelled import other_population
 from calibrant.calibrators.regions.grouped_rows import cut_rows
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.errors import CalibrantWarning, InvalidValueError
@@ -190,7 +190,7 @@ def test_unlabelled_scores_of_the_same_population_are_rarely_refuted():
 
     rng = np.random.default_rng(9)
     found = [
-        refutation(Given(rng.uniform(size=100).round(1), rng.uniform(size=150).round(1)))
+        other_population(Given(rng.uniform(size=100).round(1), rng.uniform(size=150).round(1)))
         for _ in range(150)
     ]
     refuted = sum(said is not None for said in found)

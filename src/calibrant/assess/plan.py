@@ -223,6 +223,11 @@ def plan(
     sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is the quantile
     of the normal law that B bins keep with the stated probability.
 
+    `AnchoredCalibrator` on as many rows and regions, from 1,000 to 10,000 rows, in simulations: its
+    epsilon was 0.84 to 1.6 times that of the plan where the rate clearly rises or falls with the
+    score, up to 2.1 times where it hardly depends on it, and up to 2.9 times where it goes up and
+    down. A curve that keeps the ranking cannot follow the noise of regions, or such a rate.
+
     The largest epsilon is not monotone in the number of rows of a bin, because counts are whole
     numbers. So every size that a bin can have, and every count of positives that a bound does not
     rule out, is tried. Where that would be more than 4,000 counts, or where pilot rows leave the

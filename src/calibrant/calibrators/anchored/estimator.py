@@ -45,8 +45,8 @@ from calibrant.calibrators.anchored.proved_curve import (
 from calibrant.calibrators.anchored.unit_rows import UnitWeights
 from calibrant.calibrators.anchored.unlabelled import (
     check_unlabelled,
+    other_population,
     read_unlabelled,
-    refutation,
 )
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.binned_rows import Binned
@@ -349,7 +349,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         found = self.guarantee_
         assumed = "the unlabelled scores are independent draws from the same population"
         found = found.with_facts(assumed=(*found.statement.assumed, assumed))
-        said = refutation(binned)
+        said = other_population(binned)
         if said is not None:
             found = found.with_caveat(said, supposition="they are of the same population")
             warn_caller(f"{said}; so the guarantee may not hold")

@@ -34,7 +34,7 @@ def check_unlabelled(binned: Binned, *, has_pilot: bool) -> None:
     raise InvalidValueError("unlabelled_scores", rule, got="scores", advice=advice)
 
 
-def refutation(binned: Binned) -> str | None:
+def other_population(binned: Binned) -> str | None:
     """Why labelled and unlabelled scores cannot be of one population; None if they may be.
 
     If they are draws of one population, each set of all rows that is fixed by all scores has a
