@@ -137,7 +137,7 @@ class Knots:
         The share lies in [0, 1]: with the value l of a curve at the knot and r at the next, its
         value at the score is (1 - share) l + share r.
         """
-        counting, first, begin, inverse = self._counting
+        counting, first, begin, inverse = self.counting
         cell = counting.regions_of(prepared)
         scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
         share = np.clip((scores - begin[cell]) * inverse[cell], 0.0, 1.0)

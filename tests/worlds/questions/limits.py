@@ -7,7 +7,7 @@ import numpy as np
 from calibrant import Tally
 from calibrant.intervals import METHODS, get_method
 from calibrant.limits import binomial, bounded_mean, poisson_binomial
-from calibrant.limits.bet_knots import KnotBlocks
+from calibrant.limits.bet_walk import MOMENTS, block_gain, late_sizes, moments_of
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
 from calibrant.tripod import (
@@ -102,15 +102,16 @@ def tails_of_sums_of_labels() -> Any:
 
 
 @question
-def knots_of_bets() -> Any:
+def blocks_of_bets() -> Any:
     found = []
-    starts = np.array([0, 100, 170, 300])
-    for weights in (None, SMOOTH.weights[:300] / 3.0):
-        blocks = KnotBlocks.of(SMOOTH.scores[:300], weights, starts, (0.0, 1.0))
-        for block in range(3):
-            for mean in (0.2, 0.6):
-                means = np.array([mean, mean + 0.1])
-                found.append(blocks.gains(block, np.array([0.3, -0.2]), means))
+    for weights in (np.ones(300), SMOOTH.weights[:300] / 3.0):
+        sums = moments_of(weights, SMOOTH.scores[:300]).sum(axis=1)
+        found.append(sums)
+        for mean in (0.2, 0.6):
+            powers = [((weights * (SMOOTH.scores[:300] - mean)) ** p).sum() for p in range(1, 5)]
+            stakes = np.array([0.05, 0.3])
+            found.append(block_gain(powers, stakes, np.array(mean)))
+    found += [len(MOMENTS), late_sizes(5), late_sizes(400)]
     return found
 
 

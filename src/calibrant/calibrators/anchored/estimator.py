@@ -244,22 +244,24 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         -------
         self
         """
-        self._check_parameters()
-        stated = Stated(
-            weight_bound=weight_bound,
-            max_group_size=max_group_size,
-            group_target=group_target,
-            score_range=score_range,
-        )
         beside = {
             "segments": segments,
             "sample_weight": sample_weight,
             "importance_weight": importance_weight,
             "groups": groups,
         }
+        told: dict[str, Any] = {
+            "weight_bound": weight_bound,
+            "max_group_size": max_group_size,
+            "group_target": group_target,
+            "score_range": score_range,
+        }
+        if unlabelled_scores is None:
+            return super().fit(scores, y, classes=classes, **beside, **told)
+        self._check_parameters()
         unlabelled = read_unlabelled(unlabelled_scores, **beside)
         data = self._read(scores, y, classes=classes, **beside)
-        return self._fit_rows(data, stated, unlabelled)
+        return self._fit_rows(data, Stated(**told), unlabelled)
 
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
