@@ -530,7 +530,7 @@ class Sample(ABC):
             return named.collect(draw=draw)
         return named._in_memory(taken, draw)
 
-    def counted_rows(self) -> "MemoryRows":
+    def counted_rows(self) -> MemoryRows:
         """Return the rows that are left after a draw, in memory; those of drawn groups are not."""
         rows = self.collect()
         return rows if self._left_out is None else rows.take(~rows.chosen(self._left_out[0]))
