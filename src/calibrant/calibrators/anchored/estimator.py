@@ -244,7 +244,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         -------
         self
         """
-        beside = {
+        beside: dict[str, Any] = {
             "segments": segments,
             "sample_weight": sample_weight,
             "importance_weight": importance_weight,
