@@ -166,5 +166,6 @@ def unit_limits(
         both = [units.bets(draws, sizes) for units, draws in known]
         both += [units.mirrored.bets(draws, sizes) for units, draws in known]
         found = lower_limits(Bets.joined(both), np.tile(tail[some], 2), steps)
-        lower[some], upper[some] = found[: len(known)], -found[len(known) :]
+        lower[some] = found[: len(known)]
+        upper[some] = -found[len(known) :]
     return lower, upper
