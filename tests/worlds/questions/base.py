@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def numbers(answer: Any) -> Iterator[float | Text]:
         yield from numbers(answer.to_dict())
         yield from numbers(answer.details)
         yield from numbers(properties_of(answer))
-    elif is_dataclass(answer):
+    elif is_dataclass(answer) and not isinstance(answer, type):
         yield from numbers(fields_of(answer))
     elif isinstance(answer, Mapping):
         for name in sorted(answer, key=str):
@@ -102,7 +102,7 @@ def numbers(answer: Any) -> Iterator[float | Text]:
 
 def fields_of(answer: Any) -> dict[str, Any]:
     """The fields of a dataclass."""
-    return {name: getattr(answer, name) for name in answer.__dataclass_fields__}
+    return {field.name: getattr(answer, field.name) for field in fields(answer)}
 
 
 def properties_of(answer: Any) -> dict[str, Any]:

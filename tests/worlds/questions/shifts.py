@@ -158,7 +158,7 @@ def priors_of_mixtures() -> Any:
         odds_ratio(0.7, 0.1),
         moved_odds(np.array([0.0, 0.1, 0.5, 1.0]), 2.5),
     ]
-    return [found, known, labels, odds, [prior.to_list() for prior in known]]
+    return [found, known, labels, odds]
 
 
 @question
