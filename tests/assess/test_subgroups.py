@@ -362,6 +362,22 @@ def test_rare_rates_are_said_as_ratios_too():
     assert "times the predicted" in found.by_attributes.sentence
 
 
+def test_ratios_of_a_population_allow_for_its_unknown_average_score():
+    rng = np.random.default_rng(7)
+    n = 40_000
+    old = rng.random(n) < 0.3
+    scores = rng.choice([0.001, 0.019], n)
+    y = (rng.random(n) < scores * np.where(old, 4.0, 1.0)).astype(int)
+    found = audit(y, scores, attributes={"old": old}, target="population").by_attributes
+    low, high = found.ratio_bounds
+    observed = found.table.upper / found.table.mean_score
+    assert low < 1.0 < 4.0 < high < 9.0
+    assert high > observed.max()  # where the mean score was taken for that of the population
+    assert found.findings[0].ratio_limit is None
+    assert "times as large" not in found.findings[0].text
+    assert "times the predicted" in found.sentence
+
+
 @pytest.mark.parametrize(
     ("options", "parameter"),
     [

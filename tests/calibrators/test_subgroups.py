@@ -252,21 +252,32 @@ def test_the_correction_finds_what_is_there_and_nothing_where_nothing_is():
     columns = [score_column(logits), *read_attributes({"kind": kind})]
     features = [Feature.of(column) for column in columns]
     bins = [feature.bins(column) for feature, column in zip(features, columns, strict=True)]
-    held_out = np.arange(n) % 4 == 0
+    fold = np.arange(n) % 4
     shifted = (rng.random(n) < expit(logits + 1.0 * np.isin(kind, ["a", "c"]))).astype(float)
-    found = BoostedLogit.fit(features, bins, logits, shifted, held_out)
+    found = BoostedLogit.fit(features, bins, logits, shifted, fold)
     moved = np.log(1 / (1 / found.corrected(bins, logits) - 1)) - logits
     assert moved[np.isin(kind, ["a", "c"])].mean() == pytest.approx(1.0, abs=0.2)
     assert moved[~np.isin(kind, ["a", "c"])].mean() == pytest.approx(0.0, abs=0.2)
     right = (rng.random(n) < expit(logits)).astype(float)
     assert (
         np.abs(
-            BoostedLogit.fit(features, bins, logits, right, held_out).corrected(bins, logits)
+            BoostedLogit.fit(features, bins, logits, right, fold).corrected(bins, logits)
             - expit(logits)
         ).mean()
         < 0.02
     )
     assert BoostedLogit.from_dict(found.to_dict()) == found
+
+
+def test_scores_that_are_all_off_by_the_same_are_moved():
+    """Where no division of the rows helps, all of them are one leaf."""
+    rng = np.random.default_rng(0)
+    y = rng.random(4_000) < 0.6
+    attributes = {"coin": rng.random(4_000) < 0.5}
+    calibrator = SubgroupCalibrator().fit(np.full(4_000, 0.4), y, attributes=attributes)
+    predicted = calibrator.predict([0.4, 0.4], attributes={"coin": [True, False]})
+    assert predicted == pytest.approx([0.6, 0.6], abs=0.05)
+    assert SubgroupCalibrator.from_dict(calibrator.to_dict()).correction_ == calibrator.correction_
 
 
 def test_tails_of_limits_add_up_to_alpha():

@@ -7,7 +7,7 @@ import pytest
 
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.attributes import read_attributes
 
 
@@ -126,3 +126,25 @@ def test_levels_are_saved_and_read_back(values: list):
     (column,) = read_attributes({"a": values})
     levels = AttributeLevels.of(column)
     assert AttributeLevels.from_dict(levels.to_dict()) == levels
+
+
+def test_too_many_subgroups_are_refused_with_their_number():
+    rng = np.random.default_rng(0)
+    columns = read_attributes({f"a{n}": rng.integers(0, 60, 20_000).astype(str) for n in range(6)})
+    levels = [AttributeLevels.of(column) for column in columns]
+    codes = [level.codes(column) for level, column in zip(levels, columns, strict=True)]
+    with pytest.raises(InvalidValueError) as error:
+        SubgroupFamily.of(levels, codes, 3, 1e-5)
+    assert error.value.parameter == "attributes"
+    assert "50,000" in error.value.rule
+    assert "at least 1 row each" in error.value.got
+
+
+def test_too_many_combinations_of_levels_are_refused():
+    rows = np.arange(10_000)
+    columns = read_attributes({"a": (rows // 2).astype(str), "b": ((rows + 1) // 2).astype(str)})
+    levels = [AttributeLevels.of(column) for column in columns]
+    codes = [level.codes(column) for level, column in zip(levels, columns, strict=True)]
+    with pytest.raises(InvalidValueError) as error:
+        SubgroupFamily.of(levels, codes, 2, 1e-5)
+    assert error.value.parameter == "attributes"

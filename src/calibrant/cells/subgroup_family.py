@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.attribute_levels import AttributeLevels
+from calibrant.errors import InvalidValueError
 from calibrant.kernels.hash import mixed
+from calibrant.text.numbers import counted
 
 MOST_ORDERS = 3
+MOST_SUBGROUPS = 50_000
+"""Of a family: a search through more takes hours, and each of them would be told little."""
+_ADVICE = "use fewer attributes, a smaller order or a larger min_share"
+_MOST_COMBINATIONS = 20_000_000  # of levels of one crossing, before those with few rows are dropped
 
 _Mark: TypeAlias = tuple[int, int, int]
 """What stands for a set of rows: their number, and two sums."""
@@ -208,6 +214,7 @@ def _crossings(
             before = by_attributes[wanted[:-1]]
             last = by_attributes[wanted[-1:]]
             if before.size and last.size:
+                kept.check_combinations(before.size * last.size)
                 by_attributes[wanted] = kept(_crossed(before, last))
             else:
                 by_attributes[wanted] = Crossing(
@@ -247,6 +254,19 @@ class _Kept:
         self._marks = _marks(n_rows)
         self._seen: set[_Mark] = set()
 
+    def check(self, n_subgroups: int) -> None:
+        """Refuse a family that is too large to be searched."""
+        if n_subgroups > MOST_SUBGROUPS:
+            rule = f"make at most {MOST_SUBGROUPS:,} subgroups"
+            got = f"more, with at least {counted(self._least, 'row')} each"
+            raise InvalidValueError("attributes", rule, got=got, advice=_ADVICE)
+
+    def check_combinations(self, number: int) -> None:
+        """Refuse attributes whose levels make too many combinations."""
+        if number > _MOST_COMBINATIONS:
+            rule = f"make at most {_MOST_COMBINATIONS:,} combinations of levels at a time"
+            raise InvalidValueError("attributes", rule, got=f"{number:,}", advice=_ADVICE)
+
     def __call__(self, part: Crossing, least: int | None = None) -> Crossing:
         """Those of a crossing that are kept."""
         size = part.size + 1
@@ -259,6 +279,7 @@ class _Kept:
             mark = (int(counts[cell]), int(sums[0][cell]), int(sums[1][cell]))
             if mark not in self._seen:
                 self._seen.add(mark)
+                self.check(len(self._seen))
                 kept.append(cell)
         number = np.full(size, len(kept))
         number[kept] = np.arange(len(kept))

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.assess.metrics.divided_rows import DividedRows
-from calibrant.assess.subgroups.bets import all_error_limits, bet_tests
+from calibrant.assess.subgroups.bets import all_error_limits, all_score_limits, bet_tests
 from calibrant.assess.subgroups.evidence import Expected, positives_of
 from calibrant.assess.subgroups.findings import Observed, Proofs, SubgroupFinding, folded
 from calibrant.assess.subgroups.how_much import ProvedSize, Tested, proved_sizes, unlike_rates
@@ -17,12 +17,16 @@ from calibrant.assess.subgroups.upper_bound import all_limits
 from calibrant.assess.subgroups.which import proved_off
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.guarantee.relative import RARE, relative_limits
+from calibrant.limits.interval import Interval
 from calibrant.params.attributes import AttributeColumn
 from calibrant.sample.draw import position_keys
 from calibrant.sample.sources.memory import MemoryRows
 
 WHICH_SHARE = 0.4
 SIZE_SHARE = 0.6
+RATIO_SHARE = 0.1
+"""Of the level of the upper bound, in a population where events are rare: for average scores."""
 _MANY_DRAWS = 999
 _FEW_DRAWS = 99
 _LARGE = 200_000  # rows, from which on few draws are made
@@ -142,7 +146,8 @@ def _of_population(
     others = divided.others
     weights = divided.units.weights(len(others))
     observed = Observed.of(family, others.scores, others.codes.astype(np.float64), weights)
-    limits = all_error_limits(family, others, divided.units, question.alpha)
+    is_rare = float(divided.rows.scores[divided.cutting].mean()) < RARE
+    limits, ratios = _population_limits(family, divided, question.alpha, is_rare=is_rare)
     largest = np.maximum(limits.upper, -limits.lower)
     lower = np.clip(observed.mean_score + limits.lower, 0.0, 1.0)
     upper = np.clip(observed.mean_score + limits.upper, 0.0, 1.0)
@@ -168,6 +173,8 @@ def _of_population(
         upper_bound=_bound(largest),
         assumptions=assumed,
         n_set_aside=aside,
+        population_ratios=ratios,
+        findings=tuple(replace(one, target="population") for one in found.findings),
         target=target,
     )
 
@@ -296,6 +303,25 @@ def subgroup_table(
     return SubgroupTable(
         words, family.order, family.counts, *means, lower, upper, np.minimum(largest, 1.0)
     )
+
+
+def _population_limits(
+    family: SubgroupFamily, divided: DividedRows, alpha: float, *, is_rare: bool
+) -> tuple[Interval, tuple[float, float] | None]:
+    """Limits on errors in every subgroup and, of rare events, on ratios of rate and score.
+
+    Ratios need limits on average scores, which take a tenth of alpha. Whether events are rare is
+    told by rows that are not counted.
+    """
+    if not is_rare:
+        return all_error_limits(family, divided.others, divided.units, alpha), None
+    averages = all_score_limits(family, divided.others, divided.units, RATIO_SHARE * alpha)
+    left = (1.0 - RATIO_SHARE) * alpha
+    errors = all_error_limits(family, divided.others, divided.units, left)
+    lower = np.clip(averages.lower + errors.lower, 0.0, 1.0)
+    upper = np.clip(averages.upper + errors.upper, 0.0, 1.0)
+    ratios = relative_limits(Interval(lower, upper), averages, errors)
+    return errors, (float(ratios.lower.min()), float(ratios.upper.max()))
 
 
 def _bound(largest: FloatArray) -> float:

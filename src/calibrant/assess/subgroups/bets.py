@@ -46,7 +46,23 @@ def all_error_limits(
 
     Bonferroni's rule.
     """
-    outcomes = _outcomes(rows)
+    found = _all_means(family, _outcomes(rows), units, alpha)
+    return Interval(2.0 * found.lower - 1.0 - _ROUNDING, 2.0 * found.upper - 1.0 + _ROUNDING)
+
+
+def all_score_limits(
+    family: SubgroupFamily, rows: MemoryRows, units: Units, alpha: float
+) -> Interval:
+    """Limits of the average score, in the population of every subgroup at once."""
+    found = _all_means(family, np.asarray(rows.scores, dtype=np.float64), units, alpha)
+    lower = np.maximum(found.lower - _ROUNDING, 0.0)
+    return Interval(lower, np.minimum(found.upper + _ROUNDING, 1.0))
+
+
+def _all_means(
+    family: SubgroupFamily, outcomes: FloatArray, units: Units, alpha: float
+) -> Interval:
+    """Limits of the mean of numbers in [0, 1]."""
     lower = []
     upper = []
     for part in family.crossings:
@@ -54,6 +70,6 @@ def all_error_limits(
         place = part.cell[inside].astype(np.intp)
         own = units.part(inside)
         limits = own.means(outcomes[inside], place, part.size, alpha / family.n_subgroups)
-        lower.append(2.0 * limits.lower - 1.0 - _ROUNDING)
-        upper.append(2.0 * limits.upper - 1.0 + _ROUNDING)
+        lower.append(limits.lower)
+        upper.append(limits.upper)
     return Interval(np.concatenate(lower), np.concatenate(upper))

@@ -45,6 +45,8 @@ class SubgroupFinding:
         What their mean rate is at least if scores are too low, and at most if they are too high.
     also : tuple of str
         Other subgroups that are proved wrong in the same direction, and that this one explains.
+    target : {"rows", "population"}
+        Whether `error` is about the tested rows or their population.
     """
 
     subgroup: str
@@ -57,11 +59,16 @@ class SubgroupFinding:
     tested_score: float | None = None
     rate_limit: float | None = None
     also: tuple[str, ...] = ()
+    target: str = "rows"
 
     @property
     def ratio_limit(self) -> float | None:
-        """The true rate over the predicted one, at least or at most; None where no size is proved."""
-        if self.rate_limit is None or not self.tested_score:
+        """The true rate over the predicted one, at least or at most; None where none is proved.
+
+        In a population the mean score is not known exactly, so that a ratio is proved for rows at
+        hand alone.
+        """
+        if self.rate_limit is None or not self.tested_score or self.target != "rows":
             return None
         return self.rate_limit / self.tested_score
 

@@ -8,6 +8,7 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray
 from calibrant.assess.subgroups.evidence import Expected, positives_of
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.params.random import RandomSource
+from calibrant.sample.progress import watched
 
 _ROWS_AT_ONCE = 8191  # sums of so many labels have 13 bits
 _BITS = 13
@@ -39,11 +40,13 @@ def largest_surprise_p_value(
         return 1.0 / (1.0 + n_draws)
     generator = source.generator()
     reached = 0
-    for start in range(0, n_draws, _DRAWS_AT_ONCE):
-        size = min(_DRAWS_AT_ONCE, n_draws - start)
-        drawn = _drawn_positives(family, scores, size, generator)
-        surprises = expected.surprise(drawn).max(axis=1)
-        reached += int(np.count_nonzero(surprises >= real * (1.0 - _TIED)))
+    with watched(None, n_draws, "drawing labels", "draws") as advance:
+        for start in range(0, n_draws, _DRAWS_AT_ONCE):
+            size = min(_DRAWS_AT_ONCE, n_draws - start)
+            drawn = _drawn_positives(family, scores, size, generator)
+            surprises = expected.surprise(drawn).max(axis=1)
+            reached += int(np.count_nonzero(surprises >= real * (1.0 - _TIED)))
+            advance(size)
     return (1.0 + reached) / (1.0 + n_draws)
 
 

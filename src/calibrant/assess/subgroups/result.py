@@ -93,6 +93,9 @@ class SubgroupAudit(Result):
         Rows that the test "is any off?" used.
     assumptions : tuple of str
         What must be true.
+    population_ratios : pair of float or None
+        In a population where events are rare: limits on the true rate over the average score of any
+        subgroup, which share the level of the upper bound with it.
     """
 
     findings: tuple[SubgroupFinding, ...]
@@ -109,6 +112,7 @@ class SubgroupAudit(Result):
     n_set_aside: int = 0
     n_tested: int = 0
     assumptions: tuple[str, ...] = field(default=())
+    population_ratios: tuple[float, float] | None = None
 
     @property
     def is_any_off(self) -> bool:
@@ -168,6 +172,8 @@ class SubgroupAudit(Result):
         """The smallest and the largest ratio of true to predicted rate of any subgroup, where
         events are rare.
         """
+        if self.target == "population":
+            return self.population_ratios
         table = self.table
         if not table.mean_score[0] < RARE or not (table.mean_score > 0.0).all():
             return None
@@ -200,7 +206,7 @@ class SubgroupAudit(Result):
         columns: dict[str, list[Any]] = {
             name: [getattr(finding, name) for finding in self.findings]
             for name in names
-            if name != "also"
+            if name not in ("also", "target")
         }
         columns["also"] = ["; ".join(finding.also) for finding in self.findings]
         shown = ("subgroup", "direction", "n_rows", "mean_score", "rate", "error")

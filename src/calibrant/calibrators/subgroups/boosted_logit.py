@@ -5,8 +5,9 @@ anyone can read, the same rows must give the same trees on every machine, and th
 depend on what is installed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import ClassVar, Self
 
 import numpy as np
@@ -20,12 +21,14 @@ from calibrant.params.rules import Integer, Number
 from calibrant.params.state_kinds import Listed, Lists, Nested
 from calibrant.text.sentences import shown
 
-_MOST_TREES = 100
+_MOST_TREES = 200
+_PATIENCE = 10  # trees with a larger loss, after which no more are tried
 _LEAVES = 5
 _RATE = 0.1
 _RIDGE = 1.0
 _LEAST_ROWS = 20
 _LEAST_GAIN = 1e-6
+_LEAST_SHIFT = 1.0  # twice the fall of the loss by a shift of all rows, of which chance gives 1
 _MOST_LOGIT = 700.0
 
 
@@ -116,29 +119,29 @@ class BoostedLogit(Saved):
         bins: Sequence[IndexArray],
         logits: FloatArray,
         labels: FloatArray,
-        held_out: BoolArray,
+        fold: IndexArray,
     ) -> Self:
-        """Fit a correction. How many trees is chosen by the rows `held_out`.
-
-        Then all rows are used.
+        """Fit a correction. Cross-validation over folds says how many trees; all rows fit them.
 
         Newton's steps for the log loss, a tenth of each. A tree divides its leaves greedily, up to
         five of them, where the quadratic approximation of the loss falls most. Bins of an attribute
         without an order are put in the order of their mean gradients, in which the best division of
         two parts is known to lie (Fisher 1958).
+
+        Parameters
+        ----------
+        features : sequence of Feature
+            What it looks at.
+        bins : sequence of int arrays of shape (n,)
+            The bin of each row, of each feature.
+        logits, labels : float arrays of shape (n,)
+            Where each row starts, and its label.
+        fold : int array of shape (n,)
+            The fold of each row, from 0 on. Each fold judges trees that are fitted to the others.
         """
-        chosen = _Boosting(
-            features, [one[~held_out] for one in bins], logits[~held_out], labels[~held_out]
-        )
-        test_bins = [one[held_out] for one in bins]
-        test_logits = logits[held_out].copy()
-        losses = [_log_loss(test_logits, labels[held_out])]
-        for tree in chosen.trees(_MOST_TREES):
-            test_logits += tree.added(test_bins)
-            losses.append(_log_loss(test_logits, labels[held_out]))
-        n_trees = int(np.argmin(losses))
-        whole = _Boosting(features, bins, logits, labels)
-        return cls(tuple(features), tuple(whole.trees(n_trees)))
+        rows = _Boosting(features, bins, logits, labels)
+        n_trees = _best_number([_Judged.of(rows, fold == one) for one in np.unique(fold)])
+        return cls(tuple(features), tuple(islice(rows.trees(), n_trees)))
 
     def corrected(self, bins: Sequence[IndexArray], logits: FloatArray) -> FloatArray:
         """The corrected probabilities."""
@@ -161,12 +164,6 @@ def expit(logits: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -_MOST_LOGIT, _MOST_LOGIT))))
 
 
-def _log_loss(logits: FloatArray, labels: FloatArray) -> float:
-    if not logits.size:
-        return 0.0
-    return float(np.mean(np.logaddexp(0.0, logits) - labels * logits))
-
-
 @dataclass(eq=False)
 class _Boosting:
     """The state of a fit: rows by bins, and the logit so far."""
@@ -176,23 +173,27 @@ class _Boosting:
     logits: FloatArray
     labels: FloatArray
 
-    def trees(self, number: int) -> list[Tree]:
-        """The next trees; fewer if none helps any more."""
+    def take(self, rows: BoolArray) -> "_Boosting":
+        """Some of the rows."""
+        bins = [one[rows] for one in self.bins]
+        return _Boosting(self.features, bins, self.logits[rows], self.labels[rows])
+
+    def trees(self) -> Iterator[Tree]:
+        """One tree after the other, until none helps any more."""
         logits = self.logits.copy()
-        found: list[Tree] = []
-        for _ in range(number):
+        while True:
             rates = expit(logits)
             tree = self._tree(self.labels - rates, rates * (1.0 - rates))
             if tree is None:
-                break
-            found.append(tree)
+                return
+            yield tree
             logits += tree.added(self.bins)
-        return found
 
     def _tree(self, gradient: FloatArray, curvature: FloatArray) -> Tree | None:
         """The tree that divides greedily; None if no division helps."""
         rows = [np.arange(self.labels.size)]
-        best = [self._best_split(0, rows[0], gradient, curvature)]
+        sums = [self._sums(rows[0], gradient, curvature)]
+        best = [self._best_split(0, sums[0])]
         splits: list[LeafSplit] = []
         while len(rows) < _LEAVES:
             leaf = max(range(len(best)), key=lambda number: best[number][0])
@@ -203,33 +204,100 @@ class _Boosting:
             stays = np.isin(self.bins[split.feature][rows[leaf]], split.stay)
             rows.append(rows[leaf][~stays])
             rows[leaf] = rows[leaf][stays]
-            best[leaf] = self._best_split(leaf, rows[leaf], gradient, curvature)
-            best.append(self._best_split(len(rows) - 1, rows[-1], gradient, curvature))
+            # the sums of the larger part are what those of the smaller one leave
+            smaller = leaf if rows[leaf].size < rows[-1].size else len(rows) - 1
+            counted = self._sums(rows[smaller], gradient, curvature)
+            left = [whole.less(part) for whole, part in zip(sums[leaf], counted, strict=True)]
+            sums.append(left if smaller == leaf else counted)
+            sums[leaf] = counted if smaller == leaf else left
+            best[leaf] = self._best_split(leaf, sums[leaf])
+            best.append(self._best_split(len(rows) - 1, sums[-1]))
         if not splits:
-            return None
+            return _shift(gradient, curvature)
         values = [_RATE * gradient[one].sum() / (curvature[one].sum() + _RIDGE) for one in rows]
         return Tree(tuple(splits), tuple(float(value) for value in values))
 
-    def _best_split(
-        self, leaf: int, rows: IndexArray, gradient: FloatArray, curvature: FloatArray
-    ) -> tuple[float, LeafSplit | None]:
-        """How much the loss falls by the best division of a leaf, and which it is."""
-        best: tuple[float, LeafSplit | None] = (0.0, None)
-        if rows.size < 2 * _LEAST_ROWS:
-            return best
+    def _sums(self, rows: IndexArray, gradient: FloatArray, curvature: FloatArray) -> list["_Sums"]:
+        """Rows, gradients and curvatures by bin, of each feature."""
         own_gradient = gradient[rows]
         own_curvature = curvature[rows]
+        found = []
         for number, feature in enumerate(self.features):
             cell = self.bins[number][rows]
-            sums = _Sums(
-                np.bincount(cell, minlength=feature.n_bins).astype(np.float64),
-                np.bincount(cell, own_gradient, minlength=feature.n_bins).astype(np.float64),
-                np.bincount(cell, own_curvature, minlength=feature.n_bins).astype(np.float64),
+            size = feature.n_bins
+            found.append(
+                _Sums(
+                    np.bincount(cell, minlength=size).astype(np.float64),
+                    np.bincount(cell, own_gradient, minlength=size).astype(np.float64),
+                    np.bincount(cell, own_curvature, minlength=size).astype(np.float64),
+                )
             )
-            gain, stay = sums.best_division(feature.is_numeric)
+        return found
+
+    def _best_split(self, leaf: int, sums: list["_Sums"]) -> tuple[float, LeafSplit | None]:
+        """How much the loss falls by the best division of a leaf, and which it is."""
+        best: tuple[float, LeafSplit | None] = (0.0, None)
+        if sums[0].rows.sum() < 2 * _LEAST_ROWS:
+            return best
+        for number, feature in enumerate(self.features):
+            gain, stay = sums[number].best_division(feature.is_numeric)
             if gain > best[0]:
                 best = (gain, LeafSplit(leaf, number, stay))
         return best
+
+
+def _shift(gradient: FloatArray, curvature: FloatArray) -> Tree | None:
+    """A tree of one leaf, which moves all rows by a whole step of Newton; None if it hardly helps."""
+    total = float(gradient.sum())
+    weight = float(curvature.sum()) + _RIDGE
+    return Tree((), (total / weight,)) if total * total / weight > _LEAST_SHIFT else None
+
+
+@dataclass(eq=False)
+class _Judged:
+    """Rows of one fold, whose loss judges trees that are fitted to the rows of the others."""
+
+    rows: _Boosting
+    trees: Iterator[Tree]
+    logits: FloatArray
+
+    @classmethod
+    def of(cls, rows: _Boosting, fold: BoolArray) -> Self:
+        """Fit to all rows but those of the fold."""
+        own = rows.take(fold)
+        return cls(own, rows.take(~fold).trees(), own.logits.copy())
+
+    def losses(self) -> FloatArray:
+        """The log loss of each row so far."""
+        return np.asarray(np.logaddexp(0.0, self.logits) - self.rows.labels * self.logits)
+
+    def step(self) -> FloatArray:
+        """The same with one more tree, if there is one."""
+        tree = next(self.trees, None)
+        if tree is not None:
+            self.logits += tree.added(self.rows.bins)
+        return self.losses()
+
+
+def _best_number(folds: list[_Judged]) -> int:
+    """The most trees whose loss cannot be told from the smallest: it differs by one standard error.
+
+    Too few trees leave errors in subgroups that the mean loss hardly shows; too many add noise,
+    which it does show. The error is that of the mean difference over rows.
+    """
+    best = np.concatenate([fold.losses() for fold in folds])
+    found = 0
+    for number in range(1, _MOST_TREES + 1):
+        losses = np.concatenate([fold.step() for fold in folds])
+        worse = losses - best
+        if worse.mean() < 0.0:
+            best = losses
+            found = number
+        elif worse.mean() <= worse.std() / np.sqrt(worse.size):
+            found = number
+        elif number - found >= _PATIENCE:
+            break
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,6 +307,14 @@ class _Sums:
     rows: FloatArray
     gradient: FloatArray
     curvature: FloatArray
+
+    def less(self, part: "_Sums") -> "_Sums":
+        """What is left without some of the rows."""
+        return _Sums(
+            self.rows - part.rows,
+            self.gradient - part.gradient,
+            np.maximum(self.curvature - part.curvature, 0.0),
+        )
 
     def best_division(self, is_ordered: bool) -> tuple[float, tuple[int, ...]]:
         """The largest fall of the loss, and the bins of one of the two parts."""

@@ -10,20 +10,33 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import ArrayLike, AttributeRows, FloatArray, IndexArray, Seed
+from calibrant._typing import ArrayLike, AttributeRows, FloatArray, Seed
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
+from calibrant.calibrators.subgroups.corrected import (
+    SMALLEST,
+    Part,
+    ScoredTrees,
+    corrected,
+    logits_of,
+)
 from calibrant.calibrators.subgroups.features import Feature, score_column
-from calibrant.calibrators.subgroups.guarantee import SubgroupGuarantee
-from calibrant.calibrators.subgroups.proof import ProvingRows, error_limits
+from calibrant.calibrators.subgroups.guarantee import SubgroupFacts, SubgroupGuarantee
+from calibrant.calibrators.subgroups.parts import RowUnits, TwoParts, group_cap
+from calibrant.calibrators.subgroups.proof import (
+    Guesses,
+    error_limits,
+    prediction_limits,
+)
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table
+from calibrant.guarantee.relative import RARE
 from calibrant.guarantee.statement import Claim, Edges, Statement
 from calibrant.limits.interval import Interval, PairOfLimits
-from calibrant.params.arrays import as_scores, check_in_range
+from calibrant.params.arrays import as_scores
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.frames import predicts
 from calibrant.params.kind import Entry, EntryTable
@@ -45,11 +58,11 @@ from calibrant.sample.kinds import is_scored
 from calibrant.sample.reach import Reach
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
-from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
 
-_SMALLEST = 1e-6  # probability whose logit is taken
-_TREES_SHARE = 0.25  # of the rows to fit, which choose the number of trees
+_AVERAGES_SHARE = 0.1  # of alpha, for limits on average predictions where events are rare
+_GROUP_SIZE = Optional(Integer(1))
+_N_FOLDS = 4  # of the rows to fit, which choose the number of trees
 _THEOREM = "Ville's inequality for bets on label less prediction, in all subgroups at once"
 
 
@@ -109,10 +122,10 @@ class SubgroupCalibrator(_ProvesSubgroups):
     Notes
     -----
     Numeric attributes are cut at quartiles of the rows to fit, so that the rows that prove are
-    independent draws within each subgroup. See `calibrant.calibrators.subgroups.proof`. Trees are
-    fitted until they no longer help a quarter of the rows to fit, then again to all of these. The
-    prediction is no function of one score, so that there is no table of it: it can be exported to
-    Python, not to SQL or ONNX.
+    independent draws within each subgroup. See `calibrant.calibrators.subgroups.proof`.
+    Cross-validation in four folds of the rows to fit chooses the number of trees. The prediction is
+    no function of one score, so that there is no table of it: it can be exported to Python, not to
+    SQL or ONNX.
 
     Examples
     --------
@@ -139,8 +152,15 @@ class SubgroupCalibrator(_ProvesSubgroups):
         "positives": Entry(Counts("subgroups"), of="guarantee_.positives"),
         "value": Entry(Numbers("subgroups", 0.0, 1.0), of="guarantee_.value"),
         "errors": Entry(PairOfLimits("subgroups", low=-1.0), of="guarantee_.errors"),
-        "n_fitted": Entry(OneCount(), of="guarantee_.n_fitted"),
-        "n_proving": Entry(OneCount(), of="guarantee_.n_proving"),
+        "margin": Entry(
+            Maybe(Numbers("subgroups", 0.0, 1.0)), of="guarantee_.margin", absent=None, always=True
+        ),
+        "n_fitted": Entry(OneCount(), of="guarantee_.facts.n_fitted"),
+        "n_proving": Entry(OneCount(), of="guarantee_.facts.n_proving"),
+        "n_groups": Entry(OneCount(), of="guarantee_.facts.n_groups", absent=0, always=True),
+        "max_group_size": Entry(
+            _GROUP_SIZE, of="guarantee_.facts.max_group_size", absent=None, always=True
+        ),
     }
     _rules: ClassVar[RuleTable] = {
         "attributes": Optional(Names('a list of names of columns, such as ["sex", "age"]')),
@@ -168,6 +188,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
         y: ArrayLike | None = None,
         *,
         attributes: AttributeRows | None = None,
+        groups: ArrayLike | None = None,
+        max_group_size: int | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
         """Fit the correction to a random part of the rows, and prove on the others.
@@ -182,6 +204,11 @@ class SubgroupCalibrator(_ProvesSubgroups):
             Labels of two classes.
         attributes : frame, or mapping from names to columns
             Attributes of the rows. Without any, all rows are the only subgroup.
+        groups : array-like of shape (n,), optional
+            The group of each row, such as a customer. Whole groups fit or prove, and bets are on
+            whole groups: the guarantee is about rows of new groups.
+        max_group_size : int, optional
+            As how many rows a group counts at most; None takes the largest group of the rows to fit.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.
 
@@ -190,23 +217,18 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self
         """
         self._check_parameters()
-        rows = self._read(scores, y, classes=classes).collect()
+        size = _GROUP_SIZE.check("max_group_size", max_group_size)
+        rows = self._read(scores, y, classes=classes, groups=groups).collect()
         columns = self._columns(scores, attributes, len(rows))
-        order = rows.random_source(self.random_state, "rows to fit and rows that prove").order(
-            len(rows)
-        )
-        n_fit = self._n_pilot(len(rows))
-        fitting = rows.take(order[:n_fit])
-        base = self._fitted_base(fitting)
-        levels = [AttributeLevels.of(column.take(order[:n_fit])) for column in columns]
-        first = self._correction(base, fitting, [column.take(order[:n_fit]) for column in columns])
-        proving = rows.take(order[n_fit:])
-        last = [column.take(order[n_fit:]) for column in columns]
-        guarantee = self._proved(
-            base, first, levels, (fitting, proving), (columns, order[:n_fit]), last
-        )
+        places = TwoParts.of(rows, self.pilot, self.random_state)
+        first = Part.of(rows, columns, places.first)
+        last = Part.of(rows, columns, places.last)
+        base = self._fitted_base(first.rows)
+        correction = self._correction(base, first.rows, first.columns)
+        cap = group_cap(first.rows, size)
+        guarantee = self._proved(base, correction, (first, last), cap)
         self._set_classes(rows.known)
-        self._set_learned(base, first, guarantee, tuple(column.name for column in columns))
+        self._set_learned(base, correction, guarantee, tuple(column.name for column in columns))
         self.score_range_seen_ = Reach.of(rows.scores).seen
         warn_if_weak(self.guarantee_)
         return self
@@ -227,13 +249,6 @@ class SubgroupCalibrator(_ProvesSubgroups):
             )
         return attribute_columns(data, given, n_rows, self.attributes)
 
-    def _n_pilot(self, n_rows: int) -> int:
-        wanted = round(self.pilot * n_rows) if isinstance(self.pilot, float) else int(self.pilot)
-        if not 0 < wanted < n_rows:
-            got = f"{self.pilot!r} of {counted(n_rows, 'row')}"
-            raise InvalidValueError("pilot", "leave rows both to fit and to prove", got=got)
-        return wanted
-
     def _fitted_base(self, rows: MemoryRows) -> ScoreCalibrator | None:
         if self.base is None:
             return None
@@ -246,81 +261,76 @@ class SubgroupCalibrator(_ProvesSubgroups):
     def _correction(
         self, base: ScoreCalibrator | None, rows: MemoryRows, columns: list[AttributeColumn]
     ) -> BoostedLogit:
-        logits = _logits(base, rows.scores)
+        logits = logits_of(base, rows.scores)
         every = [score_column(logits), *columns]
         features = [Feature.of(column) for column in every]
         bins = [feature.bins(column) for feature, column in zip(features, every, strict=True)]
-        held_out = np.arange(len(rows)) < _TREES_SHARE * len(rows)
-        return BoostedLogit.fit(features, bins, logits, rows.codes.astype(np.float64), held_out)
+        fold = np.arange(len(rows)) * _N_FOLDS // max(len(rows), 1)
+        labels = rows.codes.astype(np.float64)
+        return BoostedLogit.fit(features, bins, logits, labels, fold)
 
     def _proved(
         self,
         base: ScoreCalibrator | None,
         correction: BoostedLogit,
-        levels: list[AttributeLevels],
-        parts: tuple[MemoryRows, MemoryRows],
-        before: tuple[list[AttributeColumn], IndexArray],
-        columns: list[AttributeColumn],
+        parts: tuple[Part, Part],
+        cap: int | None,
     ) -> SubgroupGuarantee:
         """The guarantee, from rows that played no part in the predictions or the cuts."""
-        fitting, proving = parts
-        family = self._family(levels, columns, len(proving))
-        predictions = _corrected(base, correction, proving.scores, columns)
-        earlier = [column.take(before[1]) for column in before[0]]
-        of_fitting = _corrected(base, correction, fitting.scores, earlier)
-        known = family.of_other_rows(_codes(levels, earlier, len(fitting)))
-        spread = known.sums(of_fitting * (1.0 - of_fitting))
-        variances = np.where(known.counts > 0, spread / np.maximum(known.counts, 1), 0.25)
+        first, last = parts
+        levels = [AttributeLevels.of(column) for column in first.columns]
+        family = SubgroupFamily.of(levels, last.codes(levels), self.order, self.min_share)
+        known = family.of_other_rows(first.codes(levels))
+        guesses = Guesses.of(first.subgroup_rows(known, base, correction, cap))
+        proving = last.subgroup_rows(family, base, correction, cap)
         alpha = error_budget(self.confidence_level)
-        errors = error_limits(ProvingRows(family, predictions, proving.codes), variances, alpha)
-        return self._guarantee(
-            words=[family.words(number) for number in range(family.n_subgroups)],
-            counts=family.counts,
-            positives=family.sums(proving.codes.astype(np.float64)).astype(np.int64),
-            value=family.sums(predictions) / np.maximum(family.counts, 1),
-            errors=errors,
-            facts=(
-                len(fitting),
-                len(proving),
-                rows_positive(proving),
-                tuple(column.name for column in columns),
-            ),
+        margin = None
+        value = proving.averages(proving.predictions)
+        if float(corrected(base, correction, first.rows.scores, first.columns).mean()) < RARE:
+            averages = prediction_limits(proving, guesses, _AVERAGES_SHARE * alpha)
+            margin = np.maximum(value - averages.lower, averages.upper - value)
+            alpha *= 1.0 - _AVERAGES_SHARE
+        positives = family.sums(last.rows.codes.astype(np.float64)).astype(np.int64)
+        facts = SubgroupFacts(
+            n_fitted=len(first.rows),
+            n_proving=len(last.rows),
+            n_groups=RowUnits.of(last.rows, cap).n_units,
+            max_group_size=cap,
+            attributes=tuple(column.name for column in last.columns),
         )
-
-    def _family(
-        self, levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int
-    ) -> SubgroupFamily:
-        return SubgroupFamily.of(
-            levels, _codes(levels, columns, n_rows), self.order, self.min_share
+        return self._guarantee(
+            [family.words(number) for number in range(family.n_subgroups)],
+            (family.counts, positives),
+            (value, error_limits(proving, guesses, alpha), margin),
+            last.rows.known.positive,
+            facts,
         )
 
     def _guarantee(
         self,
         words: list[str],
-        counts: Any,
-        positives: Any,
-        value: FloatArray,
-        errors: Interval,
-        facts: tuple[int, int, Hashable, tuple[str, ...]],
+        counts: tuple[Any, Any],
+        proved: tuple[FloatArray, Interval, FloatArray | None],
+        positive: Hashable,
+        facts: SubgroupFacts,
     ) -> SubgroupGuarantee:
-        n_fitted, n_proving, positive, names = facts
+        value, errors, margin = proved
+        reach = 0.0 if margin is None else margin
         return SubgroupGuarantee(
             float(self.confidence_level),
             "betting",
             tuple(words),
-            counts,
-            positives,
+            *counts,
             value,
-            np.clip(value + errors.lower, 0.0, 1.0),
-            np.clip(value + errors.upper, 0.0, 1.0),
+            np.clip(value - reach + errors.lower, 0.0, 1.0),
+            np.clip(value + reach + errors.upper, 0.0, 1.0),
             positive,
             Statement(_THEOREM, edges=Edges.FUNCTION, claim=Claim.AVERAGE),
             errors=errors,
-            n_fitted=n_fitted,
-            n_proving=n_proving,
+            margin=margin,
             order=self.order,
             min_share=self.min_share,
-            attributes=names,
+            facts=facts,
         )
 
     def _set_learned(
@@ -349,7 +359,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
                 "attributes", f"be given: a frame with the columns {list(self._names)}"
             )
         columns = read_attributes(attributes, len(checked), self._names) if self._names else []
-        return _corrected(self.base_, self.correction_, checked, columns)
+        return corrected(self.base_, self.correction_, checked, columns)
 
     @predicts
     def predict_proba(
@@ -373,7 +383,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
     def scored_trees(self) -> ScoredTrees:
         """Return features and trees as plain values, for an export that has no table."""
         check_is_fitted(self)
-        return ScoredTrees(self.base_, self.correction_.to_dict(), self._table_notes(), _SMALLEST)
+        return ScoredTrees(self.base_, self.correction_.to_dict(), self._table_notes(), SMALLEST)
 
     def _take(self, learned: dict[str, Any], classes: Classes) -> None:
         counts = learned["counts"]
@@ -384,75 +394,18 @@ class SubgroupCalibrator(_ProvesSubgroups):
         names = learned["names"]
         if tuple(feature.name for feature in correction.features) != ("", *names):
             raise InvalidValueError("names", "be those of the features", got=shown(list(names)))
-        facts = (learned["n_fitted"], learned["n_proving"], classes.positive, names)
-        words = list(learned["subgroups"])
-        guarantee = self._guarantee(
-            words, counts, positives, learned["value"], learned["errors"], facts
+        facts = SubgroupFacts(
+            learned["n_fitted"],
+            learned["n_proving"],
+            learned["n_groups"],
+            learned["max_group_size"],
+            names,
         )
+        proved = (learned["value"], learned["errors"], learned["margin"])
+        words = list(learned["subgroups"])
+        guarantee = self._guarantee(words, (counts, positives), proved, classes.positive, facts)
         self._set_classes(classes)
         self._set_learned(learned["base"], correction, guarantee, names)
 
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts", "limits", "trees")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredTrees:
-    """Trees over a score and attributes, for an export.
-
-    Attributes
-    ----------
-    base : calibrator of scores or None
-        Turns scores into probabilities first.
-    state : dict
-        The features and the trees as plain values.
-    notes : tuple of str
-        Where they come from, and what is guaranteed.
-    smallest : float
-        The smallest probability whose logit is taken.
-    """
-
-    base: ScoreCalibrator | None
-    state: dict[str, Any]
-    notes: tuple[str, ...]
-    smallest: float
-
-
-def rows_positive(rows: MemoryRows) -> Hashable:
-    """The label of the positive class."""
-    positive: Hashable = rows.known.positive
-    return positive
-
-
-def _codes(
-    levels: list[AttributeLevels], columns: list[AttributeColumn], n_rows: int
-) -> list[IndexArray]:
-    """The level of each attribute; without attributes, one that no row has."""
-    if not columns:
-        return [np.full(n_rows, -1, dtype=np.intp)]
-    return [level.codes(column) for level, column in zip(levels, columns, strict=True)]
-
-
-def _logits(base: ScoreCalibrator | None, scores: Any) -> FloatArray:
-    """The logit of each score, or of what the base makes of it."""
-    if base is None:
-        probabilities = np.asarray(scores, dtype=np.float64)
-        check_in_range(probabilities, 0.0, 1.0)
-    else:
-        probabilities = np.asarray(base.predict(scores), dtype=np.float64)
-    clipped = np.clip(probabilities, _SMALLEST, 1.0 - _SMALLEST)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
-
-
-def _corrected(
-    base: ScoreCalibrator | None,
-    correction: BoostedLogit,
-    scores: Any,
-    columns: list[AttributeColumn],
-) -> FloatArray:
-    logits = _logits(base, scores)
-    every = [score_column(logits), *columns]
-    bins = [
-        feature.bins(column) for feature, column in zip(correction.features, every, strict=True)
-    ]
-    return correction.corrected(bins, logits)

@@ -1,14 +1,40 @@
 """What is proved of predictions in every subgroup at once."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
 from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.relative import relative_limits
 from calibrant.limits.interval import Interval
-from calibrant.text.numbers import counted, percent, upper
+from calibrant.params.saved_state import read_count
+from calibrant.text.numbers import counted, limits, percent, upper
 from calibrant.text.result_table import ResultTable
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupFacts:
+    """Which rows a guarantee of subgroups comes from.
+
+    Attributes
+    ----------
+    n_fitted, n_proving : int
+        Rows that the correction was fitted to, and rows that prove.
+    n_groups : int
+        Groups that prove; 0 if each row is an independent draw.
+    max_group_size : int or None
+        As how many rows a group counts at most.
+    attributes : tuple of str
+        The attributes.
+    """
+
+    n_fitted: int = 0
+    n_proving: int = 0
+    n_groups: int = 0
+    max_group_size: int | None = None
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -20,21 +46,37 @@ class SubgroupGuarantee(Guarantee):
 
     Attributes
     ----------
-    n_fitted, n_proving : int
-        Rows that the correction was fitted to, and rows that prove.
     order : int
         Subgroups are made of up to so many attributes.
     min_share : float
         They have at least this share of the rows that prove.
-    attributes : tuple of str
-        The attributes.
+    facts : SubgroupFacts
+        Which rows it comes from.
     """
 
-    n_fitted: int = 0
-    n_proving: int = 0
     order: int = 1
     min_share: float = 0.0
-    attributes: tuple[str, ...] = ()
+    facts: SubgroupFacts = field(default_factory=SubgroupFacts)
+
+    @property
+    def n_fitted(self) -> int:
+        """Rows that the correction was fitted to."""
+        return self.facts.n_fitted
+
+    @property
+    def n_proving(self) -> int:
+        """Rows that prove."""
+        return self.facts.n_proving
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes."""
+        return self.facts.attributes
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether groups, and not rows, are independent draws."""
+        return self.facts.n_groups > 0
 
     @property
     def subgroups(self) -> ResultTable:
@@ -48,6 +90,9 @@ class SubgroupGuarantee(Guarantee):
             "upper": self.upper,
             "epsilon": self.radius,
         }
+        if self.is_rare:
+            columns["relative_lower"] = self.relative.lower
+            columns["relative_upper"] = self.relative.upper
         return ResultTable("subgroups", columns)
 
     @property
@@ -57,19 +102,28 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def relative(self) -> Interval:
-        """No limits on ratios are derived for subgroups."""
-        return Interval(np.zeros(self.value.size), np.full(self.value.size, np.inf))
+        """Limits on the true rate divided by the average prediction, where events are rare.
+
+        None are derived elsewhere: they need limits on average predictions, which take a tenth of
+        the error budget.
+        """
+        if self.margin is None:
+            return Interval(np.zeros(self.value.size), np.full(self.value.size, np.inf))
+        lowest = np.maximum(self.value - self.margin, 0.0)
+        predictions = Interval(lowest, np.minimum(self.value + self.margin, 1.0))
+        return relative_limits(self.interval, predictions, self.errors)
 
     @property
     def is_rare(self) -> bool:
-        """Whether ratios say more than epsilon: none are derived."""
-        return False
+        """Whether predictions were below 5 % on average among the rows that were fitted to."""
+        return self.margin is not None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it to hold."""
+        drawn = "groups" if self.has_groups else "rows"
         return (
-            "the rows and new rows are independent draws from one distribution",
+            f"the {drawn} and new {drawn} are independent draws from one distribution",
             "the model that made the scores was not trained on these rows",
         )
 
@@ -85,8 +139,9 @@ class SubgroupGuarantee(Guarantee):
         each = "over all rows"
         if len(self.regions) > 1:
             each = f"in each of {counted(len(self.regions), 'subgroup')}"
+        drawn = "groups" if self.has_groups else "rows"
         return (
-            f"With {confidence} confidence, if new rows are i.i.d. with these: {each} the rate of"
+            f"With {confidence} confidence, if new {drawn} are i.i.d. with these: {each} the rate of"
             f" class {self.positive_label!r} is within {upper(self.epsilon)} of the average"
             " prediction."
         )
@@ -106,6 +161,15 @@ class SubgroupGuarantee(Guarantee):
             f" {counted(self.n_proving, 'other row')} prove. Nothing is guaranteed for one row, or"
             " for part of a subgroup."
         )
+        if self.has_groups:
+            said.append(
+                f"{counted(self.facts.n_groups, 'group')} prove. Averages are over rows of new"
+                " groups, of which each counts as at most"
+                f" {counted(self.facts.max_group_size or 0, 'row')}."
+            )
+        if self.is_rare:
+            factors = limits(float(self.relative.lower.min()), float(self.relative.upper.max()))
+            said.append(f"In every subgroup the rate is {factors} times the average prediction.")
         if self.read:
             said.append(f"Read from a file, not recomputed from the rows: {', '.join(self.read)}.")
         return " ".join(said)

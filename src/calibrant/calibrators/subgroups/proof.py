@@ -1,48 +1,147 @@
 """Limits on the error of predictions in every subgroup at once, for new rows: bets on label minus
-prediction.
+prediction, of rows or of whole groups.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.cells.subgroup_family import SubgroupFamily
-from calibrant.limits.bounded_mean import betting_mean
+from calibrant.limits.bounded_mean import betting_mean, weighted_means
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
 from calibrant.limits.shared_tails import even_width_tails
 
 _MOST_GOAL_ROWS = 20_000  # bets that aim at a goal take too long for more
 _LEAST_VARIANCE = 1e-4
+_LEAST_PREDICTION_VARIANCE = 1e-8
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProvingRows:
-    """Rows that played no part in the predictions, in a random order.
+class SubgroupRows:
+    """Rows of a family of subgroups, with predictions.
 
     Attributes
     ----------
     family : SubgroupFamily
-        Their subgroups; numbers were cut by other rows.
+        Their subgroups.
     predictions : float array of shape (n,)
         What is predicted for each.
     codes : int array of shape (n,)
         Labels.
+    unit : int array of shape (n,), optional
+        The group of each row; the rows of a group follow each other.
+    weights : float array of shape (n,), optional
+        With groups, how much each row counts: those of a group add up to at most 1.
     """
 
     family: SubgroupFamily
     predictions: FloatArray
     codes: CodeArray
+    unit: IndexArray | None = None
+    weights: FloatArray | None = None
+
+    @property
+    def errors(self) -> FloatArray:
+        """Label minus prediction."""
+        return np.asarray(self.codes - self.predictions)
+
+    def averages(self, values: FloatArray) -> FloatArray:
+        """The mean of each subgroup, by how much its rows count."""
+        counted = np.ones(values.size) if self.weights is None else self.weights
+        total = self.family.sums(counted)
+        return np.asarray(self.family.sums(counted * values) / np.maximum(total, 1e-300))
+
+    def members(self) -> Iterator[IndexArray]:
+        """The rows of each subgroup, in their order."""
+        for part in self.family.crossings:
+            order = np.argsort(part.cell, kind="stable")
+            ends = np.cumsum(np.bincount(part.cell, minlength=part.size + 1))[:-1]
+            yield from np.split(order, ends)[: part.size]
+
+    def units(self, values: FloatArray, rows: IndexArray) -> tuple[FloatArray, FloatArray | None]:
+        """Independent draws of a subgroup: the mean of each, and how much it counts if not 1."""
+        if self.unit is None or self.weights is None:
+            return values[rows], None
+        starts = np.flatnonzero(np.diff(self.unit[rows], prepend=-1))
+        if not starts.size:
+            return np.empty(0), np.empty(0)
+        weights = np.add.reduceat(self.weights[rows], starts)
+        sums = np.add.reduceat(self.weights[rows] * values[rows], starts)
+        return sums / weights, weights / (1.0 + 1e-12)
 
 
-def error_limits(rows: ProvingRows, variances: FloatArray, alpha: float) -> Interval:
+@dataclass(frozen=True, slots=True, eq=False)
+class Guesses:
+    """What is expected of each subgroup, from rows that prove nothing: a bad guess costs width only.
+
+    Attributes
+    ----------
+    variances : float array of shape (n_subgroups,)
+        Of label minus prediction, or of its sum over a group.
+    prediction_variances : float array of shape (n_subgroups,)
+        The same of the prediction, less its mean.
+    weights : float array of shape (n_subgroups,)
+        The mean weight of a group; 1 without groups.
+    """
+
+    variances: FloatArray
+    prediction_variances: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, rows: SubgroupRows) -> Self:
+        """Guesses from rows that the predictions were fitted to."""
+        if rows.unit is not None:
+            return cls._of_groups(rows)
+        counts = np.maximum(rows.family.counts, 1)
+        predicted = rows.predictions
+        seen = rows.family.counts > 0
+        spread = rows.family.sums(predicted * (1.0 - predicted)) / counts
+        squares = rows.family.sums(np.square(predicted)) / counts
+        about = squares - np.square(rows.family.sums(predicted) / counts)
+        variances = np.maximum(np.where(seen, spread, 0.25), _LEAST_VARIANCE)
+        of_predictions = np.maximum(np.where(seen, about, 0.25), _LEAST_PREDICTION_VARIANCE)
+        return cls(variances, of_predictions, np.ones(counts.size))
+
+    @classmethod
+    def _of_groups(cls, rows: SubgroupRows) -> Self:
+        variances = []
+        of_predictions = []
+        weights = []
+        averages = rows.averages(rows.predictions)
+        for number, own in enumerate(rows.members()):
+            means, counted = rows.units(rows.errors, own)
+            predicted, _ = rows.units(rows.predictions, own)
+            if counted is None or not counted.size:
+                variances.append(0.25)
+                of_predictions.append(0.25)
+                weights.append(1.0)
+                continue
+            variances.append(float(np.mean(np.square(counted * means))))
+            off = counted * (predicted - averages[number])
+            of_predictions.append(float(np.mean(np.square(off))))
+            weights.append(float(counted.mean()))
+        typical = np.array(weights)
+        least = np.square(typical)
+        return cls(
+            np.maximum(np.array(variances), _LEAST_VARIANCE * least),
+            np.maximum(np.array(of_predictions), _LEAST_PREDICTION_VARIANCE * least),
+            typical,
+        )
+
+
+def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
     """Limits on the mean of label minus prediction in the population of each subgroup, all at once.
 
     Claimed: with probability at least 1 - alpha over these rows, in every subgroup of the family
     the rate of new rows differs from their average prediction by no more than the limits say.
-    Assumed: rows are i.i.d.; predictions and cuts do not depend on them.
+    Assumed: rows, or whole groups, are i.i.d., in an order that does not depend on them;
+    predictions, cuts and what a group counts at most do not depend on them.
 
     Notes
     -----
@@ -50,36 +149,64 @@ def error_limits(rows: ProvingRows, variances: FloatArray, alpha: float) -> Inte
     the rows of a subgroup are independent draws from its population, so that bets on label minus
     prediction hold (`calibrant.limits.goal_bets`), for their number as it is. Subgroups overlap:
     alpha is shared by Bonferroni's rule, most for those with the widest limits, by guesses of their
-    `variances` from other rows.
+    variances from other rows.
+
+    With groups, a draw is a group: w, how much its rows in the subgroup count, and z, their mean of
+    label minus prediction. What is limited is E[w z] / E[w], the mean over rows of new groups, in
+    which a group counts as at most so many rows.
     """
-    family = rows.family
-    guessed = np.maximum(variances, _LEAST_VARIANCE)
-    deviations = np.sqrt(guessed / np.maximum(family.counts, 1))
-    tails = even_width_tails(deviations, alpha)
-    errors = rows.codes - rows.predictions
+    tails = _tails(rows, np.sqrt(guesses.variances) / guesses.weights, alpha)
+    values = rows.errors
+    return _all_limits(rows, values, (-1.0, 1.0), guesses.variances, guesses.weights, tails)
+
+
+def prediction_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
+    """Limits on the average prediction among new rows, in every subgroup at once; as above."""
+    deviations = np.sqrt(guesses.prediction_variances) / guesses.weights
+    tails = _tails(rows, deviations, alpha)
+    variances = guesses.prediction_variances
+    return _all_limits(rows, rows.predictions, (0.0, 1.0), variances, guesses.weights, tails)
+
+
+def _tails(rows: SubgroupRows, deviations: FloatArray, alpha: float) -> FloatArray:
+    """The tail of each limit, by the deviation of one draw and the number of draws."""
+    n_draws = rows.family.counts
+    if rows.unit is not None:
+        n_draws = np.array([np.unique(rows.unit[own]).size for own in rows.members()])
+    return even_width_tails(deviations / np.sqrt(np.maximum(n_draws, 1)), alpha)
+
+
+def _all_limits(
+    rows: SubgroupRows,
+    values: FloatArray,
+    ends: tuple[float, float],
+    variances: FloatArray,
+    typical: FloatArray,
+    tails: FloatArray,
+) -> Interval:
     lower = []
     upper = []
-    number = 0
-    for part in family.crossings:
-        order = np.argsort(part.cell, kind="stable")
-        ends = np.cumsum(np.bincount(part.cell, minlength=part.size + 1))[:-1]
-        for own in np.split(order, ends)[: part.size]:
-            low, high = _limits(errors, own, float(guessed[number]), float(tails[number]))
-            lower.append(low)
-            upper.append(high)
-            number += 1
+    for number, own in enumerate(rows.members()):
+        means, weights = rows.units(values, own)
+        variance = float(variances[number])
+        units = BetUnits(np.clip(means, *ends), *ends, variance, weights, float(typical[number]))
+        low, high = _limits(units, float(tails[number]))
+        lower.append(max(low - _ROUNDING, ends[0]))
+        upper.append(min(high + _ROUNDING, ends[1]))
     return Interval(np.array(lower), np.array(upper))
 
 
-def _limits(
-    errors: FloatArray, rows: IndexArray, variance: float, tail: float
-) -> tuple[float, float]:
-    """Limits of one subgroup. Which kind of bets is made depends on its number of rows alone."""
-    own = errors[rows]
-    if own.size <= _MOST_GOAL_ROWS:
-        low, high = goal_limits(BetUnits(own, -1.0, 1.0, variance), tail)
+def _limits(units: BetUnits, tail: float) -> tuple[float, float]:
+    """Limits of one subgroup. Which kind of bets is made depends on its number of draws alone."""
+    if units.values.size <= _MOST_GOAL_ROWS:
+        return goal_limits(units, tail)
+    width = units.high - units.low
+    shares = (units.values - units.low) / width
+    if units.weights is None:
+        low, high = betting_mean(shares, 2.0 * tail)
     else:
-        low, high = betting_mean((own + 1.0) / 2.0, 2.0 * tail)
-        low = 2.0 * low - 1.0
-        high = 2.0 * high - 1.0
-    return max(low - _ROUNDING, -1.0), min(high + _ROUNDING, 1.0)
+        nowhere = np.zeros(shares.size, dtype=np.intp)
+        found = weighted_means(nowhere, units.weights, shares, 1, 2.0 * tail)
+        low = float(found.lower[0])
+        high = float(found.upper[0])
+    return units.low + width * low, units.low + width * high
