@@ -21,8 +21,8 @@ from calibrant.params.rules import Integer, Number
 from calibrant.params.state_kinds import Listed, Lists, Nested
 from calibrant.text.sentences import shown
 
-_MOST_TREES = 200
-_PATIENCE = 10  # trees with a larger loss, after which no more are tried
+_NUMBERS = (2, 5, 10, 15, 20, 30, 40, 60, 80, 120)  # of trees, that are tried
+_PASSES = 2  # over all trees, that move their values once these are there
 _LEAVES = 5
 _RATE = 0.1
 _RIDGE = 1.0
@@ -126,7 +126,9 @@ class BoostedLogit(Saved):
         Newton's steps for the log loss, a tenth of each. A tree divides its leaves greedily, up to
         five of them, where the quadratic approximation of the loss falls most. Bins of an attribute
         without an order are put in the order of their mean gradients, in which the best division of
-        two parts is known to lie (Fisher 1958).
+        two parts is known to lie (Fisher 1958). Once the trees are there, their values are moved
+        twice more, tree by tree: that takes away errors of subgroups which the divisions know, and
+        adds fewer than more trees would.
 
         Parameters
         ----------
@@ -140,8 +142,10 @@ class BoostedLogit(Saved):
             The fold of each row, from 0 on. Each fold judges trees that are fitted to the others.
         """
         rows = _Boosting(features, bins, logits, labels)
-        n_trees = _best_number([_Judged.of(rows, fold == one) for one in np.unique(fold)])
-        return cls(tuple(features), tuple(islice(rows.trees(), n_trees)))
+        folds = [_Judged.of(rows, fold == one) for one in np.unique(fold)]
+        grown = _Grown(rows)
+        grown.reach(_best_number(folds))
+        return cls(tuple(features), tuple(grown.settled()))
 
     def corrected(self, bins: Sequence[IndexArray], logits: FloatArray) -> FloatArray:
         """The corrected probabilities."""
@@ -253,51 +257,85 @@ def _shift(gradient: FloatArray, curvature: FloatArray) -> Tree | None:
     return Tree((), (total / weight,)) if total * total / weight > _LEAST_SHIFT else None
 
 
-@dataclass(eq=False)
+class _Grown:
+    """Trees that were grown on some rows, and the leaf of each of these rows."""
+
+    def __init__(self, rows: _Boosting) -> None:
+        self._rows = rows
+        self._more = rows.trees()
+        self._trees: list[Tree] = []
+        self._leaves: list[IndexArray] = []
+
+    def reach(self, number: int) -> None:
+        """Grow trees until there are so many; fewer if none helps any more."""
+        for tree in islice(self._more, max(number - len(self._trees), 0)):
+            self._trees.append(tree)
+            self._leaves.append(tree.leaves(self._rows.bins))
+
+    def settled(self) -> list[Tree]:
+        """The trees with values that were moved again, tree by tree, by a tenth of Newton's step."""
+        values = [np.array(tree.values) for tree in self._trees]
+        logits = self._rows.logits.copy()
+        for own, leaf in zip(values, self._leaves, strict=True):
+            logits += own[leaf]
+        for _ in range(_PASSES):
+            for own, leaf in zip(values, self._leaves, strict=True):
+                rates = expit(logits)
+                gradient = np.bincount(leaf, self._rows.labels - rates, own.size)
+                curvature = np.bincount(leaf, rates * (1.0 - rates), own.size)
+                step = _RATE * gradient / (curvature + _RIDGE)
+                own += step
+                logits += step[leaf]
+        pairs = zip(self._trees, values, strict=True)
+        return [Tree(tree.splits, tuple(own.tolist())) for tree, own in pairs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Judged:
-    """Rows of one fold, whose loss judges trees that are fitted to the rows of the others."""
+    """Rows of one fold, whose loss judges trees that are grown on the rows of the others."""
 
     rows: _Boosting
-    trees: Iterator[Tree]
-    logits: FloatArray
+    grown: _Grown
 
     @classmethod
     def of(cls, rows: _Boosting, fold: BoolArray) -> Self:
-        """Fit to all rows but those of the fold."""
-        own = rows.take(fold)
-        return cls(own, rows.take(~fold).trees(), own.logits.copy())
+        """Grow on all rows but those of the fold."""
+        return cls(rows.take(fold), _Grown(rows.take(~fold)))
 
-    def losses(self) -> FloatArray:
-        """The log loss of each row so far."""
-        return np.asarray(np.logaddexp(0.0, self.logits) - self.rows.labels * self.logits)
-
-    def step(self) -> FloatArray:
-        """The same with one more tree, if there is one."""
-        tree = next(self.trees, None)
-        if tree is not None:
-            self.logits += tree.added(self.rows.bins)
-        return self.losses()
+    def losses(self, number: int) -> FloatArray:
+        """The log loss of each row with so many trees."""
+        self.grown.reach(number)
+        logits = self.rows.logits.copy()
+        for tree in self.grown.settled():
+            logits += tree.added(self.rows.bins)
+        return np.asarray(np.logaddexp(0.0, logits) - self.rows.labels * logits)
 
 
 def _best_number(folds: list[_Judged]) -> int:
     """The most trees whose loss cannot be told from the smallest: it differs by one standard error.
 
     Too few trees leave errors in subgroups that the mean loss hardly shows; too many add noise,
-    which it does show. The error is that of the mean difference over rows.
+    which it does show. The error is that of the mean difference over rows. A few numbers are tried.
     """
-    best = np.concatenate([fold.losses() for fold in folds])
+    smallest = np.concatenate([fold.losses(0) for fold in folds])
+    helped = False
     found = 0
-    for number in range(1, _MOST_TREES + 1):
-        losses = np.concatenate([fold.step() for fold in folds])
-        worse = losses - best
-        if worse.mean() < 0.0:
-            best = losses
+    worse = 0
+    for number in _NUMBERS:
+        losses = np.concatenate([fold.losses(number) for fold in folds])
+        difference = losses - smallest
+        mean = float(difference.mean())
+        if mean < 0.0:
+            smallest = losses
+            helped = True
+        if mean <= float(difference.std()) / np.sqrt(difference.size) and mean != 0.0:
             found = number
-        elif worse.mean() <= worse.std() / np.sqrt(worse.size):
-            found = number
-        elif number - found >= _PATIENCE:
+            worse = 0
+            continue
+        worse += 1
+        if worse > 1:
             break
-    return found
+    return found if helped else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
