@@ -44,7 +44,7 @@ class ScoredTrees:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PartOfRows:
     """Some of the rows, and their attributes."""
 
     rows: MemoryRows
@@ -75,7 +75,7 @@ class Part:
         return SubgroupRows(family, predictions, self.rows.codes, units.unit, units.weights)
 
 
-def logits_of(base: ScoreCalibrator | None, scores: Any) -> FloatArray:
+def base_logits(base: ScoreCalibrator | None, scores: Any) -> FloatArray:
     """The logit of each score, or of what the base makes of it."""
     if base is None:
         probabilities = np.asarray(scores, dtype=np.float64)
@@ -93,7 +93,7 @@ def corrected(
     columns: list[AttributeColumn],
 ) -> FloatArray:
     """The corrected probability of each score with these attributes."""
-    logits = logits_of(base, scores)
+    logits = base_logits(base, scores)
     every = [score_column(logits), *columns]
     bins = [
         feature.bins(column) for feature, column in zip(correction.features, every, strict=True)

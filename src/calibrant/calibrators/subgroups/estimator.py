@@ -16,10 +16,10 @@ from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
 from calibrant.calibrators.subgroups.corrected import (
     SMALLEST,
-    Part,
+    PartOfRows,
     ScoredTrees,
+    base_logits,
     corrected,
-    logits_of,
 )
 from calibrant.calibrators.subgroups.features import Feature, score_column
 from calibrant.calibrators.subgroups.guarantee import SubgroupFacts, SubgroupGuarantee
@@ -221,8 +221,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
         rows = self._read(scores, y, classes=classes, groups=groups).collect()
         columns = self._columns(scores, attributes, len(rows))
         places = TwoParts.of(rows, self.pilot, self.random_state)
-        first = Part.of(rows, columns, places.first)
-        last = Part.of(rows, columns, places.last)
+        first = PartOfRows.of(rows, columns, places.first)
+        last = PartOfRows.of(rows, columns, places.last)
         base = self._fitted_base(first.rows)
         correction = self._correction(base, first.rows, first.columns)
         cap = group_cap(first.rows, size)
@@ -261,7 +261,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
     def _correction(
         self, base: ScoreCalibrator | None, rows: MemoryRows, columns: list[AttributeColumn]
     ) -> BoostedLogit:
-        logits = logits_of(base, rows.scores)
+        logits = base_logits(base, rows.scores)
         every = [score_column(logits), *columns]
         features = [Feature.of(column) for column in every]
         bins = [feature.bins(column) for feature, column in zip(features, every, strict=True)]
@@ -273,7 +273,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self,
         base: ScoreCalibrator | None,
         correction: BoostedLogit,
-        parts: tuple[Part, Part],
+        parts: tuple[PartOfRows, PartOfRows],
         cap: int | None,
     ) -> SubgroupGuarantee:
         """The guarantee, from rows that played no part in the predictions or the cuts."""
