@@ -4,7 +4,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from worlds.promises import assert_kept
+from worlds.guarantees import assert_kept
 
 from calibrant import SubgroupCalibrator
 from calibrant.calibrators.subgroups.parts import RowUnits, TwoParts, group_cap

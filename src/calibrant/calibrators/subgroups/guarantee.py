@@ -1,15 +1,13 @@
 """What is proved of predictions in every subgroup at once."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.relative import relative_limits
 from calibrant.limits.interval import Interval
-from calibrant.params.saved_state import read_count
 from calibrant.text.numbers import counted, limits, percent, upper
 from calibrant.text.result_table import ResultTable
 
