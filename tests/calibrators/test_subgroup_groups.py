@@ -4,7 +4,6 @@ from itertools import count
 
 import numpy as np
 import pytest
-from worlds.guarantees import assert_kept
 
 from calibrant import SubgroupCalibrator
 from calibrant.calibrators.subgroups.parts import RowUnits, TwoParts, group_cap
@@ -16,6 +15,7 @@ from calibrant.export import to_python
 from calibrant.guarantee.relative import RARE
 from calibrant.params.attributes import read_attributes
 from calibrant.sample.reader import read_rows
+from worlds.guarantees import assert_kept
 
 SIZES = np.array([1, 3, 9])
 """Of groups; the rows of a group share their label, and larger groups have higher rates."""
