@@ -169,13 +169,14 @@ class Pieces(Saved):
                 rule = "increase and hold the cuts of all regions"
                 raise InvalidValueError("knots", rule, got=shown(edges.tolist()))
             parts.append(ScorePartition(edges, (part.low, part.high)))
-        return cls(regions.with_parts(parts), values["left"], values["right"])
-
-    def _check_state(self, known: Known) -> None:
-        size = self.cells.n_regions
-        if not self.left.size == self.right.size == size:
-            got = f"{self.left.size:,} and {self.right.size:,}"
+        cells = regions.with_parts(parts)
+        size = cells.n_regions
+        left = values["left"]
+        right = values["right"]
+        if not left.size == right.size == size:
+            got = f"{left.size:,} and {right.size:,}"
             raise InvalidValueError("left and right", f"have {size:,} entries", got=got)
+        return cls(cells, left, right)
 
 
 @dataclass(frozen=True, eq=False)
