@@ -333,7 +333,9 @@ def check_every_kind_of_random_state_repeats_itself(calibrator: Any) -> None:
 @check("scores", "draws rows")
 def check_another_random_state_draws_other_rows(calibrator: Any) -> None:
     models = [fit(clone(calibrator).set_params(random_state=seed)) for seed in range(5)]
-    assert len({model.predict(probe(models[0])).tobytes() for model in models}) > 1
+    answers = {model.predict(probe(models[0])).tobytes() for model in models}
+    limits = {repr(model.guarantee_.to_dict()) for model in models}  # a correction may be none
+    assert len(answers) > 1 or len(limits) > 1
 
 
 @check("n_jobs")

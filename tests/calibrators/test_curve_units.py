@@ -206,3 +206,16 @@ def test_unlabelled_scores_are_refused_where_they_are_not_built(rows):
     with pytest.raises(InvalidValueError) as caught:
         AnchoredCalibrator(pilot=None).fit(scores, y, unlabelled_scores=scores)
     assert caught.value.parameter == "unlabelled_scores"
+
+
+@pytest.mark.broad
+def test_a_table_gives_the_fit_of_arrays_where_pilot_groups_decide_how_many_are_left():
+    """1,000 groups, 900 of which are counted: fewer than 1,000 have coarser cells."""
+    rng = np.random.default_rng(0)
+    customer = np.repeat(np.arange(1_000), 3)
+    scores = rng.uniform(size=customer.size)
+    y = rng.uniform(size=customer.size) < scores
+    arrays = AnchoredCalibrator(n_bins=3).fit(scores, y, groups=customer)
+    table = pa.table({"p": scores, "y": y, "customer": customer})
+    data = scored(table, score="p", label="y", group="customer")
+    assert AnchoredCalibrator(n_bins=3).fit(data).to_dict() == arrays.to_dict()

@@ -20,9 +20,11 @@ from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.values import region_values
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes, name_classes
+from calibrant.params.replaced import ALPHA, replaces
 from calibrant.sample.facts import RowFacts
 
 
+@replaces(alpha=ALPHA)
 @dataclass(eq=False, repr=False)
 class BinningCalibrator(BinnedCalibrator, RegionParameters):
     """Turn scores into probabilities, intervals and sets that come with a proof, by histogram

@@ -37,6 +37,7 @@ from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.frames import FrameOutput, framed
+from calibrant.params.replaced import ALPHA, replaces
 from calibrant.text.sentences import Setting, Text, shown
 
 _SORTED = (
@@ -63,6 +64,14 @@ def _gives_multiprobability(classifier: CalibratedClassifier) -> bool:
     )
 
 
+@replaces(
+    alpha=ALPHA,
+    method="use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
+    ensemble=(
+        "without a calibrator, several models are averaged; with one, or cv=None, there is one model"
+    ),
+    base_estimator="use estimator",
+)
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(
     FrameOutput,

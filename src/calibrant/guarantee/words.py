@@ -96,13 +96,10 @@ def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     """What is meant, and what is not, where predictions vary within a region."""
     if guarantee.statement.claim is not Claim.AVERAGE:
         return ()
-    average = guarantee.average_epsilon
-    smaller = average < guarantee.stated.epsilon
-    said = (
-        [f"On average over the population of these regions it is within {upper(average)}."]
-        if smaller
-        else []
-    )
+    average = upper(guarantee.average_epsilon)
+    said = []
+    if average != upper(guarantee.stated.epsilon):
+        said.append(f"On average over the population of these regions it is within {average}.")
     if guarantee.statement.falls:
         said.append("Predictions fall as the score rises, because the rate does.")
     said.append("Nothing is guaranteed for one score, one predicted value, or part of a region.")

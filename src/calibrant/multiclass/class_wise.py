@@ -150,6 +150,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         ]
         return np.stack(limits, axis=1)
 
+    @predicts
     def predict_rate_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits for the true rate of every class in the region of its score,
         shape (n, L, 2), valid for all classes and regions at once.

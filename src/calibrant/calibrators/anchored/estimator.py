@@ -62,6 +62,7 @@ from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
+from calibrant.params.replaced import ALPHA, replaces
 from calibrant.params.rules import Choice, Instance, RuleTable
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
@@ -86,6 +87,7 @@ class _CurveParameter:
     curve: str | ScoreCalibrator = "auto"
 
 
+@replaces(alpha=ALPHA)
 @dataclass(eq=False, repr=False)
 class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
     """A smooth curve that keeps the ranking, and whose average is proved in every region of the

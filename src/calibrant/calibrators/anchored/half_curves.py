@@ -178,8 +178,8 @@ def _one_half(scores: FloatArray) -> FloatArray:
 
 
 def _n_units(binned: Binned) -> int:
-    """How many groups, or rows without groups, there are."""
-    return int(binned.tally.counts.sum()) if binned.design is None else binned.rows.n_groups()
+    """How many rows are counted or, of groups, how many there are with those of pilot rows."""
+    return int(binned.tally.counts.sum()) if binned.design is None else binned.whole.n_groups()
 
 
 def _first_curve(rows: DistinctScores) -> Curve:
