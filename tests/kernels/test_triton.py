@@ -50,7 +50,7 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=list(Health
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module, made anew by the interpreter, in the place of `_fused`, which takes scores of a
+    """The module, made anew by the interpreter, in the place of `fused`, which takes scores of a
     GPU alone.
     """
     name = "calibrant.kernels._triton"
@@ -63,7 +63,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         patch.setattr(module, "_LAUNCH_ROWS", 200)
         patch.setattr(module, "_BLOCK", 64)
         patch.setattr(module, "_COUNT_BLOCK", 64)
-        patch.setattr(device, "_fused", lambda scores: module)
+        patch.setattr(device, "fused", lambda scores: module)
         with np.errstate(all="ignore"):  # a GPU does not warn
             yield module
 

@@ -11,11 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.errors import CalibrantError, StoreError
-from calibrant.monitor.late_labels import days_of
 
 _HEAD = 256  # bytes at the beginning that a file is known by
 _BATCH = 1000
@@ -241,6 +238,10 @@ def _by_day(
     records: Sequence[Mapping[str, Any]], fields: Fields, maturity: float
 ) -> Iterator[Sequence[Mapping[str, Any]]]:
     """Lines in their order, apart where the clock of the store may end a day or a row may mature."""
+    import numpy as np
+
+    from calibrant.monitor.late_labels import days_of
+
     times = [_clock_time(record, fields) for record in records]
     if any(time is None for time in times):
         yield records

@@ -440,7 +440,7 @@ def late_sizes(most: int) -> tuple[int, ...]:
     that are left before.
 
     >>> late_sizes(3), late_sizes(130)[:2], sum(late_sizes(2048))
-    ((1, 1, 1), (2, 1), 2066)
+    ((1, 1, 1), (2, 1), 2053)
     """
     sizes = [1] * min(most, SINGLE_DRAWS)
     total = len(sizes)

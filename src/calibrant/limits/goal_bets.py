@@ -146,7 +146,7 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
     >>> units = BetUnits(np.tile([0.2, 0.3, 0.7], 100), 0.0, 1.0, variance=0.05)
     >>> lower, upper = goal_limits(units, 0.05)
     >>> round(lower, 2), round(upper, 2)
-    (0.38, 0.42)
+    (0.38, 0.43)
     """
     lower, upper = unit_limits([units], np.array([tail]))
     return float(lower[0]), float(upper[0])

@@ -3,6 +3,7 @@
 The table stands beside the fields, as the rules of parameters do. Rules that concern several
 entries at once are in one method, `_check_state`.
 
+>>> import numpy as np
 >>> from calibrant.params.rules import Integer
 >>> from calibrant.params.state_kinds import Counts, Numbers
 >>> @dataclass(frozen=True)
