@@ -116,10 +116,9 @@ def test_lower_limits_of_shares_are_those_of_the_product_and_miss_rarely():
         lower = float(_lower_share(*numbers, tail)[0])
         missed += lower > 0.3 * np.mean(np.linspace(0.1, 1.0, 10_001) ** 2) / 0.55
         goal = math.log(7 / tail)
-        stakes = math.sqrt(8.0 * (goal + 1e-9) / n) * 2.0 ** np.arange(7)
-        products = [
-            np.log1p(min(stake, 0.5 / lower) * weight * (inside - lower)).sum() for stake in stakes
-        ]
+        stakes = min(math.sqrt(8.0 * (goal + 1e-9) / n), 0.5) * 2.0 ** np.arange(7)
+        fixed = stakes[stakes * lower <= 0.5]
+        products = [np.log1p(stake * weight * (inside - lower)).sum() for stake in fixed]
         assert max(products) >= goal
     assert stats.binomtest(missed, draws, tail, alternative="greater").pvalue > LEVEL
     assert lower > 0.06  # not vacuous
@@ -206,6 +205,18 @@ def test_unlabelled_scores_are_refused_where_they_are_not_built(rows):
     with pytest.raises(InvalidValueError) as caught:
         AnchoredCalibrator(pilot=None).fit(scores, y, unlabelled_scores=scores)
     assert caught.value.parameter == "unlabelled_scores"
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 40, 200, 2_000])
+def test_lower_limits_of_shares_miss_exactly_as_seldom_as_stated(n):
+    """Units of weight 1, all inside or not: the number inside is binomial, for every share."""
+    tail = 0.2
+    inside = np.arange(n + 1.0)
+    whole = np.full(n + 1, float(n))
+    lower = _lower_share(inside, inside, whole, whole, whole, tail)
+    for share in np.linspace(0.001, 0.999, 400):
+        missed = stats.binom.pmf(inside, n, share)[lower > share].sum()
+        assert missed <= tail
 
 
 @pytest.mark.broad

@@ -10,7 +10,7 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers
 from calibrant.params.labels import Classes, name_classes
-from calibrant.params.rules import Flag, Integer, check_state
+from calibrant.params.rules import Integer, check_state
 from calibrant.text.sentences import shown
 
 _LARGEST_COUNT = 2**53
@@ -35,11 +35,6 @@ def _advice_on(got: Any, schema: str) -> str | None:
     if int(other) > int(version):
         return "a newer release wrote it: install that one"
     return "an older release wrote it, and this one cannot go on with it: begin anew"
-
-
-def read_flag(state: Mapping[str, Any], name: str) -> bool:
-    """A bool."""
-    return Flag().check(name, state[name])
 
 
 def read_count(state: Mapping[str, Any], name: str) -> int:
@@ -76,20 +71,6 @@ def read_counts(values: Any, name: str, *, size: int | None = None) -> IntArray:
     if (numbers != np.floor(numbers)).any():
         raise InvalidValueError(name, "be whole numbers", got=shown(list(values)))
     return numbers.astype(np.int64)
-
-
-def read_limits(lower: Any, upper: Any, n_regions: int) -> tuple[FloatArray, FloatArray]:
-    """Confidence limits of every region: 0 <= lower <= upper <= 1."""
-    low, high = (
-        read_numbers(values, name, size=n_regions, low=0.0, high=1.0)
-        for name, values in (("lower", lower), ("upper", upper))
-    )
-    if (low > high).any():
-        region = int(np.flatnonzero(low > high)[0])
-        raise InvalidValueError(
-            "lower", "be at most upper", got=f"{low[region]:g} and {high[region]:g}"
-        )
-    return low, high
 
 
 def read_labels(labels: Any, name: str = "classes") -> list[Any]:

@@ -8,13 +8,15 @@ so sizes and weights may depend on labels. A group may have rows in several regi
 Bonferroni in place of Sidak, and the shares of the budget are fixed by pilot rows alone.
 
 (D). Let s_c(i) be the part of a unit's rows at knots up to i, each row split between its two
-neighbouring knots as curves are read there. E[f] less the average of f over the rows, which count by
-the weights of their units, is the sum over i of the steps of f times F_N(i) - F(i), with F(i) =
-E[w s(i)] / E[w]. With one stake l <= 1/2 / m, fixed beforehand, the product of 1 + l w_c (s_c(i) - m)
-has mean 1 at m = F(i) and falls in m. So a lower limit is any m at which it reaches J / tail, for one
-of J stakes (Markov). Its logarithm is at least l Z - c l^2 Q, with c = 4 ln 2 - 2, Z the sum of
-w (s - m) and Q that of w^2 (s - m)^2: log(1 + u) >= u - c u^2 for u >= -1/2. Since s lies in [0, 1],
-Q is at most the sum of w^2 (s (1 - 2 m) + m^2). So four sums for each knot are enough.
+neighbouring knots as curves are read there. E[f] less the average of f over the rows, which count
+by the weights of their units, is the sum over i of the steps of f times F_N(i) - F(i), with F(i) =
+E[w s(i)] / E[w]. With a stake l <= 1/2 / m, fixed beforehand, the product of 1 + l w_c (s_c(i) - m)
+has mean 1 at m = F(i), and it falls in m, so that it is no smaller at F(i) < m. So a lower limit is
+any m at which it reaches J / tail for one of J stakes that are at most 1/2 / m (Markov). A stake
+must not depend on m: one that is cut off at 1/2 / m would not be fixed. Its logarithm is at least l
+Z - c l^2 Q, with c = 4 ln 2 - 2, Z the sum of w (s - m) and Q that of w^2 (s - m)^2: log(1 + u) >=
+u - c u^2 for u >= -1/2. Since s lies in [0, 1], Q is at most the sum of w^2 (s (1 - 2 m) + m^2). So
+four sums for each knot are enough.
 """
 
 import math
@@ -32,6 +34,7 @@ from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 
 _STAKES = 2.0 ** np.arange(7)  # over the best one for units of weight 1 and a share of one half
+_FIRST_STAKE = 0.5  # at most, so that there is one for every share
 _MOST_LOST = 0.5
 _SQUARE = 4.0 * math.log(2.0) - 2.0  # log(1 + u) >= u - this u^2 for u >= -1/2
 _BISECTIONS = 40
@@ -175,13 +178,14 @@ def _lower_share(
     goal = math.log(_STAKES.size / tail) + 1e-9
     ruled_out = np.zeros(reached.size)
     kept = reached / np.where(total > 0.0, total, 1.0)
-    stake = np.sqrt(8.0 * goal / np.maximum(n_units, 1.0)) * _STAKES[:, None]
+    first = np.minimum(np.sqrt(8.0 * goal / np.maximum(n_units, 1.0)), _FIRST_STAKE)
+    stake = first * _STAKES[:, None]
     for _ in range(_BISECTIONS):
         mean = (ruled_out + kept) / 2.0
-        bet = np.minimum(stake, _MOST_LOST / np.maximum(mean, 1e-300))
         won = reached - mean * total
         squares = of_squares * (1.0 - 2.0 * mean) + mean**2 * total_squares
-        is_out = (bet * won - _SQUARE * bet**2 * squares).max(axis=0) >= goal
+        capital = stake * won - _SQUARE * stake**2 * squares
+        is_out = np.where(stake * mean <= _MOST_LOST, capital, -np.inf).max(axis=0) >= goal
         ruled_out = np.where(is_out, mean, ruled_out)
         kept = np.where(is_out, kept, mean)
     return ruled_out
