@@ -67,6 +67,6 @@ def other_population(binned: Binned) -> str | None:
                 "the unlabelled scores are of another population: "
                 f"{percent(round(of_others, 3))} of them but"
                 f" {percent(round(seen / labelled.size, 3))} of the labelled ones are at least"
-                f" {nearest(cut)} (p = {nearest(max(p_value, 1e-99))})"
+                f" {nearest(cut)} (p {'< 0.0001' if p_value < 1e-4 else '= ' + nearest(p_value)})"
             )
     return said if best <= LEVEL else None
