@@ -16,7 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from timing import best_of, machine, processor_medians, render, write_json
 
 from calibrant import AnchoredCalibrator, BinningCalibrator
-from calibrant.limits import block_bets
+from calibrant.limits import bet_walk
 
 ONE_ROW_CALLS = 200
 
@@ -24,8 +24,8 @@ ONE_ROW_CALLS = 200
 def time_fits(scores: np.ndarray, y: np.ndarray) -> None:
     """Print how long fits of these rows take, over an isotonic fit."""
 
-    def fit(numba_rows: int) -> None:
-        block_bets.NUMBA_ROWS = numba_rows
+    def fit(numba_draws: int) -> None:
+        bet_walk.NUMBA_DRAWS = numba_draws
         AnchoredCalibrator().fit(scores, y)
 
     seconds = processor_medians(

@@ -2,10 +2,10 @@
 
     PYTHONPATH=src python benchmarks/device.py [--rows N] [--bins B]
 
-The checks compare counts, look-ups and order statistics of torch and CuPy arrays with numpy's
-searchsorted and sort: on scores at and one step beside the cuts, of both precisions, strided and
-misaligned. The times are medians of whole calls, from arrays on the device to counts on the host;
-"read" is reading the bytes once.
+The checks compare counts, look-ups, curves, knots and order statistics of torch and CuPy arrays with
+numpy's: on scores at and one step beside the cuts, of both precisions, strided and misaligned. The
+times are medians of whole calls, from arrays on the device to counts on the host; "read" is reading
+the bytes once, "curve" a curve of as many pieces as there are bins.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ import numpy as np
 import torch
 from timing import render
 
-from calibrant.kernels import device
+from calibrant import kernels
+from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.kernels import device, device_curves, device_draws, device_knots
 from calibrant.kernels.libraries import to_host
+from calibrant.params.random import RandomSource
 
 try:
     import cupy
@@ -127,7 +131,7 @@ def check() -> int:
             )
         ranks = generator.integers(1, scores.shape[0] + 1, 150)
         same(
-            device.order_statistics(s, ranks),
+            device_draws.order_statistics(s, ranks),
             np.sort(scores.astype(np.float64))[ranks - 1],
             f"ranks: {words}",
         )
@@ -135,6 +139,34 @@ def check() -> int:
         for bad in (np.nan, np.inf, -np.inf):
             scores[77_777] = bad
             same(np.isfinite(device.extremes(to(scores))).all(), False, f"not finite: {words}")
+    return len(cases)
+
+
+def lines_of(cuts: Array, more: int = 0) -> Array:
+    """A line for each cell, with offsets."""
+    return np.cos(np.arange((3.0 + more) * (cuts.shape[0] + 1))).reshape(-1, 3 + more)
+
+
+def check_curves() -> int:
+    """Compare curves, limits around them, and counts at knots with those of the host."""
+    generator = np.random.default_rng(1)
+    cases = list(itertools.product((5, 700, 9_000), (np.float32, np.float64), libraries().items()))
+    for pieces, kind, (library, to) in cases:
+        cuts = np.unique(generator.random(pieces))
+        scores, labels = case(generator, cuts, kind, 100_007)
+        words = f"{library} {pieces} {kind.__name__}"
+        s = to(scores)
+        for more in (0, 2):
+            with np.errstate(all="ignore"):
+                want = kernels.follow(scores, cuts, lines_of(cuts, more))
+            got = device_curves.follow(s, cuts, lines_of(cuts, more))
+            same(to_host(got), want, f"curve: {words} {more}")
+        source = RandomSource(pieces)
+        knots = Knots.between(ScorePartition(cuts[::50]).as_bins(), [cuts])
+        counting, *columns = knots.counting
+        cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(float)
+        got = device_knots.count(s, to(labels), source.key, cells, knots.n_knots)
+        same(got, knots.count(scores, labels, RowHashes(source)), f"knots: {words}")
     return len(cases)
 
 
@@ -163,7 +195,7 @@ def shapes(rows: int) -> dict[str, Callable[[], Array]]:
 
 def quantile_cuts(scores: Array, bins: int) -> Array:
     ranks = np.ceil(np.arange(1, bins) * scores.shape[0] / bins).astype(np.int64)
-    return np.unique(device.order_statistics(scores, ranks))
+    return np.unique(device_draws.order_statistics(scores, ranks))
 
 
 def milliseconds(repeats: int, work: Callable[..., object], *arguments: Any) -> str:
@@ -196,11 +228,11 @@ def measure(rows: int, bins: int) -> str:
         reading = milliseconds(5, read, scores, labels)
         counting = milliseconds(3, device.count, scores, labels, cuts)
         looking = milliseconds(3, device.look_up, scores, cuts, table)
-        lines.append(
-            [name, reading, counting, looking, milliseconds(1, quantile_cuts, scores, bins)]
-        )
+        following = milliseconds(3, device_curves.follow, scores, cuts, lines_of(cuts))
+        quantiles = milliseconds(1, quantile_cuts, scores, bins)
+        lines.append([name, reading, counting, looking, following, quantiles])
         del scores, labels
-    return render(["ms", "read", "count", "look-up", "quantiles"], lines)
+    return render(["ms", "read", "count", "look-up", "curve", "quantiles"], lines)
 
 
 def main() -> None:
@@ -213,6 +245,7 @@ def main() -> None:
         torch.__version__,
     )
     print(check(), "cases compared with numpy; wrong:", WRONG[:30], flush=True)
+    print(check_curves(), "curves compared with numpy; wrong:", WRONG[:30], flush=True)
     if PLACE == "cuda":
         check_many_rows()
         print("more than 2**32 rows; wrong:", WRONG[:30], flush=True)

@@ -6,12 +6,13 @@ python benchmarks/device_fit.py [--rows 1000000000]
 
 import argparse
 import time
+from functools import partial
 from statistics import median
 
 import numpy as np
 import torch
 
-from calibrant import BinningCalibrator, Partition, audit, scored
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, audit, scored
 
 FITS = {
     "the default": {},
@@ -22,20 +23,25 @@ FITS = {
 }
 
 
+CURVES = {"the default curve": {}, "a beta curve": {"curve": "beta"}}
+PREDICTIONS = ("predict", "predict_proba", "predict_interval", "predict_set")
+
+
 def check(to_device, to_host, rows: int = 3_000_000) -> None:
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=rows).astype(np.float32)
     y = (rng.uniform(size=rows) < scores**2).astype(np.uint8)
     there = {"p": to_device(scores), "y": to_device(y)}
-    for name, parameters in FITS.items():
-        near = BinningCalibrator(**parameters).fit(scores, y)
-        far = BinningCalibrator(**parameters).fit(there["p"], there["y"])
-        assert (far.tally_, far.partition_) == (near.tally_, near.partition_), name
-        for method in ("predict", "predict_proba", "predict_interval", "predict_set"):
-            got = to_host(getattr(far, method)(there["p"]))
-            np.testing.assert_array_equal(
-                got, getattr(near, method)(scores), err_msg=f"{name}: {method}"
-            )
+    kinds = [(BinningCalibrator, FITS), (AnchoredCalibrator, CURVES)]
+    for kind, fits in kinds:
+        for name, parameters in fits.items():
+            near = kind(**parameters).fit(scores, y)
+            far = kind(**parameters).fit(there["p"], there["y"])
+            assert far.to_dict() == near.to_dict(), name
+            for method in PREDICTIONS:
+                got = to_host(getattr(far, method)(there["p"]))
+                want = getattr(near, method)(scores)
+                np.testing.assert_array_equal(got, want, err_msg=f"{name}: {method}")
     data = scored(there, score="p", label="y")
     split = BinningCalibrator(n_bins=20, pilot=100_000, random_state=0).fit(data)
     assert split.tally_.n_rows < rows
@@ -58,18 +64,45 @@ def main() -> None:
     scores = torch.rand(rows, device="cuda")
     y = (torch.rand(rows, device="cuda") < scores).to(torch.uint8)
     for name, parameters in FITS.items():
-        times = []
-        for _ in range(6):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            fitted = BinningCalibrator(**parameters).fit(scores, y)
-            torch.cuda.synchronize()
-            times.append(time.perf_counter() - start)
-        print(
-            f"{name}, {rows:.0e} rows: fit {1e3 * median(times[1:]):.1f} ms, epsilon"
-            f" {fitted.guarantee_.epsilon:.2g}"
-        )
+        fitted = timed(BinningCalibrator(**parameters), scores, y, name)
+    predictions(fitted, scores)
+    for part in (rows // 10, rows):
+        for name, parameters in CURVES.items():
+            fitted = timed(AnchoredCalibrator(**parameters), scores[:part], y[:part], name, 2)
+        predictions(fitted, scores)
+        predictions(fitted, scores.double())
     print(f"10 bins, epsilon of tied float32 over that of untied float64 scores: {ties(rows):.3f}")
+
+
+def timed(calibrator, scores, y, name: str, repeats: int = 5):
+    """Fit, and print how long that takes."""
+    times = [seconds(lambda: calibrator.fit(scores, y)) for _ in range(repeats + 1)]
+    epsilon = calibrator.guarantee_.epsilon
+    rows = f"{scores.shape[0]:.0e} rows"
+    print(f"{name}, {rows}: fit {1e3 * median(times[1:]):.1f} ms, epsilon {epsilon:.2g}")
+    return calibrator
+
+
+def predictions(fitted, scores) -> None:
+    """Print how long predictions take, beside a copy of the scores."""
+    copy = median(seconds(scores.clone) for _ in range(5))
+    for method in ("predict", "predict_interval"):
+        predict = partial(getattr(fitted, method), scores)
+        times = [seconds(predict) for _ in range(5)]
+        took = median(times[1:])
+        words = f"{method} of {scores.shape[0]:.0e} {scores.dtype} scores"
+        print(f"  {words}: {1e3 * took:.1f} ms, {took / copy:.1f} copies", flush=True)
+
+
+def seconds(work) -> float:
+    """How long some work takes."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    found = work()
+    torch.cuda.synchronize()
+    took = time.perf_counter() - start
+    del found
+    return took
 
 
 def ties(rows: int, seeds: int = 5) -> float:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from calibrant import kernels
 from calibrant.cells.knots import Knots, RowHashes, uniforms
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.kernels import device, device_curves, device_knots, libraries
+from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import Draw, SmallestHashes, enough, position_keys
 
@@ -139,7 +139,7 @@ def test_order_statistics_equal_those_of_numpy_arrays(maker: str, data: st.DataO
     if scores.shape[0] == 0:
         return
     ranks = np.array(data.draw(st.lists(st.integers(1, scores.shape[0]), max_size=12)), np.int64)
-    result = device.order_statistics(MAKERS[maker](scores), ranks)
+    result = device_draws.order_statistics(MAKERS[maker](scores), ranks)
     np.testing.assert_array_equal(result, kernels.order_statistics(scores, ranks))
     assert not np.signbit(result[result == 0.0]).any()
 
@@ -159,7 +159,7 @@ def test_order_statistics_of_many_rows(to: Any, shape: str) -> None:
     }[shape]
     ranks = np.array([1, 20_000, 59_999, 30_000, 60_000, 30_000])
     np.testing.assert_array_equal(
-        device.order_statistics(to(scores), ranks), kernels.order_statistics(scores, ranks)
+        device_draws.order_statistics(to(scores), ranks), kernels.order_statistics(scores, ranks)
     )
 
 
@@ -200,7 +200,7 @@ def test_rows_are_drawn_as_everywhere(to: Any, limit: int, monkeypatch: pytest.M
     draw = Draw(7, limit)
     want = np.flatnonzero(draw.chosen(position_keys(0, 2_000)))
     assert (
-        libraries.to_host(device.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist()
+        libraries.to_host(device_draws.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist()
         == want.tolist()
     )
 
@@ -217,7 +217,7 @@ def test_strides_are_followed(to: Any, step: int) -> None:
     )
     ranks = np.array([1, 400, 900])
     np.testing.assert_array_equal(
-        device.order_statistics(to(scores)[1::step], ranks),
+        device_draws.order_statistics(to(scores)[1::step], ranks),
         kernels.order_statistics(scores[1::step], ranks),
     )
 
@@ -226,7 +226,7 @@ def test_no_rows(to: Any) -> None:
     nothing = to(np.empty(0))
     cuts = np.array([0.5])
     assert device.count(nothing, to(np.empty(0, np.uint8)), cuts)[0].tolist() == [0, 0]
-    assert device.order_statistics(nothing, np.empty(0, np.int64)).shape == (0,)
+    assert device_draws.order_statistics(nothing, np.empty(0, np.int64)).shape == (0,)
     assert tuple(device.look_up(nothing, cuts, np.zeros(2)).shape) == (0,)
 
 
@@ -273,7 +273,7 @@ def test_no_large_array_comes_to_the_host(monkeypatch: pytest.MonkeyPatch) -> No
     device.extremes(scores)
     device.first(codes)
     assert max(brought) == 6
-    device.order_statistics(scores, np.array([5000]))
+    device_draws.order_statistics(scores, np.array([5000]))
     assert max(brought) < 3 * 2**16
 
 
@@ -323,7 +323,7 @@ def test_the_rows_with_the_smallest_hashes_are_those_of_the_host(most):
     scores = torch.zeros(1_000)
     hashes = Draw(9).hashes(position_keys(0, 1_000))
     limit = SmallestHashes(most, np.sort(hashes)[:most]).limit
-    index, found = device.smallest_drawn(scores, 9, enough(most, 1_000), most)
+    index, found = device_draws.smallest_drawn(scores, 9, enough(most, 1_000), most)
     assert found == limit
     np.testing.assert_array_equal(
         index.numpy(), np.flatnonzero(hashes < np.uint64(limit)) if most else []

@@ -4,7 +4,9 @@ step in numpy.
 `benchmarks/device.py` runs them on a GPU, on the same kinds of scores.
 """
 
+import importlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -16,8 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.kernels import device, libraries
-from calibrant.params.random import RowSums
+from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
+from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.draw import Draw, position_keys
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Triton is made for Linux")
@@ -49,23 +53,25 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=list(Health
 
 
 @pytest.fixture(autouse=True)
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module, made anew by the interpreter, in the place of `fused`, which takes scores of a
-    GPU alone.
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The modules by name, made anew by the interpreter, in the place of `fused`, which takes
+    scores of a GPU alone.
     """
-    name = "calibrant.kernels._triton"
+    names = ("_triton_draws", "_triton")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "TRITON_INTERPRET", "1")
-        patch.delitem(sys.modules, name, raising=False)
-        import calibrant.kernels._triton as module
-
-        patch.setitem(sys.modules, name, module)
-        patch.setattr(module, "_LAUNCH_ROWS", 200)
-        patch.setattr(module, "_BLOCK", 64)
-        patch.setattr(module, "_COUNT_BLOCK", 64)
-        patch.setattr(device, "fused", lambda scores: module)
+        modules = {}
+        for name in names:
+            patch.delitem(sys.modules, f"calibrant.kernels.{name}", raising=False)
+        for name in names:
+            modules[name] = importlib.import_module(f"calibrant.kernels.{name}")
+            patch.setitem(sys.modules, f"calibrant.kernels.{name}", modules[name])
+            patch.setattr(modules[name], "_BLOCK", 64)
+        patch.setattr(modules["_triton_draws"], "_LAUNCH_ROWS", 200)
+        patch.setattr(modules["_triton"], "_CURVE_BLOCK", 64)
+        patch.setattr(device, "fused", lambda scores, name="_triton": modules[name])
         with np.errstate(all="ignore"):  # a GPU does not warn
-            yield module
+            yield modules
 
 
 def scores_near(cuts: Any, kind: Any, more: Any, rows: int) -> Any:
@@ -121,6 +127,13 @@ def test_cuts_that_crowd_in_one_cell_of_the_grid(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("first", [0.1, 1.0, 3e38])
+def test_cuts_that_single_precision_cannot_tell_apart(first: float, kind: Any) -> None:
+    cuts = np.array([first, np.nextafter(first, np.inf)])
+    same_as_numpy(scores_near(cuts, kind, np.array([0.0, first], dtype=kind), 100), cuts)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", ["uniform", "constant", "two decimals", "both signs"])
 def test_order_statistics_equal_those_of_numpy(shape: str, kind: Any) -> None:
     scores = np.random.default_rng(2).random(900)
@@ -131,7 +144,7 @@ def test_order_statistics_equal_those_of_numpy(shape: str, kind: Any) -> None:
         "both signs": np.concatenate((scores[:448] - 0.5, EXTREMES[:4], -scores[452:])),
     }[shape].astype(kind)
     ranks = np.array([1, 300, 899, 450, 900, 450])
-    found = device.order_statistics(torch.from_numpy(scores), ranks)
+    found = device_draws.order_statistics(torch.from_numpy(scores), ranks)
     np.testing.assert_array_equal(found, kernels.order_statistics(scores, ranks))
 
 
@@ -140,22 +153,22 @@ def test_order_statistics_equal_those_of_numpy(shape: str, kind: Any) -> None:
 def test_rows_are_drawn_as_everywhere(
     interpreted: Any, key: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interpreted, "_DRAWN_ROWS", 300)
+    monkeypatch.setattr(interpreted["_triton_draws"], "_DRAWN_ROWS", 300)
     want = np.flatnonzero(Draw(key, limit).chosen(position_keys(0, 700)))
-    assert device.drawn(torch.zeros(700), key, limit).tolist() == want.tolist()
+    assert device_draws.drawn(torch.zeros(700), key, limit).tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_the_fingerprint_is_that_of_the_host(
     interpreted: Any, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interpreted, "_PROGRAMS", 3)
+    monkeypatch.setattr(interpreted["_triton_draws"], "_PROGRAMS", 3)
     scores = scores_near(
         np.array([-2.5, 0.0, 1e-40, 0.3]), kind, np.linspace(-3, 3, 400).astype(kind), 500
     )
     codes = np.arange(500) % 3 == 0
     sums = RowSums.of([scores.astype(float)], (0, 1), codes.astype(int))
-    assert device.sums_of_rows(torch.from_numpy(scores), torch.from_numpy(codes)) == [
+    assert device_draws.sums_of_rows(torch.from_numpy(scores), torch.from_numpy(codes)) == [
         *sums.kinds.values()
     ]
 
@@ -166,3 +179,104 @@ def test_every_other_score_is_followed() -> None:
     cuts = np.linspace(0.1, 0.9, 9)
     found = device.count(torch.from_numpy(scores)[1::2], torch.from_numpy(labels)[1::2], cuts)
     np.testing.assert_array_equal(found, kernels.count(scores[1::2], labels[1::2], cuts))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("n_offsets", [0, 1, 2, 4])
+@pytest.mark.parametrize("small_table", [0, 160_000])
+def test_values_of_curves_equal_those_of_numpy(
+    interpreted: Any, kind: Any, n_offsets: int, small_table: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreted["_triton"], "_SMALL_TABLE", small_table)
+    generator = np.random.default_rng(3)
+    cuts = np.unique(generator.beta(0.3, 8.0, 90))
+    lines = np.sin(np.arange((3.0 + n_offsets) * (cuts.size + 1))).reshape(cuts.size + 1, -1)
+    scores = scores_near(cuts, kind, generator.random(300).astype(kind), 500)
+    found = device_curves.follow(torch.from_numpy(scores), cuts, lines, limits=(-1.0, 2.0))
+    np.testing.assert_array_equal(found.numpy(), kernels.follow(scores, cuts, lines))
+
+
+ENDS = (float(np.float32(0.25)), 0.7)
+"""The smallest and the largest score that is allowed: one is a number of single precision."""
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("bad_score", [np.nan, np.inf, -np.inf, "below", "above"])
+def test_a_score_outside_the_limits_is_noticed(kind: Any, bad_score: Any) -> None:
+    least = kind(ENDS[0])
+    most = kind(ENDS[1])
+    most = most if most <= ENDS[1] else np.nextafter(most, kind(0))
+    scores = np.linspace(least, most, 300).astype(kind).clip(least, most)
+    cuts = np.array([0.5])
+    lines = np.array([[0.0, 0.0, 0.5], [0.5, 0.75, 0.0]])
+    find = [
+        lambda: device.look_up(torch.from_numpy(scores), cuts, np.zeros(2), limits=ENDS),
+        lambda: device_curves.follow(torch.from_numpy(scores), cuts, lines, limits=ENDS),
+    ]
+    for found in find:
+        found()
+    beside = {"below": np.nextafter(least, kind(0)), "above": np.nextafter(most, kind(1))}
+    scores[250] = beside[bad_score] if isinstance(bad_score, str) else bad_score
+    for found in find:
+        with pytest.raises(kernels.OutsideLimitsError):
+            found()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("n_knots", [3, 300])
+@pytest.mark.parametrize("key", [11, 2**64 - 100])
+def test_rows_are_counted_at_knots_as_in_memory(kind: Any, n_knots: int, key: int) -> None:
+    generator = np.random.default_rng(0)
+    source = RandomSource(key)
+    regions = ScorePartition(np.array([0.25, 0.5, 0.75]), (-np.inf, np.inf)).as_bins()
+    knots = Knots.between(regions, [np.sort(generator.random(n_knots))])
+    scores = generator.random(500).astype(kind)
+    codes = generator.integers(0, 2, size=500).astype(np.uint8)
+    counting, *columns = knots.counting
+    table = np.column_stack(columns).astype(np.float64)
+    table[1, 0] = -1.0  # a cell that does not count
+    columns[0][1] = -1
+    cells = counting.bins_by_segment[None].cuts, table
+    tensors = torch.from_numpy(scores), torch.from_numpy(codes)
+    found = device_knots.count(*tensors, key, cells, knots.n_knots)
+    np.testing.assert_array_equal(found, knots.count(scores, codes, RowHashes(source)))
+    some = np.flatnonzero(codes + generator.integers(0, 2, 500))
+    keys = some.astype(np.uint64)
+    expected = knots.count(scores[some], codes[some], RowHashes(source, keys))
+    places = torch.from_numpy(some)
+    tensors = torch.from_numpy(scores[some]), torch.from_numpy(codes[some])
+    found = device_knots.count(*tensors, key, cells, knots.n_knots, places)
+    np.testing.assert_array_equal(found, expected)
+
+
+COMPILED = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from calibrant.kernels import _triton
+
+
+def show(kernel, kinds, **constants):
+    signature = dict(zip(kernel.arg_names, kinds.split() + ["constexpr"] * len(constants)))
+    source = ASTSource(kernel, signature, constexprs=constants)
+    print(triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"])
+
+
+search = " *i16 *fp32 fp32 fp32 fp32 "
+counting = {"COPIES": 8, "GROUPS": 256, "SHARED": "256", "HALVINGS": 1, "BLOCK": 1024}
+show(_triton._count_kernel, f"*fp32 *u8 i32 {search} *i32", **counting)
+following = {"PAIRS": 2, "STRIDE": 4, "VALUE_STRIDE": 1, "NVIDIA": True}
+following |= {"HALVINGS": 1, "BLOCK": 256}
+show(_triton._follow_kernel, f"*fp32 i32 *fp32 *i32 {search} *fp64 *fp64 *fp64", **following)
+"""
+
+
+def test_the_instructions_of_nvidia_are_compiled() -> None:
+    """The interpreter does not know them, so they are compiled here, and not run."""
+    environment = {**os.environ, "TRITON_INTERPRET": "0"}
+    command = [sys.executable, "-c", COMPILED]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "red.shared.add.u32" in found.stdout
+    assert found.stdout.count(".b32 counters[256]") == 1
+    assert "ld.global.nc.v2.f64" in found.stdout

@@ -1,14 +1,9 @@
 """What torch's own operations would do in many passes over the scores of a GPU, in one: counting
 and looking up.
 
-These are our only kernels for a GPU. Triton comes with torch on Linux; CuPy arrays get here by
-DLPack, without a copy. Where Triton is missing, `calibrant.kernels.device` does the same work with
-the library's own operations.
-
-With 10^9 float32 scores on an H200, where reading scores and labels takes 1.2 ms, rows are counted
-in 100 bins in 4 ms and in 1,000 bins in 13 ms, values are looked up in 4 ms, and 99 quantiles are
-found in 41 ms (``benchmarks/device.py``). Without these kernels counting takes 47 ms, quantiles 480
-ms.
+These kernels, and those of `calibrant.kernels._triton_draws`, are our only ones for a GPU. Triton
+comes with torch on Linux; CuPy arrays get here by DLPack, without a copy. Where Triton is missing,
+`calibrant.kernels.device` does the same work with the library's own operations.
 
 Notes
 -----
@@ -21,34 +16,38 @@ rounding cannot misplace a score.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 
-__all__ = ["count_digits", "count_groups", "drawn", "follow", "look_up", "sums_of_rows"]
+from calibrant.kernels._triton_draws import flat_rounds, launches, scrambled, signed
+from calibrant.kernels._triton_nvidia import (
+    begin_counting,
+    count_rows,
+    counters_of,
+    end_counting,
+    is_nvidia,
+    load_pair,
+)
+
+__all__ = ["count_groups", "count_knots", "follow", "look_up"]
 
 _Tensor: TypeAlias = Any
 """A tensor of torch."""
 
-_LAUNCH_ROWS = 1 << 30
-"""Rows of one launch: counts within it fit 32 bits."""
-
-_DRAWN_ROWS = 1 << 28
-"""Rows of one launch that are drawn from: a byte of temporary memory each."""
-
 _GRID_CELLS = 8
-"""Cells of the grid for each cut."""
+"""Cells of the grid for each cut, where these are few."""
 
-_MOST_SHARED = 256
-"""Up to so many groups are counted in registers and shared memory.
-
-More of them by atomic additions.
+_SMALL_GRID = 4096
+"""Of many cuts there are half as many cells, and at least so many: a small grid stays in the cache
+of a multiprocessor.
 """
 
-_COUNT_BLOCK = 8192
 _BLOCK = 1024
 """Rows that a program takes at a time."""
 
@@ -56,29 +55,19 @@ _CURVE_BLOCK = 256
 _CURVE_WARPS = 4
 """The same for curves, with many cells: more programs wait for the memory of others."""
 
-_DIGIT_COPIES = 256
-"""Copies of the counts of first digits, so that fewer programs add to one of them: few digits come
-first.
-"""
+_SMALL_TABLE = 160_000
+"""Bytes of a table of lines that stays in the cache of a multiprocessor."""
 
 # single precision, in which Triton passes numbers to a kernel, holds what is between
 _TINY = 1e-30
 _HUGE = 1e30
 
-_PROGRAMS = 2112
-"""Programs of one launch: 16 for each multiprocessor of an H200."""
-
-
-@triton.jit
-def _place(score, low, scale, last):
-    """The grid's cell that a score lies in."""
-    return tl.minimum(tl.maximum((score - low) * scale, 0.0), last).to(tl.int32)
-
 
 @triton.jit
 def _cell(score, grid, cuts, low, scale, last, HALVINGS: tl.constexpr):
-    """The number of cuts that are not above the score."""
-    cell = tl.load(grid + _place(score, low, scale, last))
+    """The number of cuts that are not above the score; the same arithmetic as in `_search`."""
+    place = tl.minimum(tl.maximum((score - low) * scale, 0.0), last).to(tl.int32)
+    cell = tl.load(grid + place).to(tl.int32)
     for halving in tl.static_range(HALVINGS):
         step = 1 << (HALVINGS - 1 - halving)
         cell += tl.where(score >= tl.load(cuts + cell + (step - 1)), step, 0)
@@ -87,31 +76,72 @@ def _cell(score, grid, cuts, low, scale, last, HALVINGS: tl.constexpr):
 
 @triton.jit
 def _count_kernel(
-    scores, codes, rows, grid, cuts, low, scale, last, counts, GROUPS: tl.constexpr,
-    HALVINGS: tl.constexpr, ATOMIC: tl.constexpr, BLOCK: tl.constexpr
+    scores, codes, rows, grid, cuts, low, scale, last, counts, COPIES: tl.constexpr,
+    GROUPS: tl.constexpr, SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Count by cell and code; each program has its own counts."""
+    """Count by cell and code."""
     program = tl.program_id(0)
-    own = counts + program * GROUPS
-    bins = tl.arange(0, GROUPS)
-    total = tl.zeros((GROUPS,), tl.int32)
+    own = counts + (program % COPIES) * GROUPS
+    counters = begin_counting(GROUPS, SHARED)
     for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
         at = start + tl.arange(0, BLOCK)
         there = at < rows
         score = tl.load(scores + at, mask=there, other=0.0)
         code = tl.load(codes + at, mask=there, other=0).to(tl.int32)
         group = 2 * _cell(score, grid, cuts, low, scale, last, HALVINGS) + code
-        if ATOMIC:
-            tl.atomic_add(own + group, 1, mask=there, sem="relaxed")
-        else:
-            total += tl.histogram(group, GROUPS, mask=there)
-    if not ATOMIC:
-        tl.store(own + bins, total)
+        count_rows(group, there, own, counters, SHARED)
+    end_counting(own, counters, GROUPS, SHARED)
+
+
+@triton.jit
+def _knots_kernel(
+    scores, codes, places, rows, key, grid, cuts, low, scale, last, cells, counts,
+    HAS_PLACES: tl.constexpr, ROUNDS: tl.constexpr, COPIES: tl.constexpr, GROUPS: tl.constexpr,
+    SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Count by knot, half and code; `key` and the position of a row give its random bits."""
+    program = tl.program_id(0)
+    own = counts + (program % COPIES) * GROUPS
+    counters = begin_counting(GROUPS, SHARED)
+    for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        there = at < rows
+        score = tl.load(scores + at, mask=there, other=0.0)
+        code = tl.load(codes + at, mask=there, other=0).to(tl.int32)
+        position = at.to(tl.int64)
+        if HAS_PLACES:
+            position = tl.load(places + at, mask=there, other=0)
+        bits = (position + key).to(tl.uint64, bitcast=True)
+        for turn in tl.static_range(len(ROUNDS) // 2):
+            bits = scrambled(bits, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
+        cell = cells + _cell(score, grid, cuts, low, scale, last, HALVINGS) * 4
+        first = tl.load(cell).to(tl.int32)
+        share = (score.to(tl.float64) - tl.load(cell + 1)) * tl.load(cell + 2)
+        # the first 53 bits as a number in [0, 1); signed numbers have an instruction for that
+        uniform = (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
+        knot = first + (uniform < share).to(tl.int32)
+        group = 4 * knot + 2 * (bits & 1).to(tl.int32) + code
+        count_rows(group, there & (first >= 0), own, counters, SHARED)
+    end_counting(own, counters, GROUPS, SHARED)
+
+
+@triton.jit
+def _checked(score, there, ends, outside, BLOCK: tl.constexpr):
+    """The scores; of those outside `ends`, as NaN is, note that, and return one that can be searched
+    in their place.
+
+    Each row of a block has a note of its own: with one for all, Triton would pass the scores on
+    between threads, which takes a third longer.
+    """
+    low = tl.load(ends)
+    inside = (score >= low) & (score <= tl.load(ends + 1))
+    tl.store(outside + tl.arange(0, BLOCK), 1, mask=there & (inside == 0))
+    return tl.where(inside, score, low)
 
 
 @triton.jit
 def _look_up_kernel(
-    scores, rows, grid, cuts, low, scale, last, table, found, WIDTH: tl.constexpr,
+    scores, rows, ends, outside, grid, cuts, low, scale, last, table, found, WIDTH: tl.constexpr,
     HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """Copy the entries of each score's cell."""
@@ -119,6 +149,7 @@ def _look_up_kernel(
     at = start + tl.arange(0, BLOCK)
     there = at < rows
     score = tl.load(scores + at, mask=there, other=0.0)
+    score = _checked(score, there, ends, outside, BLOCK)
     cell = _cell(score, grid, cuts, low, scale, last, HALVINGS)
     for column in tl.static_range(WIDTH):
         entry = tl.load(table + cell * WIDTH + column)
@@ -127,87 +158,33 @@ def _look_up_kernel(
 
 @triton.jit
 def _follow_kernel(
-    scores, rows, grid, cuts, low, scale, last, lines, found, WIDTH: tl.constexpr,
-    STRIDE: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+    scores, rows, ends, outside, grid, cuts, low, scale, last, pairs, values, found,
+    PAIRS: tl.constexpr, STRIDE: tl.constexpr, VALUE_STRIDE: tl.constexpr, NVIDIA: tl.constexpr,
+    HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """The value of each score's line; with offsets, the sums with each of them, from 0 to 1."""
+    """The value of each score's line; with pairs of offsets, the sums with each, from 0 to 1."""
     start = tl.program_id(0).to(tl.int64) * BLOCK
     at = start + tl.arange(0, BLOCK)
     there = at < rows
-    score = tl.load(scores + at, mask=there, other=0.0)
-    line = lines + _cell(score, grid, cuts, low, scale, last, HALVINGS) * STRIDE
-    value = (score.to(tl.float64) - tl.load(line)) * tl.load(line + 2) + tl.load(line + 1)
-    if WIDTH == 3:
-        tl.store(found + at, value, mask=there)
-    for column in tl.static_range(WIDTH - 3):
-        limit = tl.minimum(tl.maximum(value + tl.load(line + 3 + column), 0.0), 1.0)
-        tl.store(found + at * (WIDTH - 3) + column, limit, mask=there)
+    # scores and values are used once: they leave the cache to the lines
+    score = tl.load(scores + at, mask=there, other=0.0, cache_modifier=".cg")
+    score = _checked(score, there, ends, outside, BLOCK)
+    cell = _cell(score, grid, cuts, low, scale, last, HALVINGS)
+    line = pairs + cell * STRIDE
+    begin, slope = load_pair(line, NVIDIA)
+    value = (score.to(tl.float64) - begin) * slope + tl.load(values + cell * VALUE_STRIDE)
+    if PAIRS == 1:
+        tl.store(found + at, value, mask=there, cache_modifier=".cs")
+    for pair in tl.static_range(PAIRS - 1):
+        one, other = load_pair(line + 2 * (pair + 1), NVIDIA)
+        to = found + (at * (PAIRS - 1) + pair) * 2
+        tl.store(to, _rate(value + one), mask=there, cache_modifier=".cs")
+        tl.store(to + 1, _rate(value + other), mask=there, cache_modifier=".cs")
 
 
 @triton.jit
-def _digits_kernel(
-    numbers, rows, first, second, third, wanted, counts, ABOVE: tl.constexpr,
-    WIDTH: tl.constexpr, COPIES: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """Count the next 16 bits of the scores that begin like a wanted one; `numbers` are their bits."""
-    program = tl.program_id(0)
-    own = counts + (program % COPIES).to(tl.int64) * wanted
-    for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        there = at < rows
-        bits = tl.load(numbers + at, mask=there, other=0)
-        # in the order of the scores: negative ones are turned round, and -0.0 becomes 0.0
-        bits = bits ^ ((bits >> (WIDTH - 1)) & ((1 << (WIDTH - 1)) - 1))
-        bits = tl.where(bits == -1, 0, bits).to(tl.int64)
-        key = (bits >> (WIDTH - 16)) + 32768
-        if ABOVE > 0:
-            key = (tl.load(first + key) << 16) | ((bits >> (WIDTH - 32)) & 65535)
-        if ABOVE > 1:
-            key = (tl.load(second + key) << 16) | ((bits >> (WIDTH - 48)) & 65535)
-        if ABOVE > 2:
-            key = (tl.load(third + key) << 16) | (bits & 65535)
-        tl.atomic_add(own + key, 1, mask=there & (key < wanted), sem="relaxed")
-
-
-@triton.jit
-def _scrambled(z, SHIFT: tl.constexpr, FACTOR: tl.constexpr):
-    """One round of a hash of unsigned numbers."""
-    return (z ^ (z >> SHIFT)) * tl.full((), FACTOR, tl.uint64)
-
-
-@triton.jit
-def _sums_kernel(
-    scores, codes, rows, sums, DROPPED: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """Sums over the hashes of rounded scores: of all rows, and of those with code 1."""
-    program = tl.program_id(0)
-    every = tl.zeros((BLOCK,), tl.uint64)
-    ones = tl.zeros((BLOCK,), tl.uint64)
-    for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        there = at < rows
-        double = tl.load(scores + at, mask=there, other=0.0).to(tl.float64) + 0.0
-        code = tl.load(codes + at, mask=there, other=0)
-        half = tl.full((), 1 << (DROPPED - 1), tl.uint64)
-        z = (double.to(tl.uint64, bitcast=True) + half) >> DROPPED
-        for turn in tl.static_range(len(ROUNDS) // 2):
-            z = _scrambled(z, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
-        z = tl.where(there, z, 0)
-        every += z
-        ones += tl.where(code != 0, z, 0)
-    tl.store(sums + 2 * program, tl.sum(every).to(tl.int64, bitcast=True))
-    tl.store(sums + 2 * program + 1, tl.sum(ones).to(tl.int64, bitcast=True))
-
-
-@triton.jit
-def _drawn_kernel(rows, first, limit, chosen, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
-    """Which positions have a small hash; `first` and `limit` are unsigned numbers as signed ones."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    z = (at.to(tl.int64) + first).to(tl.uint64, bitcast=True)
-    for turn in tl.static_range(len(ROUNDS) // 2):
-        z = _scrambled(z, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
-    most = (limit + tl.zeros((), tl.int64)).to(tl.uint64, bitcast=True)
-    tl.store(chosen + at, (z <= most).to(tl.int8), mask=at < rows)
+def _rate(value):
+    return tl.minimum(tl.maximum(value, 0.0), 1.0)
 
 
 class _Search(NamedTuple):
@@ -221,182 +198,150 @@ class _Search(NamedTuple):
     halvings: int
 
 
-@triton.jit
-def _places_kernel(cuts, size, low, scale, last, places, BLOCK: tl.constexpr):
-    """The grid's cell of each cut, by the arithmetic of `_cell`."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    there = at < size
-    cut = tl.load(cuts + at, mask=there, other=0.0)
-    tl.store(places + at, _place(cut, low, scale, last), mask=there)
+def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
+    """Lay a grid over increasing cuts, which have the dtype of the scores."""
+    size = cuts.size
+    wanted = min(_GRID_CELLS * max(size, 1), max(_SMALL_GRID, size // 2))
+    cells = triton.next_power_of_2(wanted)
+    low = np.float32(0.0)
+    scale = np.float32(0.0)
+    with np.errstate(all="ignore"):
+        if size > 1:
+            low = np.float32(cuts[0])
+            scale = np.float32(cells / (np.float64(cuts[-1]) - np.float64(low)))
+        if not (_TINY < scale < _HUGE and abs(low) < _HUGE):  # one cell for all scores
+            cells = 1
+            low = np.float32(0.0)
+            scale = np.float32(0.0)
+        # as `_cell` does it: numbers of single precision, in the precision of the scores
+        place = np.zeros(size, dtype=np.int32)
+        if cells > 1:
+            kind = cuts.dtype.type
+            place = np.clip((cuts - kind(low)) * kind(scale), 0, cells - 1).astype(np.int32)
+    in_cell = np.bincount(place, minlength=cells)
+    below = np.cumsum(in_cell) - in_cell
+    halvings = int(in_cell.max()).bit_length()
+    beyond = np.full(1 << halvings, math.inf, dtype=cuts.dtype)
+    kind = np.int16 if size < 1 << 15 else np.int32
+    grid = torch.from_numpy(below.astype(kind)).to(scores.device)
+    padded = torch.from_numpy(np.concatenate([cuts, beyond])).to(scores.device)
+    return _Search(grid, padded, float(low), float(scale), float(cells - 1), halvings)
 
 
-def _search(cuts: _Tensor) -> _Search:
-    """Lay a grid over increasing cuts, which have the dtype and device of the scores."""
-    size = cuts.shape[0]
-    cells = triton.next_power_of_2(_GRID_CELLS * max(size, 1))
-    low = float(cuts[0]) if size else 0.0
-    scale = cells / (float(cuts[-1]) - low) if size > 1 else 0.0
-    if not (_TINY < scale < _HUGE and abs(low) < _HUGE):  # one cell for all scores
-        cells = 1
-        low = 0.0
-        scale = 0.0
-    last = float(cells - 1)
-    places = torch.zeros(size, dtype=torch.int32, device=cuts.device)
-    if cells > 1:
-        with torch.cuda.device_of(cuts):
-            _places_kernel[(triton.cdiv(size, _BLOCK),)](
-                cuts, size, low, scale, last, places, BLOCK=_BLOCK
-            )  # fmt: skip
-    below = torch.searchsorted(
-        places, torch.arange(cells + 1, dtype=torch.int32, device=cuts.device)
-    )
-    most = int((below[1:] - below[:-1]).max())
-    halvings = most.bit_length()
-    beyond = cuts.new_full((1 << halvings,), math.inf)
-    return _Search(
-        below[:-1].to(torch.int32), torch.cat([cuts, beyond]), low, scale, last, halvings
-    )
-
-
-def _launches(scores: _Tensor) -> Iterator[slice]:
-    """The rows of each launch."""
-    for start in range(0, scores.shape[0], _LAUNCH_ROWS):
-        yield slice(start, start + _LAUNCH_ROWS)
-
-
-def count_groups(scores: _Tensor, codes: _Tensor, cuts: _Tensor) -> _Tensor:
+def count_groups(scores: _Tensor, codes: _Tensor, cuts: NDArray[Any]) -> _Tensor:
     """Rows by cell and code, an int64 tensor of shape (m + 1, 2); see `device.count`."""
-    search = _search(cuts)
-    size = 2 * (cuts.shape[0] + 1)
-    groups = triton.next_power_of_2(size)
-    atomic = groups > _MOST_SHARED
-    block = _BLOCK if atomic else _COUNT_BLOCK
-    total = torch.zeros(groups, dtype=torch.int64, device=scores.device)
-    for here in _launches(scores):
+    search = _search(cuts, scores)
+    size = 2 * (cuts.size + 1)
+    total = torch.zeros(size, dtype=torch.int64, device=scores.device)
+    for here in launches(scores.shape[0]):
         part = scores[here]
-        programs = min(_PROGRAMS, triton.cdiv(part.shape[0], block))
-        counts = torch.zeros(programs, groups, dtype=torch.int32, device=scores.device)
+        counts, constants, programs = counters_of(size, part.shape[0], _BLOCK, scores.device)
         with torch.cuda.device_of(scores):
             _count_kernel[(programs,)](
-                part, codes[here], part.shape[0], *search[:-1], counts, GROUPS=groups,
-                HALVINGS=search.halvings, ATOMIC=atomic, BLOCK=block,
-                num_warps=4 if atomic else 8
+                part, codes[here], part.shape[0], *search[:-1], counts, HALVINGS=search.halvings,
+                **constants
             )  # fmt: skip
-        total += counts.sum(dim=0)
-    return total[:size].reshape(-1, 2)
+        total += counts.sum(dim=0)[:size]
+    return total.reshape(-1, 2)
 
 
-def look_up(scores: _Tensor, cuts: _Tensor, table: _Tensor) -> _Tensor:
-    """The entry, or row, of a table for each score's cell; see `device.look_up`."""
+def count_knots(
+    scores: _Tensor,
+    codes: _Tensor,
+    places: _Tensor | None,
+    key: int,
+    rounds: Sequence[tuple[int, int]],
+    cells: tuple[NDArray[Any], NDArray[Any]],
+    size: int,
+) -> _Tensor:
+    """Rows by knot, half and code, an int64 tensor of shape (size, 2, 2); see `device_knots.count`.
+
+    `key` is what is added to the position of a row before it is hashed. `cells` are cuts in the
+    dtype of the scores, and the table of cells.
+    """
+    cuts, table = cells
+    search = _search(cuts, scores)
+    padded = torch.from_numpy(np.pad(table, ((0, 0), (0, 1)))).to(scores.device)
+    total = torch.zeros(4 * size, dtype=torch.int64, device=scores.device)
+    for here in launches(scores.shape[0]):
+        part = scores[here]
+        counts, constants, programs = counters_of(4 * size, part.shape[0], _BLOCK, scores.device)
+        with torch.cuda.device_of(scores):
+            _knots_kernel[(programs,)](
+                part, codes[here], part if places is None else places[here], part.shape[0],
+                signed(key + (here.start if places is None else 0)), *search[:-1], padded, counts,
+                HAS_PLACES=places is not None, ROUNDS=flat_rounds(rounds),
+                HALVINGS=search.halvings, **constants
+            )  # fmt: skip
+        total += counts.sum(dim=0)[: 4 * size]
+    return total.reshape(size, 2, 2)
+
+
+def look_up(
+    scores: _Tensor, cuts: NDArray[Any], table: _Tensor, ends: NDArray[Any]
+) -> tuple[_Tensor, bool]:
+    """The entry, or row, of a table for each score's cell, and whether all scores are within
+    `ends`; see `device.look_up`.
+    """
     found = table.new_empty((scores.shape[0], *table.shape[1:]))
     entries, out = (
         array.view(torch.uint8) if array.dtype == torch.bool else array for array in (table, found)
     )
     constants = {"WIDTH": math.prod(table.shape[1:]), "BLOCK": _BLOCK}
-    _for_each_score(_look_up_kernel, scores, cuts, entries, out, constants)
-    return found
+    return found, _for_each_score(_look_up_kernel, scores, cuts, ends, [entries], out, constants)
 
 
-def follow(scores: _Tensor, cuts: _Tensor, lines: _Tensor, found: _Tensor) -> None:
-    """Write the value of each score's line; see `device_curves.follow`."""
-    width = lines.shape[1]
-    stride = triton.next_power_of_2(width)  # so that a line lies in one sector of the cache
-    padded = torch.nn.functional.pad(lines, (0, stride - width))
+def follow(
+    scores: _Tensor, cuts: NDArray[Any], lines: NDArray[Any], found: _Tensor, ends: NDArray[Any]
+) -> bool:
+    """Write the value of each score's line, and return whether all scores are within `ends`; see
+    `device_curves.follow`.
+
+    Offsets come in pairs, if there are any.
+    """
+    whole = torch.from_numpy(np.ascontiguousarray(lines)).to(scores.device)
+    pairs = torch.cat([whole[:, :1], whole[:, 2:]], dim=1)
+    values = whole[:, 1:2]
+    n_columns = pairs.shape[1]
+    constants = {"PAIRS": n_columns // 2, "BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
+    constants["NVIDIA"] = is_nvidia(scores.device)
     # without fusion there are two roundings, as on the host
-    constants = {"WIDTH": width, "STRIDE": stride, "BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
     constants["enable_fp_fusion"] = False
-    _for_each_score(_follow_kernel, scores, cuts, padded, found, constants)
+    if lines.nbytes <= _SMALL_TABLE:
+        constants |= {"STRIDE": n_columns, "VALUE_STRIDE": 1}
+        table = [pairs, values.contiguous()]
+    else:  # a line lies in one sector of the cache
+        stride = triton.next_power_of_2(n_columns + 1)
+        constants |= {"STRIDE": stride, "VALUE_STRIDE": stride}
+        joined = torch.nn.functional.pad(
+            torch.cat([pairs, values], dim=1), (0, stride - n_columns - 1)
+        )
+        table = [joined, joined.view(-1)[n_columns:]]
+    return _for_each_score(_follow_kernel, scores, cuts, ends, table, found, constants)
 
 
 def _for_each_score(
-    kernel: Any, scores: _Tensor, cuts: _Tensor, table: _Tensor, out: _Tensor, constants: Any
-) -> None:
-    """Run a kernel that writes what it finds in a table for each score's cell."""
-    search = _search(cuts)
-    for here in _launches(scores):
+    kernel: Any,
+    scores: _Tensor,
+    cuts: NDArray[Any],
+    ends: NDArray[Any],
+    table: Sequence[_Tensor],
+    out: _Tensor,
+    constants: Any,
+) -> bool:
+    """Run a kernel that writes what it finds in a table for each score's cell.
+
+    Return whether all scores are within `ends`.
+    """
+    search = _search(cuts, scores)
+    outside = torch.zeros(constants["BLOCK"], dtype=torch.int32, device=scores.device)
+    limits = torch.from_numpy(ends).to(scores.device)
+    for here in launches(scores.shape[0]):
         part = scores[here]
         programs = triton.cdiv(part.shape[0], constants["BLOCK"])
         with torch.cuda.device_of(scores):
             kernel[(programs,)](
-                part,
-                part.shape[0],
-                *search[:-1],
-                table,
-                out[here],
-                HALVINGS=search.halvings,
-                **constants,
-            )
-
-
-def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Tensor:
-    """How often each next 16 bits come after each wanted beginning; see `device.order_statistics`.
-
-    `tables` are those of the digits that are known: from a beginning and a digit to the next
-    beginning. Beginnings that are not `wanted` have larger numbers, and are not counted.
-    """
-    whole, width = (torch.int64, 64) if scores.dtype == torch.float64 else (torch.int32, 32)
-    numbers = scores.contiguous().view(whole)
-    size = wanted << 16
-    copies = 1 if tables else _DIGIT_COPIES
-    three = [*tables, numbers, numbers, numbers][:3]  # those beyond the known digits are not read
-    total = torch.zeros(size, dtype=torch.int64, device=scores.device)
-    for here in _launches(scores):
-        part = numbers[here]
-        counts = torch.zeros(copies, size, dtype=torch.int32, device=scores.device)
-        with torch.cuda.device_of(scores):
-            _digits_kernel[(min(_PROGRAMS, triton.cdiv(part.shape[0], _BLOCK)),)](
-                part, part.shape[0], *three, size, counts, ABOVE=len(tables), WIDTH=width,
-                COPIES=copies, BLOCK=_BLOCK
+                part, part.shape[0], limits, outside, *search[:-1], *table, out[here],
+                HALVINGS=search.halvings, **constants
             )  # fmt: skip
-        total += counts.sum(dim=0)
-    return total
-
-
-def sums_of_rows(
-    scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence[tuple[int, int]]
-) -> tuple[int, int]:
-    """Sums, modulo 2**64, of the hashes of rounded scores: of all rows, and of those with code 1.
-
-    `dropped` are the last bits of a double, by which it is rounded.
-    """
-    every = 0
-    ones = 0
-    for here in _launches(scores):
-        part = scores[here]
-        sums = torch.zeros(_PROGRAMS, 2, dtype=torch.int64, device=scores.device)
-        with torch.cuda.device_of(scores):
-            _sums_kernel[(_PROGRAMS,)](
-                part, codes[here], part.shape[0], sums, DROPPED=dropped, ROUNDS=_flat(rounds),
-                BLOCK=_BLOCK
-            )  # fmt: skip
-        both = sums.sum(dim=0).tolist()
-        every += both[0]
-        ones += both[1]
-    return every % 2**64, ones % 2**64
-
-
-def drawn(
-    rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], device: Any
-) -> _Tensor:
-    """Positions whose hash is below `limit`; that of position 0 begins with `first`."""
-    found = [torch.empty(0, dtype=torch.int64, device=device)]
-    for start in range(0, rows, _DRAWN_ROWS):
-        size = min(_DRAWN_ROWS, rows - start)
-        chosen = torch.empty(size, dtype=torch.int8, device=device)
-        with torch.cuda.device_of(chosen):
-            _drawn_kernel[(triton.cdiv(size, _BLOCK),)](
-                size, _signed(first + start), _signed(limit - 1), chosen, ROUNDS=_flat(rounds),
-                BLOCK=_BLOCK
-            )  # fmt: skip
-        found.append(chosen.nonzero()[:, 0] + start)
-    return torch.cat(found)
-
-
-def _flat(rounds: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    return tuple(number for pair in rounds for number in pair)
-
-
-def _signed(bits: int) -> int:
-    """An unsigned number of 64 bits as the signed one with the same bits."""
-    bits %= 2**64
-    return bits - (bits >> 63 << 64)
+    return not bool(outside.any())

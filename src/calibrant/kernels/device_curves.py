@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from calibrant._typing import FloatArray
 from calibrant.kernels import device
+from calibrant.kernels._chunks import Limits, OutsideLimitsError
 from calibrant.kernels._curves import LINE, shape_along
 from calibrant.kernels.libraries import DeviceArray, like
 
 
-def follow(scores: DeviceArray, cuts: FloatArray, lines: FloatArray) -> DeviceArray:
+def follow(
+    scores: DeviceArray, cuts: FloatArray, lines: FloatArray, *, limits: Limits | None = None
+) -> DeviceArray:
     """Value of a curve that is straight in each cell, as `calibrant.kernels.follow`.
 
     Each step of the sum is an operation of its own, so that no compiler fuses two and rounds once.
@@ -23,6 +26,9 @@ def follow(scores: DeviceArray, cuts: FloatArray, lines: FloatArray) -> DeviceAr
         Strictly increasing.
     lines : numpy array of shape (m + 1, 3) or (m + 1, 3 + k)
         Of each cell where it begins, the value there, the slope, and k offsets.
+    limits : (float, float), optional
+        For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and
+        within these limits.
 
     Returns
     -------
@@ -38,12 +44,16 @@ def follow(scores: DeviceArray, cuts: FloatArray, lines: FloatArray) -> DeviceAr
     """
     rows = scores.shape[0]
     ours = device.fused(scores)
-    if ours is not None:
+    has_pairs = lines.shape[1] % 2 == LINE % 2
+    if ours is not None and has_pairs:
         own = device.tensor_of(scores)
-        table = like(lines, own)
-        out = table.new_empty(shape_along(rows, lines))
-        ours.follow(own, device.tensor_cuts(cuts, own), table, out)
+        out = device.new_array(like(lines[:0], own), shape_along(rows, lines))
+        ends = device.own_ends(limits, own)
+        is_inside = ours.follow(own, device.own_cuts(cuts, own), lines, out, ends)
+        if limits is not None and not is_inside:
+            raise OutsideLimitsError
         return device.back(out, scores)
+    device.check_inside(scores, limits)
     with device.working_on(scores):
         out = device.new_array(like(lines[:0], scores), shape_along(rows, lines))
         for part in device.row_parts(rows):

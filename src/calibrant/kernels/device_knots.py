@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.kernels import device
+from calibrant.kernels import device, device_draws
+from calibrant.kernels.hash import GOLDEN, ROUNDS
 from calibrant.kernels.libraries import DeviceArray, library_of, like, to_host
 
 
@@ -48,13 +49,21 @@ def count(
     """
     library = library_of(scores)
     cuts, table = cells
+    ours = device.fused(scores)
+    if ours is not None:
+        own = device.tensor_of(scores)
+        at = None if places is None else device.tensor_of(places)
+        both = device.own_cuts(cuts, own), table
+        codes = device.bytes_of(codes)
+        found = ours.count_knots(own, codes, at, key + GOLDEN, ROUNDS, both, size)
+        return np.asarray(to_host(found))
     total = like(np.zeros(4 * size + 1, np.int64), scores)
     with device.working_on(scores):
         rows = like(np.arange(min(scores.shape[0], device.CHUNK_ROWS)), scores)
         for part in device.row_parts(scores.shape[0]):
             n_rows = part.stop - part.start
             position = rows[:n_rows] + part.start if places is None else places[part]
-            bits = device.hashes(position, key)
+            bits = device_draws.hashes(position, key)
             found = device.look_up(scores[part], cuts, table)
             share = (library.asarray(scores[part], dtype=library.float64) - found[:, 1]) * found[
                 :, 2

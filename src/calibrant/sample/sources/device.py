@@ -20,16 +20,16 @@ from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.kernels import device, device_curves, device_knots, libraries
+from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
 from calibrant.sample.counts import Counted, KindSums
-from calibrant.sample.draw import Draw, SmallestHashes, enough, smallest
+from calibrant.sample.draw import Draw, enough
 from calibrant.sample.faults import Place
 from calibrant.sample.reach import Limits, Reach
-from calibrant.sample.sample import Sample, Split
+from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.taken_rows import Sizes, Taken
 
@@ -38,7 +38,7 @@ _SCORES = ("float32", "float64")
 _LABELS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
 
 
-class DeviceData(Sample):
+class DeviceData(Rows):
     """Columns by name: arrays of shape (n,) or (n, 1), of torch, CuPy or numpy."""
 
     def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:
@@ -90,7 +90,7 @@ class DeviceData(Sample):
             return super().order_statistics(ranks)
         scores = self._source[self.columns.score]
         without = None if self._left_out is None else scores[self._drawn(self._left_out[0])]
-        return {None: device.order_statistics(scores, ranks[None], without)}
+        return {None: device_draws.order_statistics(scores, ranks[None], without)}
 
     def sample(self, draw: Draw) -> Taken:
         """The drawn rows, without their labels."""
@@ -101,9 +101,8 @@ class DeviceData(Sample):
     def _taken(self, index: Any) -> Taken:
         """The rows at these positions."""
         scores = libraries.to_host(self._source[self.columns.score][index])
-        rows = BatchRows(scores, keys=libraries.to_host(index).view(np.uint64))
         sizes = Sizes({None: self._rows})
-        return Taken(self._rows, ((Place(0, 0), rows),), sizes, fixed=True)
+        return Taken(self._rows, ((Place(0, 0), BatchRows(scores)),), sizes, fixed=True)
 
     def first_rows(
         self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
@@ -114,7 +113,7 @@ class DeviceData(Sample):
         key = self.draw_key(random_state)
         limit = enough(most[None], sizes[None])
         scores = self._source[self.columns.score]
-        index, limit = device.smallest_drawn(scores, key, limit, most[None])
+        index, limit = device_draws.smallest_drawn(scores, key, limit, most[None])
         return self._split(self._taken(index), Draw(key, limits={None: limit}))
 
     def fingerprint(self) -> int:
@@ -123,17 +122,15 @@ class DeviceData(Sample):
         if kinds is None:
             return super().fingerprint()
         codes = self._source[str(self.columns.label)] == kinds[1]
-        found = device.sums_of_rows(self._source[self.columns.score], codes)
+        found = device_draws.sums_of_rows(self._source[self.columns.score], codes)
         return RowSums(dict(enumerate(found))).fingerprint
 
     def hash_limit(self, key: int, rows: int) -> int:
         """Return the limit that draws exactly `rows` rows."""
         if not self._draws_on_gpu():
             return super().hash_limit(key, rows)
-        draw = Draw(key, enough(rows, self._rows))
-        return SmallestHashes(
-            rows, smallest(draw.hashes(self.sample(draw).batches[0][1].keys), rows)
-        ).limit
+        scores = self._source[self.columns.score]
+        return device_draws.smallest_drawn(scores, key, enough(rows, self._rows), rows)[1]
 
     def _draws_on_gpu(self) -> bool:
         """Whether rows can be drawn where they are: by position."""
@@ -142,7 +139,7 @@ class DeviceData(Sample):
     def _drawn(self, draw: Draw) -> Any:
         """Positions of the drawn rows, on the device."""
         limit = draw.limits.get(None, draw.limit)
-        return device.drawn(self._source[self.columns.score], draw.key, limit)
+        return device_draws.drawn(self._source[self.columns.score], draw.key, limit)
 
     def count(
         self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
@@ -206,7 +203,7 @@ class DeviceData(Sample):
         reach = Reach(*(score + 0.0 for score in self._extremes(self.columns.score)))
         return Counted({kinds[0]: negative, kinds[1]: positive}, reach=reach)
 
-    def drawn_rows(self, whole: Sample, classes: Classes) -> MemoryRows:
+    def drawn_rows(self, whole: Rows, classes: Classes) -> MemoryRows:
         """The rows that were drawn before these were left, with their labels."""
         kinds = self._kinds()
         if kinds is None or self._left_out is None or not self._draws_on_gpu():
@@ -289,20 +286,21 @@ def entries_of(
     """
     bins = partition.bins_by_segment.get(None)
     if segments is None and bins is not None:
-        there = _on_device(scores, bins)
-        if there is not None:
-            flat, ends = there
-            if familiar != (-math.inf, math.inf):
-                check(np.array(ends))
-            find = device_curves.follow if on_curve else device.look_up
-            return find(flat, bins.cuts, table)
-        if _is_plain(scores) and table.dtype != np.bool_:
-            limits = (max(bins.low, familiar[0]), min(bins.high, familiar[1]))
-            look = kernels.follow if on_curve else kernels.look_up
-            with suppress(
-                kernels.OutsideLimitsError
-            ):  # the score is found again, and reported, by what follows
+        limits = (max(bins.low, familiar[0]), min(bins.high, familiar[1]))
+        flat = _scores_on_gpu(scores)
+        # a score outside the limits is found again, and reported, by what follows
+        with suppress(kernels.OutsideLimitsError):
+            if flat is not None:
+                find = device_curves.follow if on_curve else device.look_up
+                return find(flat, bins.cuts, table, limits=limits)
+            if _is_plain(scores) and table.dtype != np.bool_:
+                look = kernels.follow if on_curve else kernels.look_up
                 return look(scores, bins.cuts, table, limits=limits, threads=threads)
+        if flat is not None and familiar != (-math.inf, math.inf):
+            with suppress(kernels.OutsideLimitsError):
+                found = find(flat, bins.cuts, table, limits=(bins.low, bins.high))
+                check(np.array(device.extremes(flat)))
+                return found
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     check(prepared)
     if table.dtype == np.bool_:
@@ -311,21 +309,13 @@ def entries_of(
     return libraries.like(entries(prepared, table, threads=threads), scores)
 
 
-def _on_device(scores: ArrayLike, bins: ScorePartition) -> tuple[Any, tuple[Any, Any]] | None:
-    """The scores as a device array of shape (n,), and the smallest and the largest of them.
-
-    None if they cannot be looked up where they are.
-    """
+def _scores_on_gpu(scores: ArrayLike) -> Any:
+    """The scores as a device array of shape (n,); None if they cannot be looked up where they are."""
     if not libraries.on_gpu(scores):
         return None
     flat = _flat(scores)
-    if flat.ndim != 1:
-        return None
-    data = DeviceData({"": flat}, Columns(""))
-    if not data._on_gpu():
-        return None
-    ends = data._extremes("")
-    return (flat, ends) if _inside(ends, bins) else None
+    is_column = flat.ndim == 1 and flat.shape[0] > 0
+    return flat if is_column and libraries.dtype(flat) in _SCORES else None
 
 
 def _inside(ends: tuple[Any, Any], partition: ScorePartition) -> bool:

@@ -1,0 +1,192 @@
+"""The passes over rows on a GPU that draw them and find order statistics: digits are counted,
+positions are hashed, and rows are summed up to one number.
+
+As `calibrant.kernels._triton`, which counts and looks up, they need Triton, which comes with torch
+on Linux. Without it `calibrant.kernels.device` does the same work with the library's own
+operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import torch
+import triton
+import triton.language as tl
+
+__all__ = [
+    "count_digits",
+    "drawn",
+    "flat_rounds",
+    "launches",
+    "scrambled",
+    "signed",
+    "sums_of_rows",
+]
+
+_Tensor: TypeAlias = Any
+"""A tensor of torch."""
+
+_LAUNCH_ROWS = 1 << 30
+"""Rows of one launch: counts within it fit 32 bits."""
+
+_DRAWN_ROWS = 1 << 28
+"""Rows of one launch that are drawn from: a byte of temporary memory each."""
+
+_BLOCK = 1024
+"""Rows that a program takes at a time."""
+
+_DIGIT_COPIES = 256
+"""Copies of the counts of first digits, so that fewer programs add to one of them: few digits come
+first.
+"""
+
+_PROGRAMS = 2112
+"""Programs of one launch: 16 for each multiprocessor of an H200."""
+
+
+@triton.jit
+def _digits_kernel(
+    numbers, rows, first, second, third, wanted, counts, ABOVE: tl.constexpr,
+    WIDTH: tl.constexpr, COPIES: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Count the next 16 bits of the scores that begin like a wanted one; `numbers` are their bits."""
+    program = tl.program_id(0)
+    own = counts + (program % COPIES).to(tl.int64) * wanted
+    for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        there = at < rows
+        bits = tl.load(numbers + at, mask=there, other=0)
+        # in the order of the scores: negative ones are turned round, and -0.0 becomes 0.0
+        bits = bits ^ ((bits >> (WIDTH - 1)) & ((1 << (WIDTH - 1)) - 1))
+        bits = tl.where(bits == -1, 0, bits).to(tl.int64)
+        key = (bits >> (WIDTH - 16)) + 32768
+        if ABOVE > 0:
+            key = (tl.load(first + key) << 16) | ((bits >> (WIDTH - 32)) & 65535)
+        if ABOVE > 1:
+            key = (tl.load(second + key) << 16) | ((bits >> (WIDTH - 48)) & 65535)
+        if ABOVE > 2:
+            key = (tl.load(third + key) << 16) | (bits & 65535)
+        tl.atomic_add(own + key, 1, mask=there & (key < wanted), sem="relaxed")
+
+
+@triton.jit
+def scrambled(z, SHIFT: tl.constexpr, FACTOR: tl.constexpr):
+    """One round of a hash of unsigned numbers."""
+    return (z ^ (z >> SHIFT)) * tl.full((), FACTOR, tl.uint64)
+
+
+@triton.jit
+def _sums_kernel(
+    scores, codes, rows, sums, DROPPED: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Sums over the hashes of rounded scores: of all rows, and of those with code 1."""
+    program = tl.program_id(0)
+    every = tl.zeros((BLOCK,), tl.uint64)
+    ones = tl.zeros((BLOCK,), tl.uint64)
+    for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        there = at < rows
+        double = tl.load(scores + at, mask=there, other=0.0).to(tl.float64) + 0.0
+        code = tl.load(codes + at, mask=there, other=0)
+        half = tl.full((), 1 << (DROPPED - 1), tl.uint64)
+        z = (double.to(tl.uint64, bitcast=True) + half) >> DROPPED
+        for turn in tl.static_range(len(ROUNDS) // 2):
+            z = scrambled(z, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
+        z = tl.where(there, z, 0)
+        every += z
+        ones += tl.where(code != 0, z, 0)
+    tl.store(sums + 2 * program, tl.sum(every).to(tl.int64, bitcast=True))
+    tl.store(sums + 2 * program + 1, tl.sum(ones).to(tl.int64, bitcast=True))
+
+
+@triton.jit
+def _drawn_kernel(rows, first, limit, chosen, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
+    """Which positions have a small hash; `first` and `limit` are unsigned numbers as signed ones."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    z = (at.to(tl.int64) + first).to(tl.uint64, bitcast=True)
+    for turn in tl.static_range(len(ROUNDS) // 2):
+        z = scrambled(z, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
+    most = (limit + tl.zeros((), tl.int64)).to(tl.uint64, bitcast=True)
+    tl.store(chosen + at, (z <= most).to(tl.int8), mask=at < rows)
+
+
+def launches(rows: int) -> Iterator[slice]:
+    """The rows of each launch."""
+    for start in range(0, rows, _LAUNCH_ROWS):
+        yield slice(start, start + _LAUNCH_ROWS)
+
+
+def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Tensor:
+    """How often each next 16 bits come after each wanted beginning, for order statistics.
+
+    `tables` are those of the digits that are known: from a beginning and a digit to the next
+    beginning. Beginnings that are not `wanted` have larger numbers, and are not counted.
+    """
+    whole, width = (torch.int64, 64) if scores.dtype == torch.float64 else (torch.int32, 32)
+    numbers = scores.contiguous().view(whole)
+    size = wanted << 16
+    copies = 1 if tables else _DIGIT_COPIES
+    three = [*tables, numbers, numbers, numbers][:3]  # those beyond the known digits are not read
+    total = torch.zeros(size, dtype=torch.int64, device=scores.device)
+    for here in launches(scores.shape[0]):
+        part = numbers[here]
+        counts = torch.zeros(copies, size, dtype=torch.int32, device=scores.device)
+        with torch.cuda.device_of(scores):
+            _digits_kernel[(min(_PROGRAMS, triton.cdiv(part.shape[0], _BLOCK)),)](
+                part, part.shape[0], *three, size, counts, ABOVE=len(tables), WIDTH=width,
+                COPIES=copies, BLOCK=_BLOCK
+            )  # fmt: skip
+        total += counts.sum(dim=0)
+    return total
+
+
+def sums_of_rows(
+    scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
+    """Sums, modulo 2**64, of the hashes of rounded scores: of all rows, and of those with code 1.
+
+    `dropped` are the last bits of a double, by which it is rounded.
+    """
+    every = 0
+    ones = 0
+    for here in launches(scores.shape[0]):
+        part = scores[here]
+        sums = torch.zeros(_PROGRAMS, 2, dtype=torch.int64, device=scores.device)
+        with torch.cuda.device_of(scores):
+            _sums_kernel[(_PROGRAMS,)](
+                part, codes[here], part.shape[0], sums, DROPPED=dropped, ROUNDS=flat_rounds(rounds),
+                BLOCK=_BLOCK
+            )  # fmt: skip
+        both = sums.sum(dim=0).tolist()
+        every += both[0]
+        ones += both[1]
+    return every % 2**64, ones % 2**64
+
+
+def drawn(
+    rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], device: Any
+) -> _Tensor:
+    """Positions whose hash is below `limit`; that of position 0 begins with `first`."""
+    found = [torch.empty(0, dtype=torch.int64, device=device)]
+    for start in range(0, rows, _DRAWN_ROWS):
+        size = min(_DRAWN_ROWS, rows - start)
+        chosen = torch.empty(size, dtype=torch.int8, device=device)
+        with torch.cuda.device_of(chosen):
+            _drawn_kernel[(triton.cdiv(size, _BLOCK),)](
+                size, signed(first + start), signed(limit - 1), chosen, ROUNDS=flat_rounds(rounds),
+                BLOCK=_BLOCK
+            )  # fmt: skip
+        found.append(chosen.nonzero()[:, 0] + start)
+    return torch.cat(found)
+
+
+def flat_rounds(rounds: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    return tuple(number for pair in rounds for number in pair)
+
+
+def signed(bits: int) -> int:
+    """An unsigned number of 64 bits as the signed one with the same bits."""
+    bits %= 2**64
+    return bits - (bits >> 63 << 64)

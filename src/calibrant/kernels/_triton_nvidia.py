@@ -1,0 +1,144 @@
+"""What Triton has no word for, as instructions of NVIDIA's: counters of programs in the memory that
+their threads share, and two neighbouring numbers in one load.
+
+Up to `_MOST_SHARED` counters of a program lie in shared memory. On other GPUs, in Triton's
+interpreter, and for more counters, programs add to the memory of the device. Both count the same. A
+program must take at least as many rows at a time as it has threads; else Triton gives a row to
+several of them, and each would add it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+import triton
+import triton.language as tl
+
+__all__ = [
+    "Counters",
+    "begin_counting",
+    "count_rows",
+    "counters_of",
+    "end_counting",
+    "is_nvidia",
+    "load_pair",
+]
+
+_Tensor: TypeAlias = Any
+"""A tensor of torch."""
+
+_MOST_SHARED = 8192
+"""Up to so many groups are counted in shared memory: 4 bytes each, of which a program has 48 KB."""
+
+_MANY_GROUPS = 1 << 21
+"""Counters in the memory of the device, in all; each group has several, so that fewer programs add
+to one of them.
+"""
+
+_COUNT_WARPS = 8
+_COUNT_PROGRAMS = 1056
+"""Programs that count: 8 for each multiprocessor of an H200."""
+
+
+@triton.jit
+def _shared_counters(SIZE: tl.constexpr):
+    """The address of so many counters, a text, in shared memory."""
+    declared: tl.constexpr = ".shared .align 16 .b32 counters[" + SIZE + "];"
+    asm: tl.constexpr = declared + " mov.u32 $0, counters;"
+    return tl.inline_asm_elementwise(asm, "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
+def _clear_shared(address):
+    """Set counters to 0."""
+    asm: tl.constexpr = "st.shared.u32 [$1], 0; mov.u32 $0, 0;"
+    tl.inline_asm_elementwise(asm, "=r,r", [address], dtype=tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
+def _add_shared(address, amount):
+    """Add to counters; several threads may add to one of them."""
+    asm: tl.constexpr = "red.shared.add.u32 [$1], $2; mov.u32 $0, 0;"
+    tl.inline_asm_elementwise(
+        asm, "=r,r,r", [address, amount], dtype=tl.int32, is_pure=False, pack=1
+    )
+
+
+@triton.jit
+def _read_shared(address):
+    """What counters hold."""
+    asm: tl.constexpr = "ld.shared.u32 $0, [$1];"
+    return tl.inline_asm_elementwise(asm, "=r,r", [address], dtype=tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
+def begin_counting(GROUPS: tl.constexpr, SHARED: tl.constexpr):
+    """Where a program counts, if that is in shared memory."""
+    counters = 0
+    if SHARED is not None:
+        counters = _shared_counters(SHARED)
+        _clear_shared(counters + 4 * tl.arange(0, GROUPS))
+        tl.debug_barrier()
+    return counters
+
+
+@triton.jit
+def count_rows(group, there, own, counters, SHARED: tl.constexpr):
+    """Add one to the groups of rows that are there."""
+    if SHARED is not None:
+        _add_shared(counters + 4 * tl.where(there, group, 0), there.to(tl.int32))
+    else:
+        tl.atomic_add(own + group, 1, mask=there, sem="relaxed")
+
+
+@triton.jit
+def end_counting(own, counters, GROUPS: tl.constexpr, SHARED: tl.constexpr):
+    """Write what was counted in shared memory."""
+    if SHARED is not None:
+        tl.debug_barrier()
+        bins = tl.arange(0, GROUPS)
+        tl.store(own + bins, _read_shared(counters + 4 * bins))
+
+
+@triton.jit
+def load_pair(pointer, NVIDIA: tl.constexpr):
+    """A double and the next one; the first has an even place in its array."""
+    if NVIDIA:
+        asm: tl.constexpr = "ld.global.nc.v2.f64 {$0, $1}, [$2];"
+        both: tl.constexpr = (tl.float64, tl.float64)
+        first, second = tl.inline_asm_elementwise(
+            asm, "=d,=d,l", [pointer.to(tl.int64)], dtype=both, is_pure=True, pack=1
+        )
+    else:
+        first = tl.load(pointer)
+        second = tl.load(pointer + 1)
+    return first, second
+
+
+class Counters(NamedTuple):
+    """Where programs count, and how many there are."""
+
+    counts: _Tensor
+    constants: dict[str, Any]
+    programs: int
+
+
+def counters_of(size: int, rows: int, block: int, device: Any) -> Counters:
+    """Counters of `size` groups, for the programs that count so many rows."""
+    groups = triton.next_power_of_2(size)
+    programs = min(_COUNT_PROGRAMS, triton.cdiv(rows, block))
+    # text of a number, because it becomes part of an instruction
+    shared = str(groups) if groups <= _MOST_SHARED and is_nvidia(device) else None
+    most = max(1, _MANY_GROUPS // groups)
+    copies = programs if shared is not None else min(programs, most)
+    counts = torch.zeros(copies, groups, dtype=torch.int32, device=device)
+    constants = {"COPIES": copies, "GROUPS": groups, "SHARED": shared, "BLOCK": block}
+    return Counters(counts, {**constants, "num_warps": _COUNT_WARPS}, programs)
+
+
+def is_nvidia(device: Any) -> bool:
+    """Whether NVIDIA's instructions run on a device."""
+    interpreted = os.environ.get("TRITON_INTERPRET", "0") == "1"
+    return device.type == "cuda" and torch.version.hip is None and not interpreted

@@ -1,0 +1,257 @@
+"""Order statistics, draws and fingerprints of rows, on the GPU that holds them.
+
+As in `calibrant.kernels.device`, results are those of the host, bit for bit.
+`calibrant.kernels._triton_draws` has kernels for them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.kernels import device
+from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
+from calibrant.kernels.libraries import (
+    DeviceArray,
+    dtype,
+    library_name,
+    library_of,
+    like,
+    to_host,
+)
+
+__all__ = ["drawn", "hashes", "order_statistics", "smallest_drawn", "sums_of_rows"]
+
+_DIGIT = 16
+_BASE = 1 << _DIGIT
+
+
+def order_statistics(
+    scores: DeviceArray, ranks: IntArray, without: DeviceArray | None = None
+) -> FloatArray:
+    """Scores of the given ranks, exactly, as `calibrant.kernels.order_statistics`.
+
+    The bits of a score, read as a whole number in the order of the scores, are two or four digits
+    to base 65536. One pass counts the first digits, which gives the first digit of each wanted
+    score. The next pass counts the second digits of the scores that begin like a wanted one, and so
+    on. Ties need no care, and nothing is sorted.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,), float64 or float32
+        Finite.
+    ranks : array of shape (k,), int
+        In 1..n, where 1 is the smallest score; they may repeat.
+    without : device array, optional
+        Some of the scores, which are left out: the ranks are those among the others.
+
+    Returns
+    -------
+    numpy float64 array of shape (k,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> order_statistics(torch.tensor([0.75, 0.25, 0.5]), np.array([1, 2]))
+    array([0.25, 0.5 ])
+    """
+    width = 64 if dtype(scores) == "float64" else 32
+    local = np.asarray(ranks, np.int64).copy()
+    found = np.zeros_like(local)  # the digits known of each wanted score
+    slot = np.zeros_like(local)  # which of the known beginnings it has
+    tables: list[
+        DeviceArray
+    ] = []  # for each pass, from a beginning and a digit to the next beginning
+    for _ in range(width // _DIGIT if local.size else 0):
+        # after the first pass there is one slot more, for scores that begin like none of the wanted
+        slots = int(slot.max()) + 1 + bool(tables)
+        counts = _count_digits(scores, tables, width, slots)
+        if without is not None:
+            counts = counts - _count_digits(without, tables, width, slots)
+        entry = _find(counts, slot * _BASE, local)
+        digit = entry - slot * _BASE
+        found = found * _BASE + digit
+        begun, slot = np.unique(entry, return_inverse=True)
+        if len(tables) + 1 < width // _DIGIT:
+            table = np.full(slots * _BASE, begun.size, np.int64)
+            table[begun] = np.arange(begun.size)
+            tables.append(like(table, scores))
+    # the same step that put the bits in order puts them back; the highest digit began at zero, not at
+    # its sign
+    ordered = (
+        found - (1 << (width - 1)) if width == 32 else (found ^ np.int64(np.iinfo(np.int64).min))
+    )
+    bits = ordered ^ ((ordered >> 63) & ((1 << (width - 1)) - 1))
+    return (
+        bits.view(np.float64)
+        if width == 64
+        else bits.astype(np.int32).view(np.float32).astype(np.float64)
+    )
+
+
+def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
+    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as
+    `calibrant.sample.draw` has it.
+
+    Neither torch nor CuPy has all operations on unsigned numbers: here the same bits are signed
+    numbers.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,)
+        Only its length, library and device count.
+    key : int
+        From 0 to 2**64 - 1.
+    limit : int
+        From 0, which draws nothing, to 2**64, which draws everything.
+
+    Returns
+    -------
+    device array of int64
+
+    Examples
+    --------
+    >>> import torch
+    >>> drawn(torch.zeros(8), 0, 1 << 63)
+    tensor([3, 4, 5, 7])
+    """
+    library = library_of(scores)
+    rows = scores.shape[0]
+    ours = device.fused(scores, "_triton_draws")
+    if ours is not None and 0 < limit < 1 << 64:
+        return device.back(
+            ours.drawn(rows, key + GOLDEN, limit, ROUNDS, device.tensor_of(scores).device), scores
+        )
+    with device.working_on(scores):
+        places = like(np.arange(min(rows, device.CHUNK_ROWS)), scores)
+        found = [places[:0]]
+        for part in device.row_parts(rows):
+            here = places[: part.stop - part.start] + part.start
+            if limit < 1 << 64:
+                bits = hashes(here, key)
+                here = here[(bits ^ _signed(1 << 63)) < _signed(limit ^ (1 << 63))]
+            found.append(here)
+        return library.concatenate(found)
+
+
+def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tuple[DeviceArray, int]:
+    """Positions of the `most` drawn rows with the smallest hashes, and the limit that draws them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> index, limit = smallest_drawn(torch.zeros(8), 0, 1 << 63, 2)
+    >>> index, bool((drawn(torch.zeros(8), 0, limit) == index).all())
+    (tensor([3, 5]), True)
+    """
+    index = drawn(scores, key, limit)
+    if not most or not index.shape[0]:
+        return index[:0], 0
+    library = library_of(scores)
+    with device.working_on(scores):
+        # with the first bit turned, signed numbers have the order of unsigned ones
+        turned = hashes(index, key) ^ _signed(1 << 63)
+        ordered = library.sort(turned)
+        ordered = ordered if library_name(scores) == "cupy" else ordered[0]
+        largest = ordered[min(most, index.shape[0]) - 1]
+        return index[turned <= largest], (int(largest) ^ _signed(1 << 63)) % 2**64 + 1
+
+
+def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:
+    """Rows of each class, and the sums of numbers that stand for them, as
+    `calibrant.params.random.RowSums` has them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.params.random import RowSums
+    >>> scores = np.array([0.25, 0.5, 0.75])
+    >>> sums_of_rows(torch.tensor(scores), torch.tensor([False, True, False])) == [
+    ...     *RowSums.of([scores], (0, 1), np.array([0, 1, 0])).kinds.values()
+    ... ]
+    True
+    """
+    library = library_of(scores)
+    ours = device.fused(scores, "_triton_draws")
+    if ours is not None:
+        ones = int(codes.sum())
+        total, total_of_ones = ours.sums_of_rows(
+            device.tensor_of(scores), device.bytes_of(codes), DROPPED_BITS, FEWER_ROUNDS
+        )
+        zeros = int(scores.shape[0]) - ones
+        return [(zeros, (total - total_of_ones) % 2**64), (ones, total_of_ones)]
+    rows = [0, 0]
+    totals = [0, 0]
+    with device.working_on(scores):
+        for part in device.row_parts(scores.shape[0]):
+            doubles = library.asarray(scores[part], dtype=library.float64) + 0.0
+            bits = doubles.view(library.int64) + (1 << (DROPPED_BITS - 1))
+            state = _scrambled(
+                (bits >> DROPPED_BITS) & ((1 << (64 - DROPPED_BITS)) - 1), FEWER_ROUNDS
+            )
+            own = library.asarray(codes[part], dtype=library.int64)
+            rows[0] += int(scores[part].shape[0])
+            rows[1] += int(own.sum())
+            totals[0] += int(state.sum())
+            totals[1] += int((state * own).sum())
+    rest = (rows[0] - rows[1], (totals[0] - totals[1]) % 2**64)
+    return [rest, (rows[1], totals[1] % 2**64)]
+
+
+def hashes(keys: DeviceArray, plus: int) -> DeviceArray:
+    """64 random bits of each key, as `calibrant.kernels.hash.mixed`, as signed numbers."""
+    return _scrambled(keys + _signed((plus + GOLDEN) % 2**64), ROUNDS)
+
+
+def _scrambled(z: DeviceArray, rounds: tuple[tuple[int, int], ...]) -> DeviceArray:
+    """Scramble signed numbers: a shift to the right brings in zeros, not signs."""
+    for shift, factor in rounds:
+        z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
+    return z
+
+
+def _signed(bits: int) -> int:
+    return bits - (bits >> 63 << 64)
+
+
+def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
+    """Return the entry of `counts` in which each rank, counted from a start, lies.
+
+    Subtract what comes before it.
+
+    `ranks` are changed in place: they become ranks within the entry.
+    """
+    library = library_of(counts)
+    with device.working_on(counts):
+        reached = library.cumsum(counts, 0)
+        before = reached - counts
+        wanted = like(ranks, counts) + before[like(starts, counts)]
+        entry = library.searchsorted(reached, wanted)
+        ranks[:] = to_host(wanted - before[entry])
+        return to_host(entry).astype(np.int64)
+
+
+def _count_digits(
+    scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int
+) -> DeviceArray:
+    """For each slot, how often each digit comes next, as one flat array.
+
+    The slot of other scores may be left at 0.
+    """
+    library = library_of(scores)
+    ours = device.fused(scores, "_triton_draws")
+    if ours is not None:
+        wanted = slots - bool(tables)
+        found = ours.count_digits(
+            device.tensor_of(scores), [device.tensor_of(table) for table in tables], wanted
+        )
+        return device.back(found, scores)
+    with device.working_on(scores):
+        total = like(np.zeros(slots * _BASE, np.int64), scores)
+        for part in device.row_parts(scores.shape[0]):
+            bits = library.asarray(device.ordered(scores[part]), dtype=library.int64)
+            key = (bits >> (width - _DIGIT)) + _BASE // 2
+            for above, table in enumerate(tables, start=2):
+                key = (table[key] << _DIGIT) | ((bits >> (width - above * _DIGIT)) & (_BASE - 1))
+            total = total + library.bincount(key, minlength=slots * _BASE)
+        return total
