@@ -81,8 +81,8 @@ class WeakGuaranteeWarning(CalibrantWarning):
 class GroupCapWarning(CalibrantWarning):
     """Large groups count as fewer rows than they have, and that changes the answer.
 
-    What is proved is about rows where a group counts up to a cap, which groups set aside have
-    fixed. Among all rows, counted in full, the figure lies outside the limits.
+    What is proved is about rows where a group counts up to a cap, which pilot groups have fixed.
+    Among all rows, counted in full, the figure lies outside the limits.
     """
 
 
@@ -92,6 +92,10 @@ class InvalidValueError(CalibrantError, ValueError):
 
 class InvalidTypeError(CalibrantError, TypeError):
     """An object is of a kind that cannot be used here."""
+
+
+class NotTakenError(InvalidValueError):
+    """The data have weights, groups or segments that cannot be used here; the rule says why."""
 
 
 class NoTableError(InvalidTypeError):

@@ -24,6 +24,7 @@ from calibrant import (
 from calibrant.classifier.task import features_fingerprint
 from calibrant.errors import CalibrantWarning
 from calibrant.params.random import RandomSource, RowSums, fingerprint_of, seed_number, text_keys
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.reader import read_rows
 
 RNG = np.random.default_rng(0)
@@ -93,9 +94,9 @@ def test_every_source_of_rows_has_the_fingerprint_of_the_rows_in_memory(tmp_path
         pl.from_arrow(table).lazy(),
         str(tmp_path / "rows.csv"),
     ):
-        assert scored(source, **names).fingerprint() == expected
+        assert rows_of(scored(source, **names)).fingerprint() == expected
     halves = [table.slice(250), table.slice(0, 250)]
-    assert scored(pa.concat_tables(halves), **names).fingerprint() == expected
+    assert rows_of(scored(pa.concat_tables(halves), **names)).fingerprint() == expected
 
 
 def test_a_key_depends_on_seed_purpose_settings_and_rows() -> None:

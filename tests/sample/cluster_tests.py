@@ -25,7 +25,7 @@ from sample.same_counts import (
     check_given_edges,
     check_groups,
     check_third_label,
-    rows_of,
+    made_rows,
 )
 
 KILLS = int(
@@ -40,27 +40,27 @@ class ClusterTests:
     @pytest.mark.parametrize(("partitions", "kinds"), [(1, ["single"]), (7, ["texts", "ties"])])
     def test_counts_are_those_in_memory(self, split_into, partitions, kinds) -> None:
         check_counts(
-            split_into(partitions), rows_of(2000, partitions, **dict.fromkeys(kinds, True))
+            split_into(partitions), made_rows(2000, partitions, **dict.fromkeys(kinds, True))
         )
 
     @pytest.mark.slow
     def test_two_hundred_partitions_are_as_good_as_one(self, split_into) -> None:
-        check_given_edges(split_into(200), rows_of(3000, 200))
+        check_given_edges(split_into(200), made_rows(3000, 200))
 
     @pytest.mark.slow
     def test_draws_weights_and_order_statistics_are_exact(self, split_into) -> None:
-        check_draws_and_weights(split_into(5), rows_of(2000, 1, ties=True))
+        check_draws_and_weights(split_into(5), made_rows(2000, 1, ties=True))
 
     @pytest.mark.slow
     def test_groups_are_counted_whole(self, split_into) -> None:
-        check_groups(split_into(5), rows_of(1000, 2))
+        check_groups(split_into(5), made_rows(1000, 2))
 
     @pytest.mark.parametrize("fault", FAULTS)
     def test_a_fault_is_told_with_its_partition(self, split_into, fault) -> None:
-        check_fault(split_into(2), rows_of(400), fault)
+        check_fault(split_into(2), made_rows(400), fault)
 
     def test_a_third_label_is_told(self, split_into) -> None:
-        check_third_label(split_into(2), rows_of(400))
+        check_third_label(split_into(2), made_rows(400))
 
     @pytest.mark.slow
     def test_workers_killed_at_random_moments_never_change_a_count(
@@ -70,7 +70,7 @@ class ClusterTests:
 
     @pytest.mark.slow
     def test_ctrl_c_ends_the_work_on_the_cluster(self, slow, at_work) -> None:
-        data = slow(rows_of(400), 5.0)  # minutes, left to itself
+        data = slow(made_rows(400), 5.0)  # minutes, left to itself
 
         def interrupt() -> None:
             wait_for(at_work, "beginning")
@@ -93,7 +93,7 @@ def check_killed(
     cluster: Any, slow: Callable[..., Any], whole: Callable[[], Any], kills: int
 ) -> None:
     """Workers that die at random moments change no count."""
-    rows = rows_of(20_000, 8)
+    rows = made_rows(20_000, 8)
     expected = (
         BinningCalibrator(partition=EDGES).fit(rows["p"].to_numpy(), rows["y"].to_numpy()).tally_
     )

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from calibrant import scored
+from calibrant import Sample, scored
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.params.attributes import read_attributes
 from calibrant.sample.cross_counts import CountCross, CrossCounts, joined_sums
 from calibrant.sample.cross_key import CrossKey
-from calibrant.sample.sample import Sample
+from calibrant.sample.kinds import rows_of
 
 NAMES = ["sex", "smoker", "age", "gain", "grade"]
 
@@ -57,9 +57,9 @@ def check_cross(data: Sample, rows: pd.DataFrame) -> None:
     """An engine counts what the kernel counts of the same rows in memory, to the last digit."""
     key = key_of(rows)
     table = pa.Table.from_pandas(rows, preserve_index=False)
-    skips = data.columns.pending is not None
+    skips = rows_of(data).columns.pending is not None
     kernel = scored(table, score="p", label="y", skip_missing=skips, progress=False)
-    near = in_one(kernel.fold(CountCross(kernel.columns, key)))
-    far = in_one(data.count_cross(CountCross(data.columns, key)))
+    near = in_one(rows_of(kernel).fold(CountCross(rows_of(kernel).columns, key)))
+    far = in_one(rows_of(data).count_cross(CountCross(rows_of(data).columns, key)))
     assert far.keys() == near.keys()
     assert far == near

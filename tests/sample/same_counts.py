@@ -14,6 +14,7 @@ from sklearn.base import clone
 from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, Sample, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
+from calibrant.sample.kinds import rows_of
 
 PARTS = {"score": "p", "label": "y", "segment": "g", "weight": "w", "id": "key"}
 PLAIN = Columns("p", "y")
@@ -22,7 +23,7 @@ EDGES = Partition.from_edges(np.arange(1, 100) / 100, score_range=(0.0, 1.0))
 Make = Callable[[pd.DataFrame, Columns], Sample]
 
 
-def rows_of(
+def made_rows(
     n: int, seed: int = 0, *, single: bool = False, texts: bool = False, ties: bool = False
 ) -> pd.DataFrame:
     """Rows with scores (single precision, or many of them equal), labels (0 and 1, or text),
@@ -94,7 +95,7 @@ def check_draws_and_weights(make: Make, rows: pd.DataFrame) -> None:
         assert 0 < got.tally_.counts.sum() < len(rows)
     partition = Partition.by_segment(dict.fromkeys(rows["g"].unique(), EDGES))
     tally = data.tally(partition, weighted=True)[0]
-    assert tally == table.tally(partition, weighted=True)[0]
+    assert tally == rows_of(table).tally(partition, weighted=True)[0]
     assert tally.weights is not None
     ordered = np.sort(rows["p"].to_numpy(dtype=np.float64))
     ranks = np.array([1, 2, len(rows) // 2, len(rows)])
@@ -136,7 +137,7 @@ def check_groups(make: Make, rows: pd.DataFrame) -> None:
         )
         data = make(grouped, columns)
         tally = data.tally(EDGES)[0]
-        assert tally == table.tally(EDGES)[0]
+        assert tally == rows_of(table).tally(EDGES)[0]
         assert tally.groups.n_groups == len(set(number))
         expected, got = (BinningCalibrator(4).fit(source) for source in (table, data))
         assert got.partition_ == expected.partition_

@@ -25,7 +25,7 @@ from sample.same_counts import (
     check_counts,
     check_fault,
     check_given_edges,
-    rows_of,
+    made_rows,
 )
 
 
@@ -56,12 +56,12 @@ def main() -> None:
         return make
 
     try:
-        check_given_edges(split_into(False), rows_of(500, single=True))
-        check_counts(split_into(True), rows_of(500, texts=True, single=True))
-        check_fault(split_into(True), rows_of(100), "a missing label")
+        check_given_edges(split_into(False), made_rows(500, single=True))
+        check_counts(split_into(True), made_rows(500, texts=True, single=True))
+        check_fault(split_into(True), made_rows(100), "a missing label")
         for native in (True, False):
             check_applied(
-                split_into(native), lambda frame: frame.toArrow().to_pandas(), rows_of(100)
+                split_into(native), lambda frame: frame.toArrow().to_pandas(), made_rows(100)
             )
         lacks = SparkData(spark.range(1).selectExpr("0.5D AS p", "1 AS y"), PLAIN)
         assert lacks.sizes() == {None: 1}

@@ -12,6 +12,7 @@ from calibrant import BinningCalibrator, Partition, kernels, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.faults import Place
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.sources import arrow
 from calibrant.sample.sources.arrow import ArrowData, Part
 
@@ -22,7 +23,7 @@ LABELS = [0, 1, 0, 1, 1, 0]
 
 def counts(label: pa.Array, score: pa.Array | None = None, **how) -> tuple[list[int], list[int]]:
     table = pa.table({"p": pa.array(SCORES) if score is None else score, "y": label})
-    tally = scored(table, score="p", label="y").with_classes(**how).tally(EDGES)[0]
+    tally = rows_of(scored(table, score="p", label="y")).with_classes(**how).tally(EDGES)[0]
     return tally.counts.tolist(), tally.positives.tolist()
 
 
@@ -108,7 +109,7 @@ def test_a_single_precision_score_is_compared_as_a_double() -> None:
         score="p",
         label="y",
     )
-    assert data.tally(Partition.from_edges([0.1]))[0].counts.tolist() == [1, 1]
+    assert rows_of(data).tally(Partition.from_edges([0.1]))[0].counts.tolist() == [1, 1]
 
 
 TOLD = (
@@ -184,7 +185,7 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
                 r" rows, or skip those"
             ),
         ):
-            scored(source, score="p", label="y", n_jobs=2).tally(EDGES)
+            rows_of(scored(source, score="p", label="y", n_jobs=2)).tally(EDGES)
 
 
 def test_a_faulty_row_does_not_hide_the_place_of_one_out_of_range() -> None:
@@ -194,9 +195,9 @@ def test_a_faulty_row_does_not_hide_the_place_of_one_out_of_range() -> None:
         "row, row index 1; score column 'p' must lie between 0 and 1; got 1 faulty row, row index 3"
     )
     with pytest.raises(ValueError, match=said):
-        scored(table, score="p", label="y").tally(bins)
+        rows_of(scored(table, score="p", label="y")).tally(bins)
     with pytest.raises(ValueError, match=said):
-        scored(table, score="p", label="y", segment="g").tally(
+        rows_of(scored(table, score="p", label="y", segment="g")).tally(
             Partition.by_segment({"a": bins, "b": bins})
         )
 
@@ -212,7 +213,7 @@ def test_no_rows_are_told() -> None:
         data = scored(source, score="p", label="y")
         assert data.sizes() == {None: 0}
         with pytest.raises(ValueError, match="at least one row; got none"):
-            data.tally(EDGES)
+            rows_of(data).tally(EDGES)
         with pytest.raises(ValueError, match="the data must have at least one row"):
             BinningCalibrator(n_bins=3).fit(data)
 
@@ -232,7 +233,10 @@ def test_a_column_that_is_missing_or_there_twice_is_told() -> None:
     other_twice = pa.table(
         [pa.array(SCORES), pa.array(LABELS), pa.array(SCORES), pa.array(SCORES)], names=list("pyxx")
     )
-    assert scored(other_twice, score="p", label="y").tally(EDGES)[0].counts.tolist() == EXPECTED[0]
+    assert (
+        rows_of(scored(other_twice, score="p", label="y")).tally(EDGES)[0].counts.tolist()
+        == EXPECTED[0]
+    )
     with pytest.raises(InvalidValueError) as refused:
         scored(pa.table({"p": [0.0, 1.0, 1.0]}), score="p", label="p")
     assert (refused.value.parameter, refused.value.column) == ("score", "p")
@@ -242,9 +246,9 @@ def test_a_stream_is_read_once() -> None:
     batches = pa.table({"p": SCORES, "y": LABELS}).to_batches(max_chunksize=2)
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
     data = scored(reader, score="p", label="y")
-    assert data.tally(EDGES)[0].counts.tolist() == EXPECTED[0]
+    assert rows_of(data).tally(EDGES)[0].counts.tolist() == EXPECTED[0]
     with pytest.raises(ValueError, match="readable more than once"):
-        data.tally(EDGES)
+        rows_of(data).tally(EDGES)
 
 
 class Capsule:
@@ -260,7 +264,7 @@ class Capsule:
 def test_anything_with_an_arrow_stream_is_read() -> None:
     data = scored(Capsule(pa.table({"p": SCORES, "y": LABELS})), score="p", label="y")
     for _ in range(2):
-        assert data.tally(EDGES)[0].counts.tolist() == EXPECTED[0]
+        assert rows_of(data).tally(EDGES)[0].counts.tolist() == EXPECTED[0]
 
 
 @pytest.mark.parametrize("source", [3, None, "none.parquet", [], np.zeros(3)], ids=str)
@@ -284,12 +288,14 @@ def test_no_batch_is_longer_than_the_limit(tmp_path, monkeypatch) -> None:
     paths = (tmp_path / "a.parquet", tmp_path / "a.arrow")
     for source in (table, *paths, ds.dataset(paths[0])):
         seen: list[int] = []
-        scored(
-            source,
-            score="p",
-            label="y",
-            n_jobs=1,
-            progress=lambda done, total, seen=seen: seen.append(done),
+        rows_of(
+            scored(
+                source,
+                score="p",
+                label="y",
+                n_jobs=1,
+                progress=lambda done, total, seen=seen: seen.append(done),
+            )
         ).tally(EDGES)
         assert seen[-1] == 1_050
         assert max(np.diff([0, *seen])) <= 100
@@ -340,7 +346,7 @@ def test_a_long_pass_in_batches_is_counted_by_numba(monkeypatch) -> None:
     scores = rng.uniform(size=200_000)
     edges = np.linspace(0.01, 0.99, 50)
     labels = (rng.uniform(size=200_000) < scores).astype(np.uint8)
-    tally = scored({"p": scores, "y": labels}, score="p", label="y", n_jobs=1).tally(
+    tally = rows_of(scored({"p": scores, "y": labels}, score="p", label="y", n_jobs=1)).tally(
         Partition.from_edges(edges)
     )[0]
     assert used == [40_000] * 5
@@ -366,7 +372,7 @@ def test_hundreds_of_segments_are_cut_and_counted_as_in_memory() -> None:
 
 def test_data_say_which_columns_they_have() -> None:
     table = pa.table({"p": [0.1, 0.2], "y": [0, 1]})
-    assert repr(scored(table, score="p", label="y")) == "ArrowData(score='p', label='y')"
+    assert repr(scored(table, score="p", label="y")) == "Sample(score='p', label='y')"
     assert "skip_missing=True" in repr(scored(table, score="p", label="y", skip_missing=True))
     assert "0.1" not in repr(scored(table, score="p", label="y").collect())
 

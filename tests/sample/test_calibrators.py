@@ -20,6 +20,7 @@ from calibrant import (
     tripod,
 )
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.reader import read_rows
 
 RNG = np.random.default_rng(5)
@@ -83,9 +84,9 @@ def test_rows_in_memory_come_in_the_order_of_the_files(tmp_path) -> None:
         part = {name: values[start : start + 200] for name, values in TABLE.items()}
         pd.DataFrame(part).to_csv(tmp_path / f"part-{number}.csv", index=False)
     rows = scored(str(tmp_path), score="p", label="y", weight="w").collect()
-    assert rows.scores.tolist() == SCORES.tolist()
-    assert rows.labels.tolist() == LABELS.tolist()
-    assert rows.weights.tolist() == TABLE["w"].tolist()
+    assert rows_of(rows).scores.tolist() == SCORES.tolist()
+    assert rows_of(rows).labels.tolist() == LABELS.tolist()
+    assert rows_of(rows).weights.tolist() == TABLE["w"].tolist()
 
 
 def test_segments_and_classes_are_collected() -> None:
@@ -146,12 +147,12 @@ def test_decimal_labels_are_numbers(labels) -> None:
 def test_decimal_labels_of_files_and_tables_are_numbers(tmp_path) -> None:
     table = pa.table({"p": SCORES, "y": pa.array(DECIMALS, pa.decimal128(10, 2))})
     calibrant_rows = scored(table, score="p", label="y").collect()
-    assert calibrant_rows.codes.tolist() == LABELS.tolist()
-    assert calibrant_rows.known.labels.tolist() == [0, 1]
+    assert rows_of(calibrant_rows).codes.tolist() == LABELS.tolist()
+    assert rows_of(calibrant_rows).known.labels.tolist() == [0, 1]
     import pyarrow.parquet as pq
 
     pq.write_table(table, tmp_path / "rows.parquet")
     assert (
-        scored(tmp_path / "rows.parquet", score="p", label="y").collect().codes.tolist()
+        rows_of(scored(tmp_path / "rows.parquet", score="p", label="y").collect()).codes.tolist()
         == LABELS.tolist()
     )

@@ -14,7 +14,8 @@ from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.cross_counts import CountCross, TakeDrawn
 from calibrant.sample.cross_key import CrossKey, PlaceDraw, score_sums, whole_scores
-from calibrant.sample.sample import Sample
+from calibrant.sample.kinds import rows_of
+from calibrant.sample.rows import Rows
 from sample.cross_tests import NAMES, check_cross, key_of, mixed_rows
 
 ENGINES = ["duckdb", "polars"]
@@ -29,10 +30,10 @@ def engine(kind: str, rows: pd.DataFrame | pa.Table) -> Any:
 def no_rows_move(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass of the kernel is an error."""
 
-    def refuse(self: Sample, work: object) -> None:
+    def refuse(self: Rows, work: object) -> None:
         raise AssertionError("rows were moved")
 
-    monkeypatch.setattr(Sample, "fold", refuse)
+    monkeypatch.setattr(Rows, "fold", refuse)
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -47,10 +48,10 @@ def test_engines_count_what_the_kernel_counts(kind: str, labels: str):
 def test_engines_count_and_draw_without_moving_rows(kind: str):
     rows = mixed_rows(2_000)
     data = scored(engine(kind, rows), score="p", label="y", progress=False)
-    counted = data.count_cross(CountCross(data.columns, key_of(rows)))
+    counted = rows_of(data).count_cross(CountCross(rows_of(data).columns, key_of(rows)))
     assert sum(part.rows.sum() for parts in counted.parts.values() for part in parts) == 2_000
     draw = PlaceDraw.of_share(0.1, 5)
-    pieces = data.take_drawn(TakeDrawn(data.columns, draw, ("sex",)))
+    pieces = rows_of(data).take_drawn(TakeDrawn(rows_of(data).columns, draw, ("sex",)))
     drawn = pa.Table.from_batches([batch for _, batch in pieces]).to_pandas()
     pd.testing.assert_frame_equal(
         drawn[["p", "sex"]],
@@ -87,7 +88,7 @@ def test_faulty_rows_are_told_as_elsewhere(kind: str, column: str, value: object
     rows.loc[17, column] = value
     data = scored(engine(kind, rows), score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError) as error:
-        data.count_cross(CountCross(data.columns, key)).faults.check()
+        rows_of(data).count_cross(CountCross(rows_of(data).columns, key)).faults.check()
     assert error.value.parameter == parameter
     assert "row index 17" in str(error.value)
 
@@ -98,10 +99,10 @@ def test_infinite_attributes_and_other_kinds_are_refused(kind: str):
     key = key_of(rows)
     infinite = scored(engine(kind, rows.assign(gain=np.inf)), score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError, match="finite"):
-        infinite.count_cross(CountCross(infinite.columns, key))
+        rows_of(infinite).count_cross(CountCross(rows_of(infinite).columns, key))
     texts = scored(engine(kind, rows.assign(age="old")), score="p", label="y", progress=False)
     with pytest.raises(InvalidTypeError):
-        texts.count_cross(CountCross(texts.columns, key))
+        rows_of(texts).count_cross(CountCross(rows_of(texts).columns, key))
 
 
 @pytest.mark.parametrize("kind", ENGINES)

@@ -28,7 +28,7 @@ from sample.same_counts import (
     check_applied,
     check_counts,
     check_draws_and_weights,
-    rows_of,
+    made_rows,
 )
 
 
@@ -115,7 +115,7 @@ def test_workers_have_our_package_only_once_it_is_sent(client, split_into) -> No
 
     if not any(client.run(homes).values()):  # unless another test has sent it
         assert not any(client.run(found).values())
-    split_into(3)(rows_of(100), PLAIN).tally(EDGES)
+    split_into(3)(made_rows(100), PLAIN).tally(EDGES)
     assert all(home[0].endswith(".zip") for home in client.run(homes).values())
     assert all(client.run(found).values())
 
@@ -127,18 +127,18 @@ def test_workers_have_our_package_only_once_it_is_sent(client, split_into) -> No
 )
 @settings(max_examples=5)
 def test_counts_are_those_in_memory_however_rows_are_split_up(seed, partitions, kind) -> None:
-    rows = rows_of(300, seed, **{kind: True}).sample(frac=1.0, random_state=seed % 1000)
+    rows = made_rows(300, seed, **{kind: True}).sample(frac=1.0, random_state=seed % 1000)
     with dask.config.set(scheduler="synchronous"):
         check_counts(locally_split_into(partitions), rows)
 
 
 def test_threads_do_without_a_cluster() -> None:
-    check_draws_and_weights(locally_split_into(5), rows_of(2000, 3))
-    check_anchored(locally_split_into(5), rows_of(2000, 3))
+    check_draws_and_weights(locally_split_into(5), made_rows(2000, 3))
+    check_anchored(locally_split_into(5), made_rows(2000, 3))
 
 
 def test_rows_drawn_by_position_are_the_same_each_time(split_into) -> None:
-    rows = rows_of(3000, 5)
+    rows = made_rows(3000, 5)
     fits = [
         BinningCalibrator(5, pilot=0.3, random_state=1).fit(split_into(6)(rows, PLAIN))
         for _ in range(2)
@@ -148,7 +148,7 @@ def test_rows_drawn_by_position_are_the_same_each_time(split_into) -> None:
 
 
 def test_entries_of_several_kinds_are_refused(client) -> None:
-    rows = rows_of(100)
+    rows = made_rows(100)
     with dask.config.set({"dataframe.convert-string": False}):
         frame = frame_of(rows.assign(y=[0, "no"] * 50).astype({"y": object}), 2)
         with pytest.raises(InvalidTypeError, match=r"one kind of entry each in partition \d"):
@@ -159,7 +159,7 @@ def test_an_unknown_column_is_refused_before_anything_is_read() -> None:
     with pytest.raises(
         InvalidValueError, match=r"score column 'P' must be in the data.*did you mean 'p'"
     ):
-        locally_split_into(2)(rows_of(10), Columns("P"))
+        locally_split_into(2)(made_rows(10), Columns("P"))
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -169,7 +169,7 @@ def test_columns_are_added_when_they_are_asked_for(split_into, single) -> None:
         assert list(frame.dtypes) == list(computed.dtypes)  # what was announced is what comes
         return computed
 
-    check_applied(split_into(5), collect, rows_of(500, single=single))
+    check_applied(split_into(5), collect, made_rows(500, single=single))
 
 
 @pytest.mark.parametrize("scheduler", ["cluster", "threads"])
@@ -177,7 +177,7 @@ def test_progress_tells_rows(joined, scheduler) -> None:
     told: list[int] = []
     with dask.config.set(scheduler=joined if scheduler == "cluster" else "threads"):
         DaskData(
-            frame_of(rows_of(1000), 100), PLAIN, progress=lambda done, _: told.append(done)
+            frame_of(made_rows(1000), 100), PLAIN, progress=lambda done, _: told.append(done)
         ).tally(EDGES)
     assert told == sorted(told)
     assert told[-1] == 1000
@@ -193,7 +193,7 @@ def test_a_library_that_workers_lack_is_named(tmp_path) -> None:
             dask.config.set(scheduler=client),
         ):
             client.wait_for_workers(1, timeout=300)
-            data = DaskData(frame_of(rows_of(100), 2), PLAIN, progress=False)
+            data = DaskData(frame_of(made_rows(100), 2), PLAIN, progress=False)
             with pytest.raises(ImportError, match="workers of the Dask cluster need pyarrow"):
                 data.tally(EDGES)
     finally:

@@ -18,6 +18,7 @@ from calibrant.sample.draw import (
     id_keys,
     partition_start,
     position_keys,
+    value_keys,
 )
 
 
@@ -186,3 +187,14 @@ def test_keys_of_instants_are_the_second_or_its_scrambled_fraction():
     whole = [mixed(np.array([second], dtype=np.int64).view(np.uint64)) for second in (1, -1)]
     fractions = [mixed(second + np.uint64(500_000_000))[0] for second in whole]
     assert found.tolist() == [2, *fractions]
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_a_moment_has_the_same_key_in_every_unit(unit: str) -> None:
+    moments = np.array(["1969-01-01", "1970-01-01", "2026-01-01"], dtype="datetime64[D]")
+    if unit == "W":
+        moments = moments.astype("datetime64[W]")
+    seconds = moments.astype("datetime64[s]")
+    assert value_keys(moments.astype(f"datetime64[{unit}]")).tolist() == (
+        value_keys(seconds).tolist()
+    )

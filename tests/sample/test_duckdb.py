@@ -23,7 +23,8 @@ from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibr
 from calibrant.errors import NoTableError
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns
-from sample.same_counts import check_anchored, rows_of
+from calibrant.sample.kinds import rows_of
+from sample.same_counts import check_anchored, made_rows
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(3)
@@ -35,7 +36,7 @@ ROWS = pa.table(
         "key": RNG.permutation(2_000),
     }
 )
-EXPECTED = scored(ROWS, score="p", label="y").tally(EDGES)[0]
+EXPECTED = rows_of(scored(ROWS, score="p", label="y")).tally(EDGES)[0]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def connection(database):
 )
 def test_labels_of_any_number_type_are_counted(connection, kind) -> None:
     relation = connection.sql(f"SELECT p, y::{kind} AS y FROM held")
-    assert scored(relation, score="p", label="y").tally(EDGES)[0] == EXPECTED
+    assert rows_of(scored(relation, score="p", label="y")).tally(EDGES)[0] == EXPECTED
 
 
 @pytest.mark.parametrize("kind", ["VARCHAR", "ENUM('?', 'no', 'yes')"])
@@ -67,7 +68,7 @@ def test_labels_of_text_are_counted(connection, kind) -> None:
         f"SELECT p, (CASE WHEN y = 1 THEN 'yes' ELSE 'no' END)::{kind} AS y FROM held"
     )
     counted, classes = (
-        scored(relation, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
+        rows_of(scored(relation, score="p", label="y")).with_classes(pos_label="yes").tally(EDGES)
     )
     assert counted == EXPECTED
     assert classes.labels.tolist() == ["no", "yes"]
@@ -76,7 +77,7 @@ def test_labels_of_text_are_counted(connection, kind) -> None:
 @pytest.mark.parametrize("kind", ["DOUBLE", "DECIMAL(18,10)", "FLOAT"])
 def test_scores_of_any_number_type_are_counted(connection, kind) -> None:
     relation = connection.sql(f"SELECT round(p, 2)::{kind} AS p, y FROM held")
-    counted = scored(relation, score="p", label="y").tally(
+    counted = rows_of(scored(relation, score="p", label="y")).tally(
         Partition.from_edges([0.205, 0.505, 0.905])
     )[0]
     rounded = np.round(ROWS["p"].to_numpy(), 2)
@@ -88,7 +89,7 @@ def test_scores_of_any_number_type_are_counted(connection, kind) -> None:
 
 def test_a_sum_of_labels_is_a_label(connection) -> None:
     relation = connection.sql("SELECT key, max(p) AS p, sum(y) AS y FROM held GROUP BY key")
-    assert scored(relation, score="p", label="y").tally(EDGES)[0] == EXPECTED
+    assert rows_of(scored(relation, score="p", label="y")).tally(EDGES)[0] == EXPECTED
 
 
 @pytest.mark.parametrize("kind", ["INTEGER", "HUGEINT", "UBIGINT", "VARCHAR"])
@@ -136,7 +137,7 @@ def test_a_curve_is_that_of_one_table(connection) -> None:
             connection.from_arrow(pa.Table.from_pandas(rows, preserve_index=False)), **columns.named
         )
 
-    check_anchored(make, rows_of(2000, 3))
+    check_anchored(make, made_rows(2000, 3))
 
 
 @pytest.mark.broad
@@ -160,7 +161,7 @@ def test_no_rows_are_told(connection) -> None:
     data = scored(relation, score="p", label="y")
     assert data.sizes() == {None: 0}
     with pytest.raises(ValueError, match="at least one row; got none"):
-        data.tally(EDGES)
+        rows_of(data).tally(EDGES)
 
 
 def test_nulls_are_counted_and_placed(connection) -> None:
@@ -170,7 +171,7 @@ def test_nulls_are_counted_and_placed(connection) -> None:
     with pytest.raises(
         ValueError, match="no missing values; got 2 faulty rows, the first row index 6"
     ):
-        scored(relation, score="p", label="y").tally(EDGES)
+        rows_of(scored(relation, score="p", label="y")).tally(EDGES)
 
 
 def test_after_a_failure_the_connection_can_be_used(connection, monkeypatch) -> None:
@@ -182,19 +183,22 @@ def test_after_a_failure_the_connection_can_be_used(connection, monkeypatch) -> 
 
     watched = scored(connection.table("held"), score="p", label="y", progress=stop)
     with pytest.raises(KeyboardInterrupt):
-        watched.tally(EDGES)
+        rows_of(watched).tally(EDGES)
     with pytest.raises(TypeError, match="score column 'g' must hold real numbers"):
-        scored(connection.table("held"), score="g", label="y").tally(EDGES)
+        rows_of(scored(connection.table("held"), score="g", label="y")).tally(EDGES)
     with pytest.raises(ValueError, match="two classes"):
-        data.tally(EDGES)
-    assert scored(connection.table("held"), score="p", label="y").tally(EDGES)[0] == EXPECTED
+        rows_of(data).tally(EDGES)
+    assert (
+        rows_of(scored(connection.table("held"), score="p", label="y")).tally(EDGES)[0] == EXPECTED
+    )
 
 
 def test_a_relation_can_be_read_from_another_thread(connection) -> None:
     data = scored(connection.table("held"), score="p", label="y")
     found = []
     threads = [
-        threading.Thread(target=lambda: found.append(data.tally(EDGES)[0])) for _ in range(2)
+        threading.Thread(target=lambda: found.append(rows_of(data).tally(EDGES)[0]))
+        for _ in range(2)
     ]
     for thread in threads:  # one after the other: a connection has one result at a time
         thread.start()
@@ -366,5 +370,5 @@ def test_columns_that_sql_can_not_add_are_refused(connection) -> None:
             return [scores]
 
     with pytest.raises(NoTableError) as refused:
-        scored(connection.table("held"), score="p").apply(Other())
+        rows_of(scored(connection.table("held"), score="p")).apply(Other())
     assert refused.value.got == "Other"

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.sample.draw import Draw
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.sources import arrow
 
 NAMES = {"score": "p", "label": "y", "segment": "g", "weight": "w", "id": "key"}
@@ -129,7 +130,7 @@ def test_given_edges_are_counted_the_same_everywhere(engine, n, seed, n_parts) -
     table = table_of(n, seed)
     with tempfile.TemporaryDirectory() as folder:
         source = ENGINES[engine](pieces_of(table, n_parts, seed + 1), Path(folder))
-        data = scored(source, score="p", label="y", progress=False).with_classes((0, 1), 1)
+        data = rows_of(scored(source, score="p", label="y", progress=False)).with_classes((0, 1), 1)
         counted, _ = data.tally(Partition.from_edges(EDGES))
     assert (counted.counts.tolist(), counted.positives.tolist()) == counts_by_hand(table)
 
@@ -144,10 +145,10 @@ def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(
     table = table_of(n, seed)
     draw = Draw.of_share(seed, 0.4)
     partition = Partition.by_segment(dict.fromkeys(["a", "b", "c d"], Partition.from_edges(EDGES)))
-    plain = scored(table, **NAMES, progress=False).with_classes((0, 1), 1)
+    plain = rows_of(scored(table, **NAMES, progress=False)).with_classes((0, 1), 1)
     with tempfile.TemporaryDirectory() as folder:
         source = ENGINES[engine](pieces_of(table, n_parts, seed + 1), Path(folder))
-        data = scored(source, **NAMES, n_jobs=3, progress=False).with_classes((0, 1), 1)
+        data = rows_of(scored(source, **NAMES, n_jobs=3, progress=False)).with_classes((0, 1), 1)
         first = plain.sample(draw)
         other = data.sample(draw)
         assert other.seal == first.seal
@@ -251,7 +252,7 @@ def test_one_faulty_row_is_told_with_its_place(engine, fault, tmp_path) -> None:
     partition = Partition.by_segment(dict.fromkeys(["a", "b", "c d"], Partition.from_edges(EDGES)))
     data = scored(ENGINES[engine](batches, tmp_path), **NAMES, progress=False)
     with pytest.raises(ValueError, match=message) as told:
-        data.tally(partition, weighted=True)
+        rows_of(data).tally(partition, weighted=True)
     before = sum(batch.num_rows for batch in batches[:long]) + 6
     if "files" in engine or engine == "dataset":
         before = sum(batch.num_rows for batch in batches[long % 3 : long : 3]) + 6
@@ -266,7 +267,7 @@ def test_one_faulty_row_is_told_with_its_place(engine, fault, tmp_path) -> None:
 def test_pandas_columns_of_every_kind_count_the_same() -> None:
     table = table_of(500, 1)
     frame = table.to_pandas()
-    expected = scored(table, score="p", label="y").tally(Partition.from_edges(EDGES))[0]
+    expected = rows_of(scored(table, score="p", label="y")).tally(Partition.from_edges(EDGES))[0]
     same = {
         "nullable": frame.assign(p=frame["p"].astype("Float64"), y=frame["y"].astype("Int8")),
         "bool": frame.assign(y=frame["y"].astype(bool)),
@@ -275,7 +276,7 @@ def test_pandas_columns_of_every_kind_count_the_same() -> None:
         "float labels": frame.assign(y=frame["y"].astype(np.float32)),
     }
     for name, other in same.items():
-        counted = scored(other, score="p", label="y").tally(Partition.from_edges(EDGES))[0]
+        counted = rows_of(scored(other, score="p", label="y")).tally(Partition.from_edges(EDGES))[0]
         assert counted == expected, name
     texts = {
         "object": frame.assign(y=np.where(frame["y"], "yes", "no").astype(object)),
@@ -286,7 +287,7 @@ def test_pandas_columns_of_every_kind_count_the_same() -> None:
     }
     for name, other in texts.items():
         counted, classes = (
-            scored(other, score="p", label="y")
+            rows_of(scored(other, score="p", label="y"))
             .with_classes(pos_label="yes")
             .tally(Partition.from_edges(EDGES))
         )
@@ -296,4 +297,4 @@ def test_pandas_columns_of_every_kind_count_the_same() -> None:
     with pytest.raises(
         ValueError, match="column 'p' must have no missing values; got 1 faulty row, row index 41"
     ):
-        scored(missing, score="p", label="y").tally(Partition.from_edges(EDGES))
+        rows_of(scored(missing, score="p", label="y")).tally(Partition.from_edges(EDGES))

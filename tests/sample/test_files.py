@@ -10,6 +10,7 @@ import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.sample.fingerprint import fingerprint
+from calibrant.sample.kinds import rows_of
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(2)
@@ -21,7 +22,7 @@ ROWS = pa.table(
         "g": RNG.choice(["north", "south"], 1_000),
     }
 )
-EXPECTED = scored(ROWS, score="p", label="y").tally(EDGES)[0]
+EXPECTED = rows_of(scored(ROWS, score="p", label="y")).tally(EDGES)[0]
 
 
 def write_json(table: pa.Table, path) -> None:
@@ -57,7 +58,10 @@ def test_a_file_counts_and_splits_as_its_table(name, threads, tmp_path) -> None:
     data = scored(
         tmp_path / name, score="p", label="y", id="key", segment="g", n_jobs=threads, progress=False
     )
-    assert scored(tmp_path / name, score="p", label="y", n_jobs=threads).tally(EDGES)[0] == EXPECTED
+    assert (
+        rows_of(scored(tmp_path / name, score="p", label="y", n_jobs=threads)).tally(EDGES)[0]
+        == EXPECTED
+    )
     fits = [
         BinningCalibrator(n_bins=4, pilot=0.5, random_state=1).fit(source)
         for source in (data, scored(ROWS, score="p", label="y", id="key", segment="g"))
@@ -80,7 +84,7 @@ def test_several_files_are_one(name, tmp_path) -> None:
         [tmp_path / f"part={number}" / name for number in (2, 0, 3, 1)],
     ):
         data = scored(source, score="p", label="y", n_jobs=2)
-        assert data.tally(EDGES)[0] == EXPECTED
+        assert rows_of(data).tally(EDGES)[0] == EXPECTED
     fitted = BinningCalibrator(n_bins=6).fit(scored(pattern, score="p", label="y"))
     assert (
         fitted.tally_
@@ -97,12 +101,12 @@ def test_a_missing_score_is_told_with_the_file_and_its_row(name, tmp_path) -> No
         ValueError,
         match=rf"column 'p' must have no missing values; got 1 faulty row, row 641 of b{name}",
     ):
-        scored(tmp_path, score="p", label="y", progress=False).tally(EDGES)
+        rows_of(scored(tmp_path, score="p", label="y", progress=False)).tally(EDGES)
 
 
 def test_the_same_file_twice_counts_twice(tmp_path) -> None:
     pq.write_table(ROWS, tmp_path / "rows.parquet")
-    twice = scored([tmp_path / "rows.parquet"] * 2, score="p", label="y").tally(EDGES)[0]
+    twice = rows_of(scored([tmp_path / "rows.parquet"] * 2, score="p", label="y")).tally(EDGES)[0]
     assert twice.counts.tolist() == (2 * EXPECTED.counts).tolist()
 
 
@@ -134,8 +138,8 @@ def test_a_file_that_changes_between_two_passes_is_told(name, change, tmp_path) 
     else:
         path.write_bytes(other.read_bytes())
     for use in (
-        lambda: data.tally(EDGES),
-        lambda: fingerprint(data),
+        lambda: rows_of(data).tally(EDGES),
+        lambda: fingerprint(rows_of(data)),
         lambda: BinningCalibrator(4).fit(data),
     ):
         with pytest.raises(
@@ -162,7 +166,7 @@ def test_a_file_that_changes_during_any_pass_of_a_fit_is_told(name, when, tmp_pa
 
     data = scored(path, score="p", label="y", n_jobs=1, progress=during_a_pass)
     with pytest.raises(ValueError, match="changed while it was read"):
-        (BinningCalibrator(4).fit(data), fingerprint(data))
+        (BinningCalibrator(4).fit(data), fingerprint(rows_of(data)))
     assert len(passes) == when
 
 
@@ -171,15 +175,15 @@ def test_small_row_groups_are_read_together_and_rows_keep_their_numbers(tmp_path
     table = pa.concat_tables([ROWS] * 30)
     pq.write_table(table, tmp_path / "small.parquet", row_group_size=10)
     data = scored(tmp_path / "small.parquet", score="p", label="y", progress=False)
-    assert len(data.parts) == 1
-    assert data.tally(EDGES)[0].counts.tolist() == (30 * EXPECTED.counts).tolist()
+    assert len(rows_of(data).parts) == 1
+    assert rows_of(data).tally(EDGES)[0].counts.tolist() == (30 * EXPECTED.counts).tolist()
     big = pa.table({"p": np.full(400_000, 0.5), "y": np.arange(400_000) % 2})
     bad = big.set_column(0, "p", pa.array(np.where(np.arange(400_000) == 390_005, np.nan, 0.5)))
     pq.write_table(bad, tmp_path / "big.parquet", row_group_size=1_000)
     many = scored(tmp_path / "big.parquet", score="p", label="y", n_jobs=2, progress=False)
-    assert len(many.parts) == 4
+    assert len(rows_of(many).parts) == 4
     with pytest.raises(ValueError, match="1 faulty row, row 390,006 of big"):
-        many.tally(EDGES)
+        rows_of(many).tally(EDGES)
 
 
 @pytest.mark.broad
@@ -193,7 +197,7 @@ def test_one_large_row_group_is_read_piece_by_piece(tmp_path) -> None:
     held = []
     rows = 0
     data = scored(path, score="p", label="y", progress=False)
-    for part in data.parts:
+    for part in rows_of(data).parts:
         for batch in part.read(["p", "y"]):
             held.append(pa.total_allocated_bytes() - before)
             rows += batch.num_rows

@@ -24,6 +24,7 @@ from calibrant import (
 from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.sources.arrow import ArrowData, Part
 
 ROWS = 4_000
@@ -154,7 +155,7 @@ def test_a_stream_takes_counts_from_anywhere() -> None:
 
 
 def test_a_stream_that_must_know_the_order_refuses_data_without_one() -> None:
-    unordered = data()
+    unordered = rows_of(data())
     unordered.has_order = False
     with pytest.raises(
         InvalidValueError, match="sequence must need counts only for data whose rows have no order"

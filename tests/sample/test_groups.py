@@ -17,6 +17,7 @@ from calibrant import BinningCalibrator, Partition, PlattCalibrator, scored
 from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.sample import group_rows
 from calibrant.sample.draw import Draw, id_keys
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.reader import read_rows
 
 N_ROWS = 3_000
@@ -81,7 +82,8 @@ SOURCES = {
 
 
 def named(source, column, **options):
-    return scored(source, score="p", label="y", group=column, progress=False, **options)
+    named = {"score": "p", "label": "y", "group": column}
+    return rows_of(scored(source, **named, progress=False, **options))
 
 
 @pytest.mark.broad
@@ -120,7 +122,7 @@ def test_more_groups_than_can_be_held_take_more_passes(name, tmp_path, monkeypat
     assert data.tally(REGIONS)[0] == expected
     assert passes.count("CountGroups") > 16
     monkeypatch.setattr(group_rows, "MOST_PAIRS", 1)
-    monkeypatch.setattr("calibrant.sample.sample.MOST_PASSES", 4)
+    monkeypatch.setattr("calibrant.sample.rows.MOST_PASSES", 4)
     with pytest.raises(InvalidValueError, match=r"group must have rows in at most .* pairs"):
         data.tally(REGIONS)
 
@@ -212,7 +214,7 @@ FAULTS = {
 def test_faulty_groups_are_refused_by_name(name) -> None:
     source, columns, said = FAULTS[name]
     with pytest.raises(CalibrantError) as caught:
-        scored(source, score="p", label="y", progress=False, **columns).tally(REGIONS)
+        rows_of(scored(source, score="p", label="y", progress=False, **columns)).tally(REGIONS)
     assert said in str(caught.value)
     if name in ("missing", "NaN"):
         assert "faulty row" in str(caught.value)

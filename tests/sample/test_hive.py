@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from calibrant import BinningCalibrator, scored
 from calibrant.cli._app import app
 from calibrant.errors import InvalidValueError
+from calibrant.sample.kinds import rows_of
 
 KEYS = pa.schema([("month", pa.int64()), ("region", pa.string())])
 
@@ -52,8 +53,12 @@ def calibrant(*arguments: Any) -> Any:
 def test_keys_are_segments_as_if_they_were_columns(folder: Path) -> None:
     whole = table()
     partition = partition_of(np.array(whole["region"].to_pylist()))
-    expected = scored(whole, score="score", label="label", segment="region").tally(partition)[0]
-    found = scored(folder, score="score", label="label", segment="region").tally(partition)[0]
+    expected = rows_of(scored(whole, score="score", label="label", segment="region")).tally(
+        partition
+    )[0]
+    found = rows_of(scored(folder, score="score", label="label", segment="region")).tally(
+        partition
+    )[0]
     np.testing.assert_array_equal(found.counts, expected.counts)
     np.testing.assert_array_equal(found.positives, expected.positives)
 
@@ -98,7 +103,7 @@ def test_a_column_of_the_file_comes_before_a_folder(tmp_path: Path) -> None:
     place.mkdir()
     (place / "a.csv").write_text("score,label,month\n0.1,0,5\n0.9,1,6\n")
     data = scored(tmp_path, score="score", label="label", segment="month")
-    assert set(data.collect().segment_names) == {5, 6}
+    assert set(rows_of(data.collect()).segment_names) == {5, 6}
 
 
 def test_what_folders_can_hold(tmp_path: Path) -> None:
@@ -106,7 +111,7 @@ def test_what_folders_can_hold(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "a.csv").write_text("score,label\n0.1,0\n0.9,1\n")
     data = scored(tmp_path, score="score", label="label", segment="day")
-    assert set(data.collect().segment_names) == {"2024-01-31", "a/b"}
+    assert set(rows_of(data.collect()).segment_names) == {"2024-01-31", "a/b"}
     with pytest.raises(InvalidValueError) as refused:
         scored(tmp_path, score="score", label="label", segment="key").collect()
     assert refused.value.column == "key"  # one is missing

@@ -10,6 +10,7 @@ import pytest
 
 from calibrant import check, scored
 from calibrant.errors import InvalidValueError
+from calibrant.sample.kinds import rows_of
 
 RNG = np.random.default_rng(0)
 TABLE = pa.table(
@@ -51,4 +52,7 @@ def test_times_and_groups_of_a_check_are_not_the_label(role: str) -> None:
 
 
 def test_the_same_column_may_be_score_and_segment_or_id_without_a_label() -> None:
-    assert scored(TABLE, score="p", segment="day", id="day", progress=False).columns.id == "day"
+    assert (
+        rows_of(scored(TABLE, score="p", segment="day", id="day", progress=False)).columns.id
+        == "day"
+    )

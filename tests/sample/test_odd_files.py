@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from calibrant import Partition, scored
+from calibrant.sample.kinds import rows_of
 
 EDGES = Partition.from_edges([0.5])
 ROWS = ["0.1,0", "0.2,1", "0.8,1", "0.9,0"]
@@ -14,7 +15,7 @@ ROWS = ["0.1,0", "0.2,1", "0.8,1", "0.9,0"]
 
 def counts(path, **names):
     return (
-        scored(path, **{"score": "p", "label": "y", **names}, progress=False)
+        rows_of(scored(path, **{"score": "p", "label": "y", **names}, progress=False))
         .tally(EDGES)[0]
         .counts.tolist()
     )

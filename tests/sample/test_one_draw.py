@@ -15,6 +15,7 @@ import pytest
 
 from calibrant import BinningCalibrator, scored
 from calibrant.sample.draw import Draw, SmallestHashes, position_keys, seed_of
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.reader import read_rows
 from read_marks import unmarked
 
@@ -228,7 +229,7 @@ def test_ids_that_rows_share_are_refused_as_these_rows_are_drawn_together(
         ):
             split_fit(split, data)
     with pytest.raises(ValueError, match="must be different in every row"):
-        scored(rows, **NAMES, id="customer").collect(draw=Draw(1, 2**64))
+        rows_of(scored(rows, **NAMES, id="customer")).collect(draw=Draw(1, 2**64))
 
 
 def test_a_draw_by_ids_assumes_that_they_are_unique_and_says_so_after_saving() -> None:

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from calibrant import scored
 from calibrant.sample import order_statistics
-from calibrant.sample.order_statistics import BitCounts, from_ordered_bits, ordered_bits
+from calibrant.sample.kinds import rows_of
+from calibrant.sample.order_statistics import (
+    BitCounts,
+    Run,
+    _keys_by_run,
+    from_ordered_bits,
+    ordered_bits,
+)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -16,7 +23,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 def found(scores: np.ndarray, wanted: np.ndarray, n_parts: int = 1) -> np.ndarray:
     batches = [pa.record_batch({"p": part}) for part in np.array_split(scores, n_parts)]
     data = scored(pa.Table.from_batches(batches), score="p", n_jobs=2)
-    return data.order_statistics({None: wanted})[None]
+    return rows_of(data).order_statistics({None: wanted})[None]
 
 
 def sorted_scores(scores: np.ndarray) -> np.ndarray:
@@ -68,7 +75,7 @@ def test_short_histograms_take_more_passes_and_give_the_same(shape, monkeypatch)
     monkeypatch.setattr(order_statistics, "_CELLS", 1 << 6)
     monkeypatch.setattr(order_statistics, "_FEW", 20)
     passes = []
-    fold = type(scored({"p": np.zeros(1)}, score="p")).fold
+    fold = type(rows_of(scored({"p": np.zeros(1)}, score="p"))).fold
     monkeypatch.setattr(
         "calibrant.sample.sources.arrow.ArrowData.fold",
         lambda self, work: passes.append(1) or fold(self, work),
@@ -104,7 +111,9 @@ def test_segments_have_their_own_ranks() -> None:
     scores = rng.normal(size=5_000)
     groups = rng.choice(["a", "b", "c"], 5_000)
     wanted = {"a": np.array([1, 700]), "b": np.array([5]), "c": np.empty(0, np.int64)}
-    got = scored({"p": scores, "g": groups}, score="p", segment="g").order_statistics(wanted)
+    got = rows_of(scored({"p": scores, "g": groups}, score="p", segment="g")).order_statistics(
+        wanted
+    )
     for name, here in wanted.items():
         np.testing.assert_array_equal(got[name], np.sort(scores[groups == name])[here - 1])
 
@@ -165,3 +174,12 @@ def test_counts_of_pieces_are_merged_by_cell() -> None:
     )
     assert cells.tolist() == [3, 4, 5, 9]
     assert rows.tolist() == [11, 20, 2, 30]
+
+
+def test_rows_find_their_run_where_runs_are_more_than_16_bits_can_number() -> None:
+    scores = np.linspace(-1.0, 1.0, 2**15 + 50)
+    keys = ordered_bits(scores)
+    runs = tuple(Run(int(key), 0, 1, before) for before, key in enumerate(keys))
+    found = _keys_by_run(scores[::-1], runs)
+    assert [number for number, _ in found] == list(range(keys.size))
+    assert np.concatenate([own for _, own in found]).tolist() == keys.tolist()

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
-from sample.same_counts import check_anchored, rows_of
+from calibrant.sample.kinds import rows_of
+from sample.same_counts import check_anchored, made_rows
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(3)
@@ -22,7 +23,7 @@ ROWS = pl.DataFrame(
         ),
     }
 )
-EXPECTED = scored(ROWS, score="p", label="y").tally(EDGES)[0]
+EXPECTED = rows_of(scored(ROWS, score="p", label="y")).tally(EDGES)[0]
 
 
 @pytest.mark.parametrize(
@@ -30,8 +31,8 @@ EXPECTED = scored(ROWS, score="p", label="y").tally(EDGES)[0]
 )
 def test_labels_of_any_number_type_are_counted(kind) -> None:
     lazy = ROWS.lazy().with_columns(pl.col("y").cast(kind))
-    assert scored(lazy, score="p", label="y").tally(EDGES)[0] == EXPECTED
-    assert scored(lazy.collect(), score="p", label="y").tally(EDGES)[0] == EXPECTED
+    assert rows_of(scored(lazy, score="p", label="y")).tally(EDGES)[0] == EXPECTED
+    assert rows_of(scored(lazy.collect(), score="p", label="y")).tally(EDGES)[0] == EXPECTED
 
 
 @pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["?", "no", "yes"])], ids=str)
@@ -39,7 +40,7 @@ def test_labels_of_text_are_counted(kind) -> None:
     words = pl.when(pl.col("y") == 1).then(pl.lit("yes")).otherwise(pl.lit("no")).cast(kind)
     for frame in (ROWS.lazy().with_columns(y=words), ROWS.with_columns(y=words)):
         counted, classes = (
-            scored(frame, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
+            rows_of(scored(frame, score="p", label="y")).with_classes(pos_label="yes").tally(EDGES)
         )
         assert counted == EXPECTED
         assert classes.labels.tolist() == ["no", "yes"]
@@ -82,7 +83,8 @@ def test_rows_that_change_their_order_are_not_split_without_an_id() -> None:
 @pytest.mark.broad
 def test_a_curve_is_that_of_one_table() -> None:
     check_anchored(
-        lambda rows, columns: scored(pl.from_pandas(rows).lazy(), **columns.named), rows_of(2000, 3)
+        lambda rows, columns: scored(pl.from_pandas(rows).lazy(), **columns.named),
+        made_rows(2000, 3),
     )
 
 
@@ -91,7 +93,7 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path) -> None:
     lazy = pl.scan_parquet(tmp_path / "rows.parquet").with_columns(
         broken=pl.col("g").map_batches(lambda series: 1 / 0, return_dtype=pl.String)
     )
-    assert scored(lazy, score="p", label="y").tally(EDGES)[0] == EXPECTED
+    assert rows_of(scored(lazy, score="p", label="y")).tally(EDGES)[0] == EXPECTED
 
 
 def test_versions_without_batches_collect_once(monkeypatch) -> None:
@@ -99,7 +101,7 @@ def test_versions_without_batches_collect_once(monkeypatch) -> None:
     monkeypatch.setattr("calibrant.sample.sources.polars.BATCH_ROWS", 300)
     rows: list[int] = []
     data = scored(ROWS.lazy(), score="p", label="y", progress=lambda done, total: rows.append(done))
-    assert data.tally(EDGES)[0] == EXPECTED
+    assert rows_of(data).tally(EDGES)[0] == EXPECTED
     assert rows == [300, 600, 900, 1_200, 1_500, 1_800, 2_000]
 
 
@@ -114,7 +116,7 @@ def test_no_rows_are_told() -> None:
     data = scored(ROWS.lazy().filter(pl.col("p") > 2), score="p", label="y")
     assert data.sizes() == {None: 0}
     with pytest.raises(ValueError, match="at least one row; got none"):
-        data.tally(EDGES)
+        rows_of(data).tally(EDGES)
 
 
 def test_a_null_and_a_nan_are_told_apart_and_placed() -> None:
@@ -135,7 +137,7 @@ def test_a_null_and_a_nan_are_told_apart_and_placed() -> None:
             r"got 1 faulty row, row index 3; .*no NaN; got 9 faulty rows, the first row index 1,991"
         ),
     ):
-        scored(bad, score="p", label="y").tally(EDGES)
+        rows_of(scored(bad, score="p", label="y")).tally(EDGES)
 
 
 @pytest.mark.parametrize("kind", [pl.Float64, pl.Float32], ids=str)

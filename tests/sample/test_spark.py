@@ -22,6 +22,7 @@ from calibrant import BinningCalibrator, Partition, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.cross_counts import CountCross
+from calibrant.sample.kinds import rows_of
 from calibrant.sample.sources.spark import SparkData
 from calibrant.sample.sql.search import nested
 from calibrant.sample.sql.spark_search import SPARK, fast_bin_of, places_before
@@ -35,7 +36,7 @@ from sample.same_counts import (
     check_applied,
     check_counts,
     check_given_edges,
-    rows_of,
+    made_rows,
 )
 
 pytestmark = [
@@ -129,13 +130,13 @@ class TestOnTheCluster(ClusterTests):
 
 
 def test_the_kernel_counts_as_in_memory(split_into) -> None:
-    check_counts(split_into(2, native=False), rows_of(2000, 2, single=True))
-    check_given_edges(split_into(40, native=False), rows_of(3000, 200))
-    check_anchored(split_into(3), rows_of(2000, 3))
+    check_counts(split_into(2, native=False), made_rows(2000, 2, single=True))
+    check_given_edges(split_into(40, native=False), made_rows(3000, 200))
+    check_anchored(split_into(3), made_rows(2000, 3))
 
 
 def test_labels_without_end_are_told_and_not_fetched(split_into) -> None:
-    rows = rows_of(3000)
+    rows = made_rows(3000)
     with pytest.raises(InvalidValueError, match="two classes"):
         split_into(2)(rows.assign(y=rows["w"]), PLAIN).tally(EDGES)
 
@@ -145,7 +146,7 @@ def test_text_for_scores_is_refused_with_the_words_of_the_kernel(split_into) -> 
         InvalidTypeError,
         match="score column 'key' must hold real numbers; got string, such as 'row",
     ):
-        split_into(2)(rows_of(100), Columns("key", "y")).tally(EDGES)
+        split_into(2)(made_rows(100), Columns("key", "y")).tally(EDGES)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_scores_at_edges_and_next_to_them_fall_on_the_right_side(split_into, edg
 
 
 def test_spark_itself_counts_where_it_can(split_into) -> None:
-    data = split_into(2)(rows_of(200), PLAIN)
+    data = split_into(2)(made_rows(200), PLAIN)
     data.fold = None  # the kernel's way is barred
     assert data.tally(EDGES)[0].counts.sum() == 200
     assert data.sizes() == {None: 200}
@@ -182,7 +183,7 @@ def test_columns_are_added_when_they_are_asked_for(split_into, native) -> None:
     check_applied(
         split_into(3, native),
         lambda frame: frame.toArrow().to_pandas(),
-        rows_of(300, single=not native),
+        made_rows(300, single=not native),
     )
 
 
@@ -190,7 +191,7 @@ def test_columns_are_added_when_they_are_asked_for(split_into, native) -> None:
 def test_progress_tells_rows(spark, native) -> None:
     told: list[int] = []
     data = SparkData(
-        frame_of(spark, rows_of(1000), 4), PLAIN, progress=lambda done, _: told.append(done)
+        frame_of(spark, made_rows(1000), 4), PLAIN, progress=lambda done, _: told.append(done)
     )
     data._native = native
     data.tally(EDGES)
@@ -300,5 +301,5 @@ def test_spark_leaves_faulty_rows_to_the_workers(spark: Any) -> None:
     work = key_of(rows)
     data = scored(frame_of(spark, rows.assign(p=2.0), 2), score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError) as error:
-        data.count_cross(CountCross(data.columns, work)).faults.check()
+        rows_of(data).count_cross(CountCross(rows_of(data).columns, work)).faults.check()
     assert error.value.parameter == "score"

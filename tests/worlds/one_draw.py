@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from calibrant import Sample
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import ONE_ROW_EACH
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 
 
@@ -17,7 +17,7 @@ def one_draw() -> Iterator[None]:
     """Give all rows one fingerprint, so that what is drawn by position depends on the seed alone."""
     with (
         patch.object(MemoryRows, "fingerprint", lambda rows: 0),
-        patch.object(Sample, "fingerprint", lambda data: 0),
+        patch.object(Rows, "fingerprint", lambda data: 0),
     ):
         yield
 

@@ -27,6 +27,7 @@ calibrant.errors.InvalidValueError: counts must have 2 entries; got 3
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -223,6 +224,20 @@ class Saved:
 
     def _check_state(self, known: Known) -> None:
         """Raise an error for entries that do not agree with each other, or with what is known."""
+
+
+def stored(thing: object) -> Any:
+    """What is pickled of a thing: all but the attributes that are computed from others when first
+    asked for.
+    """
+    state = object.__getstate__(thing)
+    if not isinstance(state, dict):  # of a class with slots
+        return state
+    return {
+        name: value
+        for name, value in state.items()
+        if not isinstance(getattr(type(thing), name, None), cached_property)
+    }
 
 
 def restored(kind: type[S], state: Any, known: Known = NOTHING_KNOWN) -> S:

@@ -8,7 +8,7 @@ from typing import Any
 from calibrant.errors import InvalidTypeError
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.sample.columns import column_of
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.kinds import rows_in
 from calibrant.text.sentences import shown
 
 
@@ -26,9 +26,10 @@ def attribute_columns(
     )
     if not is_named:
         return read_attributes(attributes, n_rows, names)
-    if not is_scored(data):
+    rows = rows_in(data)
+    if rows is None:
         rule = 'be a frame, or a mapping from names to columns, such as {"sex": sex}'
         raise InvalidTypeError("attributes", rule, got=shown(attributes))
     return read_attributes(
-        {name: column_of(data, name, "attribute") for name in attributes}, n_rows
+        {name: column_of(rows, name, "attribute") for name in attributes}, n_rows
     )

@@ -12,7 +12,7 @@ from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.batch import Columns, Work, check_name
 from calibrant.sample.draw import Draw, position_keys
 from calibrant.sample.faults import Place
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
         return ()
 
 
-def column_of(data: Sample, name: str, part: str, draw: Draw | None = None) -> Any:
+def column_of(data: Rows, name: str, part: str, draw: Draw | None = None) -> Any:
     """A column, in the order of `collect`, as an Arrow array; `part` is what an error calls it.
 
     With a draw, those of its rows that are drawn by their position.
@@ -65,7 +65,7 @@ def column_of(data: Sample, name: str, part: str, draw: Draw | None = None) -> A
     return pa.chunked_array(ordered)
 
 
-def drawn_rows(data: Sample, others: Mapping[str, str], draw: Draw) -> "ArrowData":
+def drawn_rows(data: Rows, others: Mapping[str, str], draw: Draw) -> "ArrowData":
     """The drawn rows in memory, in their order: columns that have a role, and `others`, by what
     errors call them.
     """
@@ -77,7 +77,7 @@ def drawn_rows(data: Sample, others: Mapping[str, str], draw: Draw) -> "ArrowDat
     return from_arrow(table, data.columns, threads=1, progress=False)
 
 
-def first_rows_of(data: Sample, most: int) -> Any:
+def first_rows_of(data: Rows, most: int) -> Any:
     """The first rows as an Arrow table: scores, labels, and columns that can be ids.
 
     None without rows.

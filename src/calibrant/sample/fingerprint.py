@@ -16,7 +16,7 @@ from calibrant.params.random import RowSums
 from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.reach import Reach
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import row_sums
 
 _WORD = 2**64
@@ -99,7 +99,7 @@ class TakeFingerprint(Work[Fingerprint]):
         return Fingerprint(ordered=0 if self.in_order else None)
 
 
-def fingerprint(data: Sample, *, ordered: bool = False) -> Fingerprint:
+def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:
     """Read the data once; raise an error for rows that cannot be used.
 
     If `ordered`, there is also a fingerprint of the rows in their order, unless rows are drawn by a
@@ -110,9 +110,11 @@ def fingerprint(data: Sample, *, ordered: bool = False) -> Fingerprint:
 
     >>> import pyarrow as pa
     >>> from calibrant import scored
+    >>> from calibrant.sample.kinds import rows_of
     >>> one = scored(pa.table({"p": [0.1, 0.9], "y": [0, 1]}), score="p", label="y")
     >>> other = scored(pa.table({"q": [0.9, 0.1], "z": [True, False]}), score="q", label="z")
-    >>> str(fingerprint(one)), fingerprint(one) == fingerprint(other)
+    >>> found = fingerprint(rows_of(one))
+    >>> str(found), found == fingerprint(rows_of(other))
     ('1265d033e4b21b6f01f069c795dcef9d', True)
     """
     in_order = ordered and data.has_order and not data.columns.keyed
@@ -122,7 +124,7 @@ def fingerprint(data: Sample, *, ordered: bool = False) -> Fingerprint:
     return found
 
 
-def reach_of(data: Sample) -> Reach:
+def reach_of(data: Rows) -> Reach:
     """The smallest and the largest score of the rows that can be used."""
     return data.fold(TakeFingerprint(data.columns.only())).reach
 

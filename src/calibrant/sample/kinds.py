@@ -1,19 +1,54 @@
 """Which kind of rows something is: asked here alone, so that one place changes with the kinds."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from calibrant.sample.sample import Sample
-from calibrant.sample.sources.memory import MemoryRows
+from calibrant.errors import InvalidTypeError
+from calibrant.sample.rows import Rows
+from calibrant.sample.sample import Sample, held_rows
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from calibrant.sample.sources.memory import MemoryRows
 
-def is_scored(data: object) -> "TypeIs[Sample]":
+_PREDICT = "use predict for arrays"
+
+
+def is_scored(data: object) -> "TypeIs[Sample | Rows]":
     """Whether these are scored rows, from `calibrant.scored`, and not an array."""
-    return isinstance(data, Sample)
+    return isinstance(data, Sample | Rows)
 
 
-def in_memory(data: object) -> "TypeIs[MemoryRows]":
-    """Whether these are scored rows in memory."""
-    return isinstance(data, MemoryRows)
+def rows_of(data: Sample | Rows) -> Rows:
+    """The rows that a sample holds, or rows themselves."""
+    return held_rows(data) if isinstance(data, Sample) else data
+
+
+def rows_in(data: object) -> Rows | None:
+    """The rows of scored data; None for anything else, such as an array."""
+    return rows_of(data) if is_scored(data) else None
+
+
+def scored_rows(data: object) -> Rows:
+    """The rows of a `Sample`; anything else raises an error."""
+    rows = rows_in(data)
+    if rows is None:
+        got = type(data).__name__
+        raise InvalidTypeError("data", "be scored(...) data", got=got, advice=_PREDICT)
+    return rows
+
+
+def bound_of(data: object, name: str, given: Any) -> Any:
+    """Return a bound that describes the data: the one that was given, or that of `scored(...)`.
+
+    Two that differ raise an error.
+    """
+    rows = rows_in(data)
+    if rows is None:
+        return given
+    return rows.bounds.merged(name, given, rows.columns)
+
+
+def in_memory(rows: Rows) -> "TypeIs[MemoryRows]":
+    """Whether these rows are in memory."""
+    return rows.in_memory

@@ -7,7 +7,7 @@ from typing import Any
 from calibrant._typing import ArrayLike, Seed
 from calibrant.cells.partition import Partition
 from calibrant.cells.segmented_partition import segment_kinds
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, NotTakenError
 from calibrant.params.arrays import (
     as_frequencies,
     as_scores,
@@ -18,17 +18,20 @@ from calibrant.params.arrays import (
 )
 from calibrant.params.labels import encode_labels
 from calibrant.sample.groups import Groups
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.kinds import is_scored, rows_in, rows_of
 from calibrant.sample.reach import Reach
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
+ONE_EACH = "fit one for each segment, or use BinningCalibrator"
+"""What to do about segments where one thing is fitted to all rows."""
 ONE_ROW_EACH = "one row of each group"
 """The purpose of a draw, see `RandomSource`."""
 
 
 def read_rows(
-    scores: ArrayLike | Sample,
+    scores: ArrayLike | Sample | Rows,
     y: ArrayLike | None = None,
     *,
     classes: ArrayLike | None = None,
@@ -39,7 +42,7 @@ def read_rows(
     groups: ArrayLike | None = None,
     partition: Partition | None = None,
     threads: int = 1,
-) -> Sample:
+) -> Rows:
     """Check what a caller brought to `fit`, and return it behind the one protocol of scored rows.
 
     Arrays become `MemoryRows`; `scored(...)` data are not read yet. What
@@ -69,7 +72,7 @@ def read_rows(
     if is_scored(scores):
         weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
         check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
-        return scores.with_classes(classes, pos_label)
+        return rows_of(scores).with_classes(classes, pos_label)
     # the inputs of a function are no scores, so their columns do not belong to classes
     of_score = partition is None or bool(partition.bins_by_segment)
     codes, known = encode_labels(
@@ -113,20 +116,21 @@ def read_rows(
 
 
 def read_judged(
-    y: ArrayLike | Sample,
+    y: ArrayLike | Sample | Rows,
     scores: ArrayLike | None,
     *,
     classes: ArrayLike | None,
     pos_label: Hashable,
     **beside: Any,
-) -> Sample:
-    """Read labels and scores, in the order of metrics.
+) -> Rows:
+    """Read labels and scores, in the order of metrics, which are about rows.
 
     `scored(...)` data take the place of the labels.
     """
     if is_scored(y):
         check_nothing_beside(scores=scores, **beside)
-        return y.with_classes(classes, pos_label)
+        check_group_target(rows_of(y), "rows", "groups count by their rows")
+        return rows_of(y).with_classes(classes, pos_label)
     if scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     if is_scored(scores):
@@ -144,7 +148,7 @@ def check_nothing_beside(**given: object) -> None:
             )
 
 
-def one_row_each(data: Sample, random_state: Seed = 0) -> Sample:
+def one_row_each(data: Rows, random_state: Seed = 0) -> Rows:
     """Return the data or, if rows have groups, one row of each group, drawn at random, in memory.
 
     Groups are independent draws, and so are rows drawn from them. So a claim for independent rows
@@ -152,6 +156,7 @@ def one_row_each(data: Sample, random_state: Seed = 0) -> Sample:
     """
     if data.columns.group is None:
         return data
+    check_group_target(data, "groups", "one row of each group is used")
     rows = data.collect()
     if rows.groups is None:
         return rows
@@ -159,10 +164,33 @@ def one_row_each(data: Sample, random_state: Seed = 0) -> Sample:
     return replace(drawn, groups=None, one_of_each=(len(drawn), len(rows) - len(drawn)))
 
 
+_ARGUMENTS = {"weight": "importance_weight", "group": "groups", "segment": "segments"}
+"""From the role of a column to the argument that has the same meaning."""
+
+
+def refuse(data: object, reason: str, *roles: str, advice: str = "use BinningCalibrator") -> None:
+    """Raise an error for weights, groups or segments of the data that cannot be used.
+
+    They would change the answer, so they are not passed over.
+    """
+    rows = rows_in(data)
+    if rows is None:
+        return
+    for role in roles:
+        column = getattr(rows.columns, role)
+        if column is not None:
+            raise NotTakenError(
+                _ARGUMENTS[role], f"be None: {reason}", got=f"{role}={column!r}", advice=advice
+            )
+
+
 def check_no_weights(data: object, reason: str) -> None:
     """Raise an error for a column of importance weights where they have no meaning."""
-    if is_scored(data) and data.columns.weight is not None:
-        rule = f"be None: {reason}"
-        raise InvalidValueError(
-            "importance_weight", rule, got="weights", advice="use BinningCalibrator"
-        )
+    refuse(data, reason, "weight")
+
+
+def check_group_target(rows: Rows, possible: str, reason: str) -> None:
+    """Raise an error if the data ask for the other rate of groups than the one that is proved."""
+    target = rows.bounds.group_target
+    if rows.columns.group is not None and target not in (None, possible):
+        raise NotTakenError("group_target", f"be {possible!r} here: {reason}", got=repr(target))

@@ -1,615 +1,165 @@
-"""The protocol of scored rows, which every source of rows implements.
+"""What users hold: scores and labels, wherever they are, with the names of their columns."""
 
-A source passes batches to a function and adds the results. The split, the order statistics and the
-tally are written once, here. Rows in memory and on a device implement the same protocol, some of it
-by their own kernels.
-
-The walk of `fit`, told for each source:
-
-- from scores: `read_rows` checks arrays, the bins are cut at order statistics, `tally` counts, the
-  guarantee follows;
-- from Parquet: `scored` names files and columns, two passes of `fold` find the order statistics,
-  one counts;
-- from the command line: the options become `scored` data and a calibrator, and `fit` is the walk
-  from Parquet.
-"""
-
-from __future__ import annotations
-
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Generator, Hashable, Iterable, Mapping
-from contextlib import closing
-from copy import copy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
-from calibrant.cells.bins import OTHER
-from calibrant.cells.group_counts import GroupCounts
-from calibrant.cells.knots import Knots
-from calibrant.cells.partition import Partition
+from calibrant._optional import pa
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import Tally, WeightSums
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.hash import mixed
-from calibrant.params.labels import Classes, UnexpectedLabelsError, settle_classes
-from calibrant.params.random import RandomSource, RowSums
-from calibrant.sample.added_columns import AddColumns
-from calibrant.sample.batch import Columns, Result, Work, missing_column
-from calibrant.sample.counts import Count, Counted, KindSums
-from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
-from calibrant.sample.draw import Draw, check_ids, enough
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.faults import Faults, Place
-from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
-from calibrant.sample.groups import Groups
-from calibrant.sample.knot_counts import CountKnots
-from calibrant.sample.order_statistics import (
-    BitCounts,
-    CountBits,
-    MovedRowsError,
-    everything,
-    refine,
-)
-from calibrant.sample.progress import Progress, watched
-from calibrant.sample.reach import Reach
-from calibrant.sample.taken_rows import (
-    COLLECT_LIMIT,
-    CountSegments,
-    FindSmallest,
-    FindValues,
-    Sizes,
-    Taken,
-    TakeRows,
-    Values,
-    joined_codes,
-)
-
-if TYPE_CHECKING:
-    from calibrant.sample.sources.memory import MemoryRows
+from calibrant.sample.arrow_columns import absent_rows, plain_column
+from calibrant.sample.cross_counts import TakeDrawn
+from calibrant.sample.fingerprint import reach_of
+from calibrant.sample.rows import Rows
+from calibrant.sample.taken_rows import COLLECT_LIMIT
+from calibrant.text.result import frame_of_arrow
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Split:
-    """Scores of the drawn rows of each segment, the number of rows of each segment, and the data
-    without drawn rows.
+class Sample:
+    """Scores and labels wherever they are: files, a table of a database, a frame, a cluster, a
+    device, or memory.
+
+    Made by `calibrant.scored`. It takes the place of scores and labels in every `fit`, and in
+    functions such as `audit`, `check` and `threshold`. Rows outside memory are not held: each
+    method that needs them reads them where they are.
+
+    Examples
+    --------
+    >>> from calibrant import scored
+    >>> data = scored({"p": [0.1, 0.4, 0.6, 0.9], "y": [0, 0, 1, 1]}, score="p", label="y")
+    >>> data
+    Sample(score='p', label='y')
+    >>> data.describe()
+    {'rows': 4, 'skipped_rows': 0, 'labels': {0: 2, 1: 2}, 'scores': (0.1, 0.9)}
     """
 
-    drawn: Mapping[Hashable, FloatArray]
-    sizes: Mapping[Hashable, int]
-    others: Sample
+    __slots__ = ("_rows",)
 
-
-class Sample(ABC):
-    """Scores and labels wherever they are: arrays, files, a table of a database, a frame, a
-    cluster, a device.
-
-    Made by `calibrant.scored`. Data outside memory hold no rows; every method reads them again,
-    where they are.
-    """
-
-    columns: Columns
-    has_order = True
-    """Whether the rows have positions. If not, a draw without ids goes by partition."""
-    reads_once = False
-    """Whether the rows are a stream, of which a second pass would find nothing."""
-
-    _progress: Progress = None
-    _classes: ArrayLike | None = None
-    _pos_label: Hashable = None
-    _counts_groups = True
-    _left_out: tuple[Draw, Taken] | None = None  # rows that were drawn to cut bins
-    _fingerprints: dict[tuple[str | None, ...], int] | None = (
-        None  # those that were taken, shared by copies
-    )
-
-    def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
-        columns.check(self.names_in(source))
-        self.columns = columns
-        self._source = source
-        self._progress = progress
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
 
     def __repr__(self) -> str:
-        named = [f"{part}={name!r}" for part, name in self.columns.named.items()]
-        skips = [] if self.columns.pending is None else ["skip_missing=True"]
-        return f"{type(self).__name__}({', '.join([*named, *skips])})"
+        parts = [f"{role}={name!r}" for role, name in self.columns.items()]
+        if self._rows.columns.pending is not None:
+            parts.append("skip_missing=True")
+        parts += [f"{name}={value!r}" for name, value in self._rows.bounds.known.items()]
+        return f"Sample({', '.join(parts)})"
 
-    def facts(self, *, drawn: bool) -> RowFacts:
-        """Return what a guarantee says about how the rows were read.
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that are used: from each role, such as "score", to the name of its column."""
+        return self._rows.columns.named
 
-        `drawn`: some of them only cut bins.
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns of the data."""
+        return self._rows.names()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are arrays in memory, so that no method reads them again."""
+        return self._rows.in_memory
+
+    @property
+    def weight_bound(self) -> float | None:
+        """An upper bound on the importance weights, where one was named."""
+        return self._rows.bounds.weight_bound
+
+    @property
+    def max_group_size(self) -> int | None:
+        """As how many rows a group counts at most, where that was named."""
+        return self._rows.bounds.max_group_size
+
+    @property
+    def group_target(self) -> str | None:
+        """Whether every row or every group counts the same, "rows" or "groups", where that was
+        named.
         """
-        without_id = "position" if self.has_order else "partition"
-        drawn_by = "id" if self.columns.id is not None else without_id
-        return RowFacts(drawn_by if drawn else None, self.skipped_rows())
+        return self._rows.bounds.group_target
+
+    def n_rows(self) -> int:
+        """Return the number of rows, without those that are skipped."""
+        return sum(self.sizes().values())
+
+    def n_groups(self) -> int:
+        """Return the number of groups; 0 if no column of groups was named."""
+        return 0 if self._rows.columns.group is None else self._rows.n_groups()
+
+    def sizes(self) -> dict[Hashable, int]:
+        """Return the number of rows of each segment, sorted by segment.
+
+        Without segments, that of the one segment None.
+        """
+        return self._rows.sizes()
 
     def skipped_rows(self) -> int:
         """Return how many rows are skipped because their label is missing.
 
         0 unless `skip_missing=True`.
         """
-        return 0 if self.columns.pending is None else self._counted_segments().skipped
+        return self._rows.skipped_rows()
 
-    def names_in(self, source: Any) -> list[str]:
-        """The names of the columns."""
-        return [name for name in source.columns if isinstance(name, str)]
+    def describe(self) -> dict[str, Any]:
+        """Return what is in the data, as plain numbers.
 
-    def names(self) -> list[str]:
-        """The names of the columns of these data."""
-        return self.names_in(self._source)
+        Its entries are `rows`, `skipped_rows`, the rows with each label (`labels`), the smallest
+        and the largest score (`scores`), the rows of each segment (`segments`) and the number of
+        groups (`groups`); those whose column was not named are left out.
 
-    def first_names(self) -> list[str]:
-        """Return the columns that are read to look at the first rows."""
-        return self.names()
-
-    def first_batches(self, names: list[str], rows: int) -> list[Any]:
-        """Return batches of these columns with at least `rows` rows in all, or all batches."""
-        found = []
-        left = rows
-        with closing(self.batches(names)) as batches:
-            for batch, _ in batches:
-                found.append(batch)
-                left -= batch.num_rows
-                if left <= 0:
-                    break
-        return found
-
-    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Yield record batches of these columns, with their places.
-
-        A source implements this, or its own `fold`.
+        >>> from calibrant import scored
+        >>> columns = {"p": [0.1, 0.4, 0.6], "y": [0, 1, 1], "site": ["a", "b", "b"]}
+        >>> scored(columns, score="p", label="y", segment="site").describe()["segments"]
+        {'a': 1, 'b': 2}
         """
-        raise NotImplementedError
-
-    def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on every batch, each row once, and add the results."""
-        total = work.nothing()
-        with (
-            watched(self._progress, None, "reading") as advance,
-            closing(self.batches(work.columns.to_read)) as batches,
-        ):
-            for batch, place in batches:
-                total = total + work(batch, place)
-                advance(batch.num_rows)
-        return total
-
-    @abstractmethod
-    def apply(self, added: AddColumns) -> Any:
-        """Return the data with columns added, as a frame or relation of the same engine.
-
-        Lazy if the engine is.
-        """
-
-    def with_columns(self, columns: Columns) -> Self:
-        """Return the same data with other columns."""
-        return self._changed(columns=columns)
-
-    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> Sample:
-        """Return the same data with these classes and this positive class."""
-        return self._changed(_classes=classes, _pos_label=pos_label)
-
-    def without_groups(self) -> Sample:
-        """Return the same rows, drawn by group but counted without groups."""
-        return self if self.columns.group is None else self._changed(_counts_groups=False)
-
-    def _changed(self, **values: Any) -> Self:
-        if self._fingerprints is None:
-            self._fingerprints = {}
-        other = copy(self)
-        for name, value in values.items():
-            setattr(other, name, value)
-        return other
-
-    def pooled(self, kept: frozenset[Hashable] | None) -> Sample:
-        """Return the same rows, with all segments that are not in `kept` as one, `OTHER`.
-
-        None keeps all.
-        """
-        return self if kept is None else self.with_columns(replace(self.columns, kept=kept))
-
-    def known_rows(self) -> int | None:
-        """Return the number of rows, skipped ones included, if it is known without reading them,
-        else None.
-        """
-        return None
-
-    def _many_rows(self) -> int:
-        """Return the number of rows of a pass if that costs nothing, else 0."""
-        return 0
-
-    def sizes(self) -> dict[Hashable, int]:
-        """Return the number of rows of each segment, sorted by segment.
-
-        Without segments, of the segment None.
-        """
-        no_pass = self.columns.segment is None and self.columns.pending is None
-        known = self.known_rows() if no_pass else None
-        if known is not None:
-            return {None: known}
-        return self._checked_sizes(self._counted_segments())
-
-    def _counted_segments(self) -> Sizes:
-        """Count the rows, and take their fingerprint on the way."""
-        found = self.fold(CountSegments(self.columns))
-        self.note_fingerprint(found.sums)
-        return found
-
-    def note_fingerprint(self, sums: RowSums) -> None:
-        """Keep what a pass over all rows has found, so that no other is needed."""
-        if self._fingerprints is None:
-            self._fingerprints = {}
-        self._fingerprints[self._values()] = sums.fingerprint
-
-    def _values(self) -> tuple[str | None, ...]:
-        """The columns that a fingerprint is taken of, and the one that tells which rows are
-        skipped.
-        """
-        return self.columns.score, self.columns.label, self.columns.pending
-
-    def fingerprint(self) -> int:
-        """Return a number that stands for the rows, in any order.
-
-        It is taken in the pass that counts them.
-
-        It is made of scores and labels alone, so that equal weights, groups of one row and the
-        names of segments change no draw.
-        """
-        known = (self._fingerprints or {}).get(self._values())
-        return self._counted_segments().sums.fingerprint if known is None else known
-
-    def random_source(self, random_state: Seed, purpose: str, *settings: Hashable) -> RandomSource:
-        """Return the source of random numbers for these rows: another one for other rows, seeds and
-        purposes.
-        """
-        return RandomSource.of(random_state, purpose, *settings, rows=self.fingerprint())
-
-    def draw_key(self, random_state: Seed) -> int:
-        """Return the key of draws that set rows aside: one for all of them, so that larger draws
-        contain smaller.
-        """
-        return self.random_source(random_state, "set aside").key
-
-    def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
-        found.faults.check()
-        if self.columns.segment is None:
-            return {None: found.rows.get(None, 0)}
-        return {name: found.rows[name] for name in _sorted_segments(found.rows, self.columns)}
-
-    def split(self, split: float, random_state: Seed) -> Split:
-        """Draw a random part of the rows, by position or id: a fraction, or an exact number of
-        rows.
-        """
-        one_draw = self.columns.segment is None and self.columns.group is None
-        if one_draw and not isinstance(
-            split, float | np.floating
-        ):  # finds the limit and the rows in one pass
-            return self.first_rows(random_state, {None: int(split)}, self.sizes())
-        return self.split_by(self.draw(split, random_state))
-
-    def draw(self, split: float, random_state: Seed) -> Draw:
-        """Return the draw of a fraction, which keeps each row with that probability, or of an exact
-        number of rows.
-        """
-        key = self.draw_key(random_state)
-        if isinstance(split, float | np.floating):
-            return Draw.of_share(key, float(split))
-        return Draw(key, self.hash_limit(key, int(split)))
-
-    def hash_limit(self, key: int, rows: int) -> int:
-        """Return the limit that draws exactly `rows` rows."""
-        return self.fold(FindSmallest(self.columns, key, rows)).limit
-
-    def split_by(self, draw: Draw) -> Split:
-        """Return the drawn rows and the others; the choice does not depend on scores or labels."""
-        return self._split(self.sample(draw), draw)
-
-    def first_rows(
-        self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
-    ) -> Split:
-        """Draw exactly `most` rows of each segment, those with the smallest hashes.
-
-        They contain any smaller draw.
-        """
-        key = self.draw_key(random_state)
-        limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
-        return self._split(*self.sample(Draw(key, limits=limits)).first(key, most))
-
-    def _split(self, taken: Taken, draw: Draw) -> Split:
-        return Split(
-            taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken))
-        )
-
-    def sample(self, draw: Draw) -> Taken:
-        """Return the drawn rows.
-
-        Their labels are kept for `drawn_rows`. Edges cannot depend on them, because `Taken.scores`
-        are all that cuts bins.
-        """
-        taken = self.fold(TakeRows(self.columns.only("label", "segment", "id", "group"), draw))
-        if self.columns.id is not None:
-            check_ids(taken.ids, self.columns.id)
-        return taken
-
-    def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> MemoryRows:
-        """Return the rows in memory, in order; with a draw, only the drawn rows.
-
-        With an id, rows are sorted by a hash of the ids, so that the order does not depend on how
-        they are stored. More rows than `limit` raise an error. Every `fit` takes the result in
-        place of these data.
-        """
-        if self.columns.label is None:
-            raise missing_column("label")
-        return self._in_memory(self.fold(TakeRows(self.columns, draw, limit)), draw)
-
-    def _in_memory(self, taken: Taken, draw: Draw | None) -> MemoryRows:
-        """Return rows that were taken, with their labels."""
-        from calibrant.sample.sources.memory import MemoryRows
-
-        batches = taken.in_order()
-        if draw is not None and self.columns.id is not None:
-            check_ids(taken.ids, self.columns.id)
-        labels = [rows.labels for rows in batches if rows.labels is not None]
-        seen: Counter[Hashable] = Counter()
-        for coded in labels:
-            seen.update(coded.rows())
-        known = settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
-        rows = MemoryRows(
-            np.concatenate([part.scores for part in batches]),
-            joined_codes(labels, lambda kind: int(kind == known.positive)).astype(np.uint8),
-            known,
-            weights=(
-                None
-                if self.columns.weight is None
-                else np.concatenate([part.weights for part in batches])
-            ),
-            skipped=taken.sizes.skipped,
-            groups=None if self.columns.group is None else Groups.of_keys(taken.keys()),
-        )
-        if self.columns.segment is not None:
-            segments = [part.segments for part in batches if part.segments is not None]
-            names = _sorted_segments(
-                {name for coded in segments for name in coded.names}, self.columns
-            )
-            rows = rows.in_segments(names, joined_codes(segments, names.index))
-        return (
-            rows
-            if self.columns.id is None
-            else rows.take(np.argsort(mixed(taken.keys()), kind="stable"))
-        )
-
-    def values(self, most: int) -> dict[Hashable, Values]:
-        """Return the distinct scores of all rows (None) and of each segment, unless they are more
-        than `most`.
-        """
-        seen = self.fold(FindValues(self.columns, most))
-        seen.faults.check()
-        whole = [None] if None in seen.values else []
-        return {
-            name: seen.values[name]
-            for name in [*whole, *_sorted_segments(seen.values, self.columns)]
+        columns = self._rows.columns
+        sizes = self.sizes()
+        found: dict[str, Any] = {
+            "rows": sum(sizes.values()),
+            "skipped_rows": self.skipped_rows(),
         }
-
-    def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
-        """Return the scores of these ranks in each segment, exactly, in two passes.
-
-        More for billions of rows.
-        """
-        found: dict[Hashable, FloatArray] = {
-            name: np.empty(0) for name, wanted in ranks.items() if not wanted.size
-        }
-        runs = {name: everything() for name in ranks if name not in found}
-        drawn = {} if self._left_out is None else self._left_out[1].scores()
-        while runs:
-            seen = self.fold(CountBits(self.columns, runs))
-            seen.faults.check()
-            seen -= BitCounts.of(drawn.items(), runs, Faults())
-            for name in list(runs):
-                here = {
-                    number: counts
-                    for (segment, number), counts in seen.counts.items()
-                    if segment == name
-                }
-                shorter, values = refine(runs[name], here, ranks[name])
-                if values is None:
-                    runs[name] = shorter
-                else:
-                    found[name] = values
-                    del runs[name]
+        if columns.label is not None:
+            counted = self._rows.count(ScorePartition(np.empty(0)))
+            counted.faults.check()
+            kinds = sorted(counted.kinds.items(), key=lambda kind: str(kind[0]))
+            found["labels"] = {label: sums.rows for label, sums in kinds}
+            found["scores"] = counted.reach.seen
+        else:
+            found["scores"] = reach_of(self._rows).seen
+        if columns.segment is not None:
+            found["segments"] = sizes
+        if columns.group is not None:
+            found["groups"] = self.n_groups()
         return found
 
-    def tally(
-        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
-    ) -> tuple[Tally, Classes]:
-        """Return the tally over a partition, without rows that were drawn to cut it, and the
-        classes.
+    def collect(self, *, pos_label: Hashable = None, limit: int = COLLECT_LIMIT) -> "Sample":
+        """Return the same rows, brought into memory; more than `limit` raise an error.
+
+        `pos_label` is the positive class, needed unless the labels are 0 and 1, or -1 and 1. The
+        rows are in their order. With an id, they are sorted by a hash of the ids, so that the order
+        does not depend on how they are stored.
         """
-        return self.tally_and_reach(partition, weighted=weighted, blocks=blocks)[:2]
+        rows = self._rows
+        if pos_label is not None:
+            rows = rows.with_classes(pos_label=pos_label)
+        return Sample(rows.collect(limit=limit))
 
-    def tally_and_reach(
-        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
-    ) -> tuple[Tally, Classes, Reach]:
-        """Return the tally, the classes, and the range of the counted scores.
+    def to_frame(self) -> Any:
+        """Return the columns that are used as a frame: of pandas, else of Polars, else of pyarrow.
 
-        `blocks` puts groups into blocks.
+        The rows are in their order, without those that are skipped.
         """
-        if partition.has_absorbed:
-            bins = partition.as_bins()
-            cells, classes, reach = self.tally_and_reach(
-                bins.cells, weighted=weighted, blocks=blocks
-            )
-            return cells.regrouped(bins.count_regions, bins), classes, reach
-        draw, taken = (None, None) if self._left_out is None else self._left_out
-        counted = self.count(partition, draw=draw, weighted=weighted)
-        counted.faults.check()
-        _check_seal(counted, taken)
-        try:
-            tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
-        except InvalidValueError:  # of labels, or of the positive one
-            if draw is not None:  # the error should report the labels of all rows
-                settle(
-                    self.count(partition), partition, self._classes, self._pos_label, weighted=False
-                )
-            raise
-        if self.columns.group is not None and self._counts_groups:
-            blocks = self.block_source() if blocks is None else blocks
-            tally = replace(
-                tally, groups=self.group_counts(partition, known.positive, blocks, draw=draw)
-            )
-        return tally, known, counted.reach
-
-    def block_source(self, random_state: Seed = 0) -> RandomSource:
-        """Return what puts groups into blocks, which are bet on one after another."""
-        return self.random_source(random_state, "blocks of groups")
-
-    def group_counts(
-        self,
-        partition: Partition,
-        positive: Any,
-        blocks: RandomSource,
-        *,
-        draw: Draw | None = None,
-        aside: bool = False,
-    ) -> GroupCounts:
-        """Count groups by their rows and positives in each region: groups not drawn or, with
-        `aside`, drawn ones.
-        """
-        return self.exchange(
-            CountGroups(self.columns, partition.as_bins(), positive, blocks, draw, aside)
-        )
-
-    def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together, in one pass, or in several passes over some of the
-        groups each.
-        """
-        passes = 1
-        while True:
-            try:
-                first, *others = (self.fold(part).table(work.blocks) for part in work.split(passes))
-                return sum(others, first)
-            except ManyGroupsError:
-                if passes == MOST_PASSES:
-                    raise
-                passes *= 4
-
-    def n_groups(self) -> int:
-        """Return the number of groups, if rows have groups."""
-        return self.group_counts(
-            ScorePartition(np.empty(0)), None, RandomSource(0)
-        ).n_groups  # blocks play no part
-
-    def count(
-        self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
-    ) -> Counted:
-        """Count rows by region and kind of label."""
-        bins = partition.as_bins()
-        for role, is_needed in (
-            ("label", True),
-            ("segment", bins.has_segments),
-            ("weight", weighted),
-        ):
-            if is_needed and getattr(self.columns, role) is None:
-                raise missing_column(role)
-        return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
-
-    def count_cross(self, work: CountCross) -> CrossCounts:
-        """Count rows by attributes, kind of score and label: by an engine itself where it can."""
-        return self.fold(work)
-
-    def take_drawn(self, work: TakeDrawn) -> tuple[tuple[Place, Any], ...]:
-        """Take rows that are drawn by their places: by an engine itself where it can."""
-        return self.fold(work)
-
-    def drawn_rows(self, whole: Sample, classes: Classes) -> MemoryRows:
-        """Return the rows of `whole` that were drawn before these were left, with their labels."""
-        named = whole.with_classes(classes.labels.tolist(), classes.positive)
-        draw, taken = (Draw(0), None) if self._left_out is None else self._left_out
-        if taken is None or not taken.has_labels or whole.columns.weight is not None:
-            return named.collect(draw=draw)
-        return named._in_memory(taken, draw)
-
-    def counted_rows(self) -> MemoryRows:
-        """Return the rows that are left after a draw, in memory; those of drawn groups are not."""
-        rows = self.collect()
-        return rows if self._left_out is None else rows.take(~rows.chosen(self._left_out[0]))
-
-    def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
-        """Count rows by knot, half and label, without drawn rows; see `Knots.count`."""
-        draw, taken = (None, None) if self._left_out is None else self._left_out
-        counted = self.fold(
-            CountKnots(self.columns, knots.regions, draw, knots=knots, source=source)
-        )
-        counted.faults.check()
-        _check_seal(counted, taken)
-        nothing = KindSums(np.zeros(2 * knots.n_knots, dtype=np.int64))
-        labels = (classes.negative, classes.positive)
-        of_labels = [
-            counted.kinds.get(label, nothing).counts.reshape(knots.n_knots, 2) for label in labels
-        ]
-        return np.stack(of_labels, axis=-1)
+        rows = self._rows
+        names = rows.columns.to_read
+        taken = rows.take_drawn(TakeDrawn(rows.columns, None, tuple(names)))
+        batches = [batch for _, batch in sorted(taken, key=lambda piece: piece[0])]
+        table = pa.Table.from_batches(batches).select(names)
+        if rows.columns.pending is not None:
+            labels = table.column(rows.columns.pending).combine_chunks()
+            absent = absent_rows(plain_column(labels))
+            table = table if absent is None else table.filter(pa.array(~absent))
+        return frame_of_arrow(table)
 
 
-def _check_seal(counted: Counted, taken: Taken | None) -> None:
-    """Raise an error if other rows were left out than those that were drawn."""
-    seal = None if taken is None else taken.seal
-    if seal is not None and counted.left_out != seal:
-        rule = (
-            "give the same rows each time they are read, so that rows which cut the bins are not"
-            " counted"
-        )
-        got = (
-            f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or"
-            " others"
-        )
-        advice = "name an id column, scored(..., id=...), or write the data to a file"
-        raise MovedRowsError("the data", rule, got=got, advice=advice)
-
-
-def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
-    known = [name for name in names if name is not None]
-    try:
-        return sorted(known, key=lambda name: (name is OTHER, name))
-    except TypeError:
-        got = ", ".join(sorted({type(name).__name__ for name in known}))
-        raise InvalidTypeError(
-            "segment", "hold one kind of entry", got=got, column=columns.segment
-        ) from None
-
-
-def settle(
-    counted: Counted,
-    partition: Partition,
-    classes: ArrayLike | None,
-    pos_label: Hashable,
-    weighted: bool,
-) -> tuple[Tally, Classes]:
-    """Return the tally, and the two classes among the labels that were seen."""
-    seen = {
-        kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()
-    }
-    try:
-        rows = {kind: sums.rows for kind, sums in seen.items()}
-        known = settle_classes(rows, classes=classes, pos_label=pos_label)
-    except UnexpectedLabelsError as error:
-        if not counted.left_out.rows:
-            error.got = f"{error.got} ({counted.where()})"
-        raise
-    n_regions = partition.n_regions
-    no_rows = np.empty(0, dtype=np.uint8)
-    no_weights = (
-        WeightSums.of(np.empty(0), no_rows.astype(np.intp), no_rows, n_regions)
-        if weighted
-        else None
-    )
-    nothing = KindSums(np.zeros(n_regions, dtype=np.int64), weights=no_weights)
-    negative, positive = (
-        counted.kinds.get(label, nothing) for label in (known.negative, known.positive)
-    )
-    both = negative + positive
-    weights = positive.weights
-    sums = both.weights
-    if sums is not None and weights is not None:
-        sums = replace(sums, wy=weights.w, w2y=weights.w2)
-    return Tally(both.counts, positive.counts, both.uncounted, partition.fingerprint, sums), known
+def held_rows(sample: Sample) -> Rows:
+    """The rows that a sample holds, for what counts them."""
+    return sample._rows

@@ -13,7 +13,9 @@ from calibrant.errors import InvalidTypeError
 from calibrant.kernels.libraries import is_device_array
 from calibrant.params.rules import Flag, thread_count
 from calibrant.sample.batch import Columns, missing_column
+from calibrant.sample.bounds import DataBounds
 from calibrant.sample.progress import Progress
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 
 _ENGINES = {
@@ -39,6 +41,9 @@ def scored(
     group: str | None = None,
     format: str | None = None,
     skip_missing: bool = False,
+    weight_bound: float | None = None,
+    max_group_size: int | None = None,
+    group_target: str | None = None,
     n_jobs: int | None = -1,
     progress: Progress = None,
 ) -> Sample:
@@ -70,6 +75,15 @@ def scored(
         many were skipped is reported by `Sample.skipped_rows` and by a remark of the guarantee,
         which then assumes that, in every region, whether a label is missing does not depend on the
         label. False raises an error for such rows.
+    weight_bound : float, optional
+        An upper bound on the weights. This and the next two describe the data, so whatever takes
+        the data uses them. They mean what they mean in `BinningCalibrator.fit`, and may also be
+        given there; two that differ raise an error.
+    max_group_size : int, optional
+        As how many rows a group counts at most.
+    group_target : {"rows", "groups"}, optional
+        Whether the rate is that among rows, or that of a random row of a random group. What proves
+        only the other one raises an error.
     n_jobs : int or None, default=-1
         Threads that read files; -1 is one for each core. Results never depend on it.
     progress : bool or callable, optional
@@ -96,6 +110,15 @@ def scored(
         score, label, segment, weight, id, group, pending=label if skip_missing else None
     )
     threads = thread_count(n_jobs)
+    bounds = DataBounds(weight_bound, max_group_size, group_target)
+    rows = _rows_of(source, columns, threads, progress, format)
+    return Sample(rows.with_bounds(bounds) if bounds.known else rows)
+
+
+def _rows_of(
+    source: object, columns: Columns, threads: int, progress: Progress, format: str | None
+) -> Rows:
+    """The rows of a source, behind the protocol of its engine."""
     if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
         from calibrant.sample.sources.device import DeviceData
 
@@ -103,7 +126,7 @@ def scored(
     engine, data = _ENGINES.get(_package_and_name(source), (None, ""))
     needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
     if engine is not None:
-        make: type[Sample] = getattr(import_module(f"calibrant.sample.sources.{engine}"), data)
+        make: type[Rows] = getattr(import_module(f"calibrant.sample.sources.{engine}"), data)
         return make(source, columns, progress=progress)
     paths = _paths(source)
     if paths:
@@ -127,7 +150,7 @@ def _paths(source: object) -> list[str | Path]:
     return []
 
 
-def _from_arrow(source: object, columns: Columns, threads: int, progress: Progress) -> Sample:
+def _from_arrow(source: object, columns: Columns, threads: int, progress: Progress) -> Rows:
     """Data in memory, and what pyarrow reads: tables, datasets and streams."""
     from calibrant.sample.sources.arrow import as_table, from_arrow, from_dataset
 

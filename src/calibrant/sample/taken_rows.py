@@ -3,17 +3,18 @@ distinct scores.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray, Keys
-from calibrant.errors import InvalidValueError
+from calibrant.cells.bins import OTHER
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.hash import mixed
 from calibrant.params.random import RowSums
-from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
+from calibrant.sample.batch import BatchRows, Coded, Columns, Work, read_batch
 from calibrant.sample.draw import Draw, SmallestHashes, repeated, smallest
 from calibrant.sample.faults import Fault, Faults, Place
 
@@ -146,11 +147,11 @@ class Taken:
 
     def scores(self) -> dict[Hashable, FloatArray]:
         """Return the scores of each segment, also of segments without taken rows."""
-        parts: dict[Hashable, list[FloatArray]] = {name: [np.empty(0)] for name in self.sizes.rows}
+        parts: dict[Hashable, list[FloatArray]] = {name: [] for name in self.sizes.rows}
         for rows in self.in_order():
             for name, index in rows.by_segment():
                 parts.setdefault(name, []).append(rows.scores[index].astype(np.float64))
-        return {name: np.concatenate(scores) for name, scores in parts.items()}
+        return {name: _joined(scores) for name, scores in parts.items()}
 
     def first(self, key: int, most: Mapping[Hashable, int]) -> tuple["Taken", Draw]:
         """Return the `most` rows of each segment with the smallest hashes, and their draw."""
@@ -176,6 +177,11 @@ class Taken:
     def ids(self) -> tuple[Keys, ...]:
         """Keys of the ids; a key that is there twice is one that rows share."""
         return (*(rows.keys for _, rows in self.batches), *self.repeated, *self.repeated)
+
+
+def _joined(parts: list[FloatArray]) -> FloatArray:
+    """The scores of all parts; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,3 +305,15 @@ def _few(scores: FloatArray, most: int) -> FloatArray | None:
         if values.size > most:
             return None
     return values
+
+
+def sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
+    """The names of segments in order, `OTHER` last; None, which stands for all rows, is left out."""
+    known = [name for name in names if name is not None]
+    try:
+        return sorted(known, key=lambda name: (name is OTHER, name))
+    except TypeError:
+        got = ", ".join(sorted({type(name).__name__ for name in known}))
+        raise InvalidTypeError(
+            "segment", "hold one kind of entry", got=got, column=columns.segment
+        ) from None

@@ -23,9 +23,8 @@ from calibrant.assess.threshold.candidates import (
     misses_allowed,
     rows_needed,
 )
-from calibrant.assess.threshold.proved_threshold import compared
+from calibrant.assess.threshold.cut import compared
 from calibrant.assess.validation.kuiper import kuiper_test
-from calibrant.calibrators.anchored.pilot import even_widths
 from calibrant.limits.empirical_bernstein import largest_bernstein
 from calibrant.limits.interval import Interval
 from calibrant.limits.kolmogorov import kolmogorov_distance
@@ -33,7 +32,7 @@ from calibrant.limits.label_noise import largest_variance, noise_bound, signed_n
 from calibrant.limits.mass import budgets, mass_limits, missing_mass_limit
 from calibrant.limits.non_identical import gap_limits, non_identical
 from calibrant.limits.sequences.betting import Gamblers
-from calibrant.limits.shared_tails import even_width_tails
+from calibrant.limits.shared_tails import even_width_tails, even_widths
 from calibrant.ratios import LogisticRatio
 from calibrant.sequences import get_sequence
 from calibrant.shift.ratios.density_ratio import (

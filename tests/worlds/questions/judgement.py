@@ -12,6 +12,7 @@ from calibrant import (
 )
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.intervals import MonotoneBand
+from calibrant.sample.kinds import rows_of
 from worlds.questions.base import (
     GRID,
     MORE,
@@ -280,7 +281,7 @@ def signs_of_groups() -> Any:
     found = [calibrant.check(scored(pa.table(tables["customers"]), score="s", label="y"))]
     for columns in tables.values():
         data = scored(pa.table(columns), score="s", label="y")
-        found.append(group_signs(data))
+        found.append(group_signs(rows_of(data)))
     return found
 
 

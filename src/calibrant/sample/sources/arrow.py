@@ -18,7 +18,7 @@ from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns, Result, Work
 from calibrant.sample.faults import Place
 from calibrant.sample.progress import Progress, watched
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 
 BATCH_ROWS = 1 << 19
 """The largest number of rows in a batch, which bounds memory to some megabytes for each thread."""
@@ -56,7 +56,7 @@ class Part:
                 row += batch.num_rows
 
 
-class ArrowData(Sample):
+class ArrowData(Rows):
     """Rows that come as Arrow record batches, in parts that threads of this process read side by
     side.
     """

@@ -13,7 +13,7 @@ from calibrant.sample.batch import Result, Work
 from calibrant.sample.faults import Place
 from calibrant.sample.group_rows import CountGroups
 from calibrant.sample.progress import watched
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
 
@@ -24,7 +24,7 @@ _MOST_GROUPS = (
 _equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
 
 
-class DaskData(Sample):
+class DaskData(Rows):
     """A Dask frame, on a distributed cluster or on the threads of this process.
 
     A result is the output of a task, and a task's output is taken once, from any worker and any

@@ -17,7 +17,7 @@ from calibrant.sample.cross_counts import (
     counted_by_engine,
 )
 from calibrant.sample.faults import Place
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sql.cross import (
     SUMS,
@@ -33,7 +33,7 @@ from calibrant.sample.sql.search import as_double, bin_of, by_segment, one_line
 DUCKDB = DIALECTS["duckdb"]
 
 
-class DuckDBData(Sample):
+class DuckDBData(Rows):
     """Rows of a relation, which is run anew at every pass.
 
     DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,13 @@ from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, RowSums, fingerprint_of, text_keys
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Coded, Columns, Result, Work, grouped
+from calibrant.sample.bounds import NO_BOUNDS, DataBounds
 from calibrant.sample.draw import Draw, position_keys, smallest
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.faults import Place
 from calibrant.sample.groups import Groups
 from calibrant.sample.reach import Reach, scores_of
-from calibrant.sample.sample import Sample, Split
+from calibrant.sample.rows import Rows, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT, Sizes, Taken
 from calibrant.text.sentences import Setting
 
@@ -43,7 +44,7 @@ _FEW_ROWS = 1_000  # for at most this many rows, a sort is faster than a search 
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MemoryRows(Sample):
+class MemoryRows(Rows):
     """Checked rows in memory.
 
     Attributes
@@ -75,8 +76,11 @@ class MemoryRows(Sample):
         left out.
     keys : array of shape (n,), optional
         Where others were drawn from the same rows: the position of each among all of them.
+    bounds : DataBounds
+        What is known about the data beforehand.
     """
 
+    in_memory: ClassVar[bool] = True
     scores: Any
     codes: CodeArray
     known: Classes
@@ -91,6 +95,7 @@ class MemoryRows(Sample):
     reach: Reach | None = None
     one_of_each: tuple[int, int] = (0, 0)
     keys: Keys | None = None
+    bounds: DataBounds = NO_BOUNDS
     _known_fingerprint: list[int] = field(
         init=False, default_factory=list
     )  # none for rows that differ from these
@@ -286,7 +291,7 @@ class MemoryRows(Sample):
         others = replace(self.take(left), keys=np.flatnonzero(left).astype(np.uint64))
         return Split(taken.scores(), self._checked_sizes(taken.sizes), others)
 
-    def drawn_rows(self, whole: Sample, classes: Classes) -> "MemoryRows":
+    def drawn_rows(self, whole: Rows, classes: Classes) -> "MemoryRows":
         """The rows of `whole` that these were left after."""
         rows = whole.collect()
         drawn = np.ones(len(rows), dtype=bool)
@@ -385,7 +390,7 @@ class MemoryRows(Sample):
         """A `pyarrow.RecordBatchReader` over the rows, with the columns added."""
         return self._as_arrow().apply(added)
 
-    def _as_arrow(self) -> Sample:
+    def _as_arrow(self) -> Rows:
         from calibrant._optional import needed
         from calibrant.sample.sources.arrow import as_table, from_arrow
 

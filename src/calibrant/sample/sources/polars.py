@@ -15,7 +15,7 @@ from calibrant.sample.cross_counts import (
     counted_by_engine,
 )
 from calibrant.sample.faults import Place
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sql.cross import CrossNames, arrow_kind, draw_steps, not_missing
 from calibrant.sample.sql.dialects import DIALECTS
@@ -25,7 +25,7 @@ pl: Any = Lazy("polars")
 DUCKDB = DIALECTS["duckdb"]  # Polars reads expressions that are written for DuckDB
 
 
-class PolarsData(Sample):
+class PolarsData(Rows):
     """Rows of a lazy frame, which is run anew at every pass, with the columns that the pass needs.
 
     Memory is that of the streaming engine and some batches; before Polars had

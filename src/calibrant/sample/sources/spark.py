@@ -35,7 +35,7 @@ from calibrant.sample.faults import Place
 from calibrant.sample.group_rows import CountGroups
 from calibrant.sample.progress import watched
 from calibrant.sample.reach import Reach
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
 from calibrant.sample.sql.cross import CrossNames, not_missing
@@ -63,7 +63,7 @@ quoted = SPARK.quoted_name
 _equipped: set[str] = set()  # sessions whose workers have our code
 
 
-class SparkData(Sample):
+class SparkData(Rows):
     """A Spark frame of a classic session or of Spark Connect."""
 
     has_order = False

@@ -1,0 +1,152 @@
+"""Whatever takes a sample uses its weights, groups, segments and bounds, or says why not."""
+
+from typing import Any
+
+import pytest
+
+from calibrant import BinningCalibrator, scored
+from calibrant.errors import InvalidTypeError, InvalidValueError, NotTakenError
+from worlds.entry_points import (
+    COMBINATIONS,
+    ENTRY_POINTS,
+    GROUP_SIZE,
+    PAGE,
+    ROWS,
+    WEIGHT_BOUND,
+    EntryPoint,
+    data_with,
+    outcome,
+    page,
+)
+
+ONE_OF_EACH = {
+    "CrossVennAbersCalibrator",
+    "VennBinningCalibrator",
+    "VennAbersCalibrator",
+    "ShiftCalibrator",
+    "LabelShiftCalibrator",
+    "OnlineCalibrator",
+    "MonotoneBand",
+    "ConformalSets",
+}
+"""What draws one row of each group: every group counts the same."""
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("name", ENTRY_POINTS)
+def test_a_role_is_used_or_refused(name: str) -> None:
+    """A role that changed nothing was passed over, unless it is declared to play no part."""
+    entry = ENTRY_POINTS[name]
+    plain = outcome(entry, entry.needs)
+    for role in ("weight", "group", "segment"):
+        if role in entry.needs:
+            continue
+        found = outcome(entry, (*entry.needs, role))
+        if isinstance(found, NotTakenError):
+            assert found.parameter in ("importance_weight", "groups", "segments")
+            assert str(found.rule).startswith("be None: ")
+            assert role not in entry.plays_no_part
+        else:
+            assert (found == plain) == (role in entry.plays_no_part), role
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("name", ENTRY_POINTS)
+def test_bounds_of_the_data_are_those_of_the_arguments(name: str) -> None:
+    entry = ENTRY_POINTS[name]
+    for roles in (("weight",), ("group",), ("weight", "group")):
+        bounds = entry.bounds(*roles)
+        if not bounds or not set(entry.needs) <= set(roles):
+            continue
+        given = outcome(entry, roles)
+        if isinstance(given, NotTakenError):
+            continue
+        named = {"weight_bound": WEIGHT_BOUND, "max_group_size": GROUP_SIZE}
+        own = {"weight_bound": "weight", "max_group_size": "group"}
+        described = {bound: value for bound, value in named.items() if own[bound] in roles}
+        data = data_with(*roles, **described)
+        assert entry.answer(data) == given, roles
+        assert entry.answer(data, **bounds) == given, roles
+        for bound in bounds:
+            other: dict[str, Any] = {bound: 2 * named[bound]}
+            with pytest.raises(InvalidValueError) as refused:
+                entry.answer(data, **other)
+            assert refused.value.parameter == bound
+            assert refused.value.got == repr(2 * named[bound])
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("name", ENTRY_POINTS)
+def test_the_rate_of_groups_that_data_ask_for_is_the_one_that_is_given(name: str) -> None:
+    entry = ENTRY_POINTS[name]
+    roles = (*entry.needs, "group")
+    if isinstance(outcome(entry, roles), NotTakenError) or "group" in entry.plays_no_part:
+        return
+    wrong = "rows" if name in ONE_OF_EACH else "groups"
+    data = data_with(*roles, group_target=wrong)
+    bounds = entry.bounds(*roles)
+    if "group_target" in entry.parameters:
+        expected = entry.answer(data_with(*roles), **bounds, group_target=wrong)
+        assert entry.answer(data, **bounds) == expected
+        with pytest.raises(InvalidValueError) as differs:
+            entry.answer(data, **bounds, group_target="rows")
+        assert differs.value.parameter == "group_target"
+    elif name == "check":  # not about a rate
+        assert entry.answer(data) == entry.answer(data_with(*roles))
+    else:
+        with pytest.raises(NotTakenError) as refused:
+            entry.answer(data, **bounds)
+        assert refused.value.parameter == "group_target"
+        assert refused.value.got == repr(wrong)
+
+
+def test_bounds_are_kept_in_memory_and_shown() -> None:
+    data = data_with("weight", "group", weight_bound=2.0, max_group_size=6, group_target="rows")
+    for held in (data, data.collect()):
+        assert held.weight_bound == 2.0
+        assert held.max_group_size == 6
+        assert held.group_target == "rows"
+        assert "weight_bound=2.0, max_group_size=6, group_target='rows'" in repr(held)
+    plain = data_with("weight")
+    assert (plain.weight_bound, plain.max_group_size, plain.group_target) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rule"),
+    [
+        ({"weight_bound": 2.0}, "be None without weights"),
+        ({"max_group_size": 3}, "be None without groups"),
+        ({"group_target": "rows"}, "be None without groups"),
+    ],
+)
+def test_a_bound_needs_its_column(bounds: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        data_with("segment", **bounds)
+    assert refused.value.parameter == next(iter(bounds))
+    assert refused.value.rule == rule
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"weight_bound": 0.0}, {"max_group_size": 0}, {"group_target": "row"}]
+)
+def test_a_bound_is_checked_where_it_is_named(bounds: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValueError) as refused:
+        scored(ROWS, score="p", label="y", weight="w", group="g", **bounds)
+    assert refused.value.parameter == next(iter(bounds))
+
+
+def test_a_weight_above_the_bound_of_the_data_is_refused() -> None:
+    data = data_with("weight", weight_bound=1.0)
+    with pytest.raises(InvalidValueError) as refused:
+        BinningCalibrator(n_bins=3).fit(data)
+    assert "weight" in str(refused.value.parameter)
+
+
+@pytest.mark.slow
+def test_the_page_is_made_from_the_code() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_all_combinations_are_asked() -> None:
+    assert len(COMBINATIONS) == 7
+    assert all(isinstance(entry, EntryPoint) for entry in ENTRY_POINTS.values())
