@@ -2,7 +2,7 @@
 and the whole.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,8 +10,9 @@ from scipy import stats
 
 from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import half_curves
-from calibrant.calibrators.anchored.curve_bounds import Budget, CurveBounds, KnotEvidence
+from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence
 from calibrant.calibrators.anchored.half_curves import HalfCurves
+from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows
 from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
@@ -45,6 +46,16 @@ RATES = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Chosen(PlainRows):
+    """Rows whose limits are exact ones in all regions, or in none."""
+
+    exact: bool
+
+    def is_exact(self, guess, first):
+        return np.full(self.knots.regions.n_regions, self.exact)
+
+
 def evidence(rng, rate, n_rows, *, exact=False):
     """Rows at knots, drawn without a score in between, and curves that were fixed before."""
     share = np.linspace(1.0, 3.0, KNOTS.n_knots)
@@ -57,22 +68,13 @@ def evidence(rng, rate, n_rows, *, exact=False):
     counts = np.stack([one, both - one], axis=1)
     first = 0.1 + 0.8 * KNOTS.score
     halves = np.array([first + 0.1 * np.sin(9.0 * KNOTS.score), np.sqrt(first)])
-    two = np.ones(2)
-    return (
-        KnotEvidence(
-            KNOTS,
-            first,
-            halves,
-            counts,
-            np.zeros(KNOTS.n_knots, dtype=np.int64),
-            0.1 * two,
-            np.full((2, 2), 0.005),
-            np.full(2, exact),
-            RandomSource(int(rng.integers(2**31))),
-        ),
-        share,
-        true_rate,
+    pilot = np.tile([3, 1], (KNOTS.n_knots, 1))
+    unlabelled = np.zeros(KNOTS.n_knots, dtype=np.int64)
+    rows = Chosen(
+        KNOTS, counts, pilot, unlabelled, RandomSource(int(rng.integers(2**31))), exact=exact
     )
+    fitted_to = (pilot, pilot)
+    return CurveEvidence(rows, first, halves, fitted_to), share, true_rate
 
 
 def truth(values, share):
@@ -123,9 +125,10 @@ def test_limits_are_not_vacuous_and_shrink_with_rows():
 
 def test_a_region_without_rows_has_the_range_of_the_curve():
     found, _, _ = evidence(np.random.default_rng(1), RATES["smooth"], 300)
-    counts = found.counts.copy()
+    counts = found.rows.counts.copy()
     counts[KNOTS.region == 0] = 0
-    bounds = CurveBounds.of(replace(found, counts=counts), 0.1, np.array([0.5, 0.5]))
+    emptied = replace(found, rows=replace(found.rows, counts=counts))
+    bounds = CurveBounds.of(emptied, 0.1, np.array([0.5, 0.5]))
     curve = found.mean_curve
     low, high = found.ends(curve)
     errors = bounds.errors(curve)
@@ -157,7 +160,7 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
     monkeypatch.setattr(half_curves, "_fitted", spy)
     found = HalfCurves.fit(binned, "beta", 0)
     n_pilot = 3_000 - int(binned.tally.counts.sum()) - binned.tally.uncounted
-    halves = found.evidence.counts.sum(axis=(0, 2))
+    halves = found.evidence.rows.counts.sum(axis=(0, 2))
     assert kept == [halves[1] + n_pilot, halves[0] + n_pilot]
 
 
@@ -193,10 +196,12 @@ def test_predictions_are_the_table_on_which_rows_were_counted():
 def test_files_with_limits_of_another_rule_are_refused():
     scores, y, model = fitted()
     state = model.fit(scores, y).to_dict()
-    state["state"]["curve"]["proved"]["rule"] = 3
-    with pytest.raises(ValueError, match=r"curve\.proved\.rule must be 2"):
-        AnchoredCalibrator.from_dict(state)
-    state["state"]["curve"]["proved"]["rule"] = 2
+    for rule in (1, 4):
+        state["state"]["curve"]["proved"]["rule"] = rule
+        with pytest.raises(ValueError, match=r"curve\.proved\.rule must be"):
+            AnchoredCalibrator.from_dict(state)
+    state["state"]["curve"]["proved"]["rule"] = 2  # an earlier one is read, and kept
+    assert AnchoredCalibrator.from_dict(state)._limits_rule == 2
     state["state"]["curve"]["proved"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]
     with pytest.raises(ValueError, match="leave at least"):
         AnchoredCalibrator.from_dict(state)

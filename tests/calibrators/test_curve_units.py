@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, scored
-from calibrant.calibrators.anchored import unit_evidence
-from calibrant.calibrators.anchored.unit_evidence import _lower_share
+from calibrant.calibrators.anchored import units
+from calibrant.calibrators.anchored.units import _lower_share
 from calibrant.calibrators.anchored.unlabelled import other_population
 from calibrant.calibrators.regions.grouped_rows import cut_rows
 from calibrant.calibrators.regions.stated import Stated
@@ -137,8 +137,8 @@ def test_all_that_units_may_miss_adds_up_to_alpha(monkeypatch):
         of_steps.append((given[0].size, given[-1]))
         return _lower_share(*given)
 
-    monkeypatch.setattr(unit_evidence, "unit_limits", noted)
-    monkeypatch.setattr(unit_evidence, "_lower_share", noted_share)
+    monkeypatch.setattr(units, "unit_limits", noted)
+    monkeypatch.setattr(units, "_lower_share", noted_share)
     scores, y, group = grouped(np.random.default_rng(10), 300)
     model = AnchoredCalibrator(n_bins=3).fit(scores, y, groups=group)
     labels, first, second = tails

@@ -16,7 +16,7 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators import ScalingBinningCalibrator
-from calibrant.calibrators.regions.grouped_rows import _aside, groups_that_cut
+from calibrant.calibrators.regions.grouped_rows import _aside, groups_set_aside, groups_that_cut
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
@@ -363,3 +363,7 @@ def test_bins_within_segments_that_are_given_need_no_size_of_groups():
             == 2
         )
         np.testing.assert_allclose(one.guarantee_.lower[:2], other.guarantee_.lower[:2], rtol=1e-12)
+
+
+def test_at_least_one_group_is_left_to_be_counted() -> None:
+    assert [groups_set_aside(n, 10) for n in (1, 2, 3, 8, 20)] == [0, 1, 1, 4, 10]

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from calibrant.calibrators._recentre import recentred
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.errors import GroupCapWarning, InvalidValueError
+from calibrant.limits.interval import Interval
 from read_marks import unmarked
 
 
@@ -47,6 +49,72 @@ def test_epsilon_is_little_more_than_half_of_the_widest_limits():
     guarantee = _fitted(np.random.default_rng(3), 3_000, off=0.3).guarantee_
     half = ((guarantee.errors.upper - guarantee.errors.lower) / 2).max()
     assert guarantee.epsilon < 1.4 * half  # 1.35 is allowed, so that probabilities move little
+
+
+def _recentred(lower, upper, n_rows):
+    """One region from 0.1 to 0.9, with limits on its error; epsilon, and what moving costs."""
+    pilot = np.linspace(0.1, 0.9, 1_001)
+    errors = Interval(np.array([lower]), np.array([upper]))
+    averages = Interval(np.array([0.49]), np.array([0.51]))
+    moved = recentred(np.array([0.1, 0.9]), errors, averages, np.array([n_rows]), pilot)
+    found = moved.errors(errors, averages)
+    before = moved.nowhere(moved.knots).loss(pilot, pilot)
+    return max(found.upper[0], -found.lower[0]), moved.loss(pilot, pilot) / before - 1.0
+
+
+def test_a_move_that_costs_little_makes_epsilon_about_the_smallest():
+    epsilon, cost = _recentred(-0.02, 0.03, 200)
+    assert epsilon < 1.03 * 0.025
+    assert 0.0 < cost < 0.0005
+
+
+def test_a_move_that_costs_more_stops_early():
+    epsilon, cost = _recentred(-0.15, 0.25, 200)
+    assert 1.05 * 0.2 < epsilon < 0.25
+    assert cost == pytest.approx(0.0005, rel=0.01)
+
+
+def test_epsilon_is_at_most_twice_the_smallest_whatever_that_costs():
+    epsilon, cost = _recentred(0.02, 0.08, 100)
+    assert 1.95 * 0.03 < epsilon < 2.01 * 0.03
+    assert cost > 0.001
+
+
+def test_many_rows_move_probabilities_further():
+    epsilon, _ = _recentred(0.02, 0.08, 20_000)
+    assert 1.3 * 0.03 < epsilon < 1.36 * 0.03
+
+
+def test_a_known_range_of_probabilities_makes_limits_sharper():
+    widths = []
+    fixed = HoldOutCalibrator(moves=False)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.01, 0.1, 3_000)
+        y = rng.uniform(size=p.size) < p
+        beside = {"pilot_scores": p[400:], "pilot_y": y[400:], "classes": (False, True)}
+        for ends in ((0.0, 1.0), (0.01, 0.1)):
+            errors = fixed.fit(p[:400], y[:400], **beside, score_range=ends).guarantee_.errors
+            widths.append(float((errors.upper - errors.lower).max()))
+    wide, narrow = np.reshape(widths, (10, 2)).mean(axis=0)
+    assert narrow < 0.98 * wide
+    with pytest.raises(InvalidValueError) as raised:
+        fixed.predict([0.2])
+    assert raised.value.parameter == "scores"
+
+
+def test_bets_take_the_place_of_counts_where_the_average_is_hard_to_know():
+    """A rare class, and probabilities that may be large: limits on their average are wide."""
+    rng = np.random.default_rng(2)
+    p = rng.beta(0.8, 12.0, 5_000)
+    y = rng.uniform(size=p.size) < p
+    found = HoldOutCalibrator(2).fit(
+        p[:480], y[:480], pilot_scores=p[480:], pilot_y=y[480:], classes=(False, True)
+    )
+    errors = found.guarantee_.errors
+    top = found.partition_.regions_of(p[480:]) == 1
+    deviation = np.sqrt(np.mean((y[480:] - p[480:])[top] ** 2) / found.tally_.counts[1])
+    assert (errors.upper[1] - errors.lower[1]) / 2.0 < 2.6 * deviation
 
 
 def test_a_region_that_no_row_falls_into_has_no_limits():

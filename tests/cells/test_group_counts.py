@@ -253,3 +253,9 @@ def test_columns_of_unlike_length_are_refused(rows):
     size = len(state["number"])
     assert caught.value.parameter == "number"
     assert caught.value.got == f"{size - 1:,}"
+
+
+def test_counts_without_a_group_are_written_and_read_back() -> None:
+    nobody = GroupCounts.of([], [], [])
+    assert nobody.n_groups == 0
+    assert GroupCounts.from_dict(nobody.to_dict()) == nobody

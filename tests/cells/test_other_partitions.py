@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import BinningCalibrator, Partition, Tally
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.limits.mass import mass_limits
 
 
@@ -189,3 +189,17 @@ def test_missing_names_of_segments_are_told_from_names_of_another_kind() -> None
 
 def test_a_fingerprint_is_that_of_model_files_written_before():
     assert Partition.fixed_width(2).fingerprint == "812e48dfae1fe991"
+
+
+def test_a_score_outside_the_range_of_its_segment_is_refused_with_the_range_of_the_first_such_row():
+    parts = {
+        "a": Partition.fixed_width(2, (0.0, 1.0)),
+        "b": Partition.fixed_width(2, (0.0, 5.0)),
+        "c": Partition.fixed_width(2, (-3.0, 9.0)),
+    }
+    partition = Partition.by_segment(parts)
+    with pytest.raises(InvalidValueError) as refused:
+        partition.assign([0.5, 7.0, 4.0, 2.0, 10.0], ["a", "b", "c", "a", "c"])
+    assert refused.value.parameter == "scores"
+    assert "between 0 and 5" in str(refused.value.rule)
+    assert "7.0 at row index 1" in refused.value.got

@@ -137,15 +137,22 @@ def test_names_tell_atoms_and_open_ends() -> None:
     assert Partition.uniform_mass(scores, 2).describe() == ("(-inf, 0.5)", "{0.5}", "(0.5, inf)")
 
 
-def test_adjacent_doubles_as_edges_leave_no_empty_region() -> None:
-    low = 1.0
-    high = np.nextafter(low, 2)
-    # edges of rank 2, 3 and 4: the gap between the first two holds no double
-    scores = np.array([0.0, low, high, 2.0, 3.0])
+LOW = 1.0
+HIGH = float(np.nextafter(LOW, 2))
+HIGHER = float(np.nextafter(HIGH, 2))
+
+
+@pytest.mark.parametrize(
+    ("edges", "n_regions"),
+    [((LOW, HIGH, 2.0), 3), ((0.5, LOW, HIGH), 3), ((LOW, HIGH, HIGHER), 2), ((0.5, LOW, 2.0), 4)],
+)
+def test_adjacent_doubles_as_edges_leave_no_empty_region(edges, n_regions) -> None:
+    # edges of rank 2, 3 and 4: a gap between neighbouring doubles holds no score
+    scores = np.array([0.0, *edges])
     partition = Partition.uniform_mass(scores, 4)
-    assert {low, high} <= set(partition.edges.tolist())
-    assert partition.assign(scores).max() < partition.n_regions
-    assert partition.n_regions == 3
+    assert partition.edges.tolist() == list(edges)
+    assert partition.n_regions == n_regions
+    assert partition.assign([0.0, 3.0]).tolist() == [0, n_regions - 1]
 
 
 @pytest.mark.parametrize(("n", "b"), [(10_000, 10), (7, 7), (100, 3), (1, 1)])

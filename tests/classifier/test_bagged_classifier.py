@@ -50,6 +50,30 @@ def test_predictions_are_the_mean_of_the_members_on_the_logit_scale(fitted):
     )
 
 
+class _Counting(LogisticRegression):
+    """Counts how often it scores rows."""
+
+    calls = 0
+
+    def predict_proba(self, X):
+        _Counting.calls += 1
+        return super().predict_proba(X)
+
+
+def test_each_model_scores_its_rows_and_those_held_out_in_one_call():
+    _Counting.calls = 0
+    CalibratedClassifier(_Counting()).fit(X, Y)
+    assert _Counting.calls == 5
+
+
+def test_limits_use_that_probabilities_end_where_their_curve_does(fitted):
+    low, high = fitted.calibrator_.partition_.low, fitted.calibrator_.partition_.high
+    assert 0.0 < fitted.curve_.values.min() - low < 0.01
+    assert 0.0 < high - fitted.curve_.values.max() < 0.01
+    far = 1e6 * np.sign(X)
+    assert ((fitted.predict_proba(far) > 0.0) & (fitted.predict_proba(far) < 1.0)).all()
+
+
 def test_the_ranking_is_that_of_the_mean(fitted):
     each = [fitted.curve_(member.predict_proba(X)[:, 1]) for member in fitted.estimators_]
     mean = np.mean(logit(each), axis=0)
@@ -223,6 +247,8 @@ def test_a_fitted_classifier_can_be_cloned_and_pickled(fitted):
     import pickle
 
     again = pickle.loads(pickle.dumps(fitted))
+    # what is computed from the edges is not pickled
+    assert "layout" not in pickle.dumps(fitted.calibrator_.partition_).decode("latin-1")
     np.testing.assert_array_equal(again.predict_interval(X), fitted.predict_interval(X))
     assert clone(fitted).get_params()["cv"] == "auto"
 

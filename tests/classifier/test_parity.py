@@ -72,7 +72,7 @@ def by_score(**options) -> CalibratedClassifier:
 
 
 def test_rows_without_a_score_get_answers_that_say_so() -> None:
-    model = by_score(missing_scores="nan")
+    model = by_score().set_output(missing_scores="nan")
     rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
     found = model.predict_proba(rows)
     assert np.isnan(found[1]).all()
@@ -93,11 +93,29 @@ def test_rows_without_a_score_are_refused_by_default_and_in_fit() -> None:
     with pytest.raises(ValueError, match="score"):
         by_score().predict_proba(rows)
     strange = SCORES.assign(score=SCORES["score"].where(SCORES.index != 7))
+    plain = CalibratedClassifier(itemgetter("score")).set_output(missing_scores="nan")
     with pytest.raises(ValueError, match="score"):
-        CalibratedClassifier(itemgetter("score"), missing_scores="nan").fit(strange, LABELS)
+        plain.fit(strange, LABELS)
     with pytest.raises(InvalidValueError) as refused:
-        by_score(missing_scores="drop")
+        by_score().set_output(missing_scores="drop")
     assert refused.value.parameter == "missing_scores"
+    with pytest.raises(TypeError) as told:
+        CalibratedClassifier(itemgetter("score"), missing_scores="nan")
+    assert "set_output" in str(told.value)
+
+
+def test_rows_without_a_score_are_beside_the_library_of_predictions() -> None:
+    rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
+    model = by_score().set_output(missing_scores="nan").set_output(transform="pandas")
+    found = model.predict_proba(rows)
+    assert isinstance(found, pd.DataFrame)
+    assert found.isna().all(axis=1).tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="score"):
+        model.set_output(missing_scores="raise").predict_proba(rows)
+
+
+def test_the_classifier_has_ten_parameters() -> None:
+    assert len(CalibratedClassifier(LogisticRegression()).get_params(deep=False)) == 10
 
 
 class Forgetful(LogisticRegression):
@@ -118,7 +136,7 @@ def test_several_models_and_classes_without_a_score(n_classes: int, size) -> Non
     plain = CalibratedClassifier(Forgetful(), calibration_size=size).fit(X, labels)
     with pytest.raises(ValueError, match="score"):
         plain.predict_proba(strange)
-    model = plain.set_params(missing_scores="nan")
+    model = plain.set_output(missing_scores="nan")
     assert np.isnan(model.predict_proba(strange)).all(axis=1).tolist() == [False, True, False]
 
 
@@ -207,3 +225,25 @@ def test_weights_of_another_length_are_refused_before_rows_are_split() -> None:
         )
     assert refused.value.parameter == "sample_weight"
     assert "80" in refused.value.rule
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_a_weight_that_is_negative_or_not_finite_is_refused_and_its_row_named(bad) -> None:
+    features = np.arange(80.0).reshape(-1, 1)
+    weights = np.ones(80)
+    weights[7] = bad
+    model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=1))
+    for given in (weights, weights.tolist(), pd.Series(weights)):
+        with pytest.raises(InvalidValueError) as refused:
+            model.fit(features, np.arange(80) % 2, sample_weight=given)
+        assert refused.value.parameter == "sample_weight"
+        assert "row index 7" in refused.value.got
+
+
+def test_one_weight_for_all_rows_is_checked_too() -> None:
+    features = np.arange(80.0).reshape(-1, 1)
+    model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=1))
+    model.fit(features, np.arange(80) % 2, sample_weight=2.0)
+    with pytest.raises(InvalidValueError) as refused:
+        model.fit(features, np.arange(80) % 2, sample_weight=-2.0)
+    assert refused.value.parameter == "sample_weight"

@@ -166,7 +166,8 @@ def test_a_row_without_a_score_has_all_labels_in_its_set() -> None:
         p = MODEL.predict_proba(np.nan_to_num(rows))
         return np.where(np.isnan(rows).any(axis=1, keepdims=True), np.nan, p)
 
-    fitted = CalibratedClassifier(model, missing_scores="nan").fit(X[300:], WORDS[300:])
+    fitted = CalibratedClassifier(model).fit(X[300:], WORDS[300:])
+    fitted.set_output(missing_scores="nan")
     rows = X[:3].copy()
     rows[1] = np.nan
     assert fitted.predict_set(rows, coverage=0.5)[1].all()

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant.limits import dealt_blocks
-from calibrant.limits.bet_walk import block_gain
-from calibrant.limits.block_bets import BlockSamples, block_limits
-from calibrant.limits.dealt_blocks import SINGLE_DRAWS, DealtBlocks, block_sizes
+from calibrant.limits import block_bets
+from calibrant.limits.bet_walk import block_gain, late_sizes
+from calibrant.limits.block_bets import (
+    LATE_ROWS,
+    BlockSamples,
+    DealtBlocks,
+    block_limits,
+    dealt_sizes,
+)
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
 LEVEL = 1e-4
@@ -17,12 +22,13 @@ def samples(values, counts, seed, low, high, variance):
     """Samples with these counts of each value, in a random order."""
     dealt = DealtBlocks.of(counts, np.random.default_rng(seed))
     every = np.broadcast_to(values, counts.shape)
-    singles = np.where(dealt.singles >= 0, np.asarray(values)[np.maximum(dealt.singles, 0)], np.nan)
+    late = np.where(dealt.late >= 0, np.asarray(values)[np.maximum(dealt.late, 0)], np.nan)
     one = np.ones(counts.shape[0])
     return BlockSamples(
         every,
         dealt.blocks.astype(float),
-        singles,
+        late,
+        dealt.sizes,
         low * one,
         high * one,
         variance * one,
@@ -75,23 +81,49 @@ def test_mirrored_samples_have_mirrored_limits_and_empty_ones_the_range():
     assert lower[0] < 0.7 < upper[0]
 
 
-@pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 5_000, 100_000])
-def test_blocks_and_single_rows_are_all_rows(n_rows):
-    assert sum(block_sizes(n_rows)) == max(0, n_rows - SINGLE_DRAWS)
+@pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 511, 520, 5_000, 100_000])
+def test_early_blocks_and_late_rows_are_all_rows(n_rows):
     counts = np.random.default_rng(0).multinomial(n_rows, [0.1, 0.2, 0.7], size=2)
+    counts[1] //= 3
     dealt = DealtBlocks.of(counts, np.random.default_rng(1))
-    singles = [[int((row == kind).sum()) for kind in range(3)] for row in dealt.singles]
-    np.testing.assert_array_equal(dealt.blocks.sum(axis=1) + singles, counts)
-    np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), block_sizes(n_rows))
+    late = [[int((row == kind).sum()) for kind in range(3)] for row in dealt.late]
+    np.testing.assert_array_equal(dealt.blocks.sum(axis=1) + late, counts)
+    n_late = dealt.late.shape[1]
+    assert n_late == sum(dealt.sizes) == sum(late_sizes(min(n_rows, LATE_ROWS)))
+    early = dealt_sizes(n_rows, n_late)
+    np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), early)
+    assert sum(early) == max(0, n_rows - n_late)
+    is_row = dealt.late >= 0
+    assert (np.diff(is_row.astype(int), axis=1) >= 0).all()  # what is missing comes first
+
+
+def test_late_rows_are_in_a_uniform_order():
+    """Each of 3 rows of another kind is as often in any place."""
+    rng = np.random.default_rng(0)
+    places = [np.flatnonzero(DealtBlocks.of(np.array([[9, 3]]), rng).late[0]) for _ in range(600)]
+    seen = np.bincount(np.concatenate(places), minlength=12)
+    assert stats.chisquare(seen).pvalue > LEVEL
+
+
+def test_the_capital_of_late_rows_is_exact():
+    """Limits are those of bets on the same rows, one by one in the same order."""
+    values = np.array([-0.3, 0.2, 0.7])
+    counts = np.random.default_rng(1).multinomial(500, [0.3, 0.4, 0.3], size=3)
+    lower, upper = block_limits(samples(values, counts, 2, -0.3, 0.7, 0.16), np.full(3, 0.005))
+    dealt = DealtBlocks.of(counts, np.random.default_rng(2))
+    for number, kinds in enumerate(dealt.late):
+        rows = values[kinds[kinds >= 0]]
+        found = goal_limits(BetUnits(rows, -0.3, 0.7, 0.16), 0.005)
+        assert (lower[number], upper[number]) == pytest.approx(found, abs=1e-12)
 
 
 def test_early_blocks_of_many_rows_are_drawn_as_counts(monkeypatch):
-    monkeypatch.setattr(dealt_blocks, "_MOST_SHUFFLED", 500)
+    monkeypatch.setattr(block_bets, "_MOST_SHUFFLED", 800)
     counts = np.array([[2_000, 1_000, 40]])
     dealt = DealtBlocks.of(counts, np.random.default_rng(1))
-    singles = np.bincount(dealt.singles[0], minlength=3)
-    np.testing.assert_array_equal(dealt.blocks.sum(axis=1)[0] + singles, counts[0])
-    np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), block_sizes(3_040))
+    late = np.bincount(dealt.late[0], minlength=3)
+    np.testing.assert_array_equal(dealt.blocks.sum(axis=1)[0] + late, counts[0])
+    np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), dealt_sizes(3_040, late.sum()))
 
 
 def test_the_capital_of_a_block_is_rounded_down():
@@ -106,3 +138,15 @@ def test_the_capital_of_a_block_is_rounded_down():
         assert found <= exact + 1e-12
         if stake * 2.0 < 0.1:
             assert found == pytest.approx(exact, abs=1e-3)
+
+
+def test_larger_early_blocks_hardly_widen_limits(monkeypatch):
+    values = np.array([-0.3, 0.7])
+    counts = np.random.default_rng(0).multinomial(300_000, [0.7, 0.3], size=12)
+    widths = []
+    for early in (64, block_bets._EARLY_BLOCKS):
+        monkeypatch.setattr(block_bets, "_EARLY_BLOCKS", early)
+        some = samples(values, counts, 3, -0.3, 0.7, 0.21)
+        lower, upper = block_limits(some, np.full(12, 1e-4))
+        widths.append((upper - lower).mean())
+    assert widths[1] < 1.01 * widths[0]

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri_exp
 
-from calibrant.limits.bet_walk import FEW_STEPS, STEPS
-from calibrant.limits.block_bets import BlockSamples, block_limits
-from calibrant.limits.dealt_blocks import DealtBlocks
+from calibrant.limits.bet_walk import _START_SHARE, FEW_STEPS, STEPS, _Walk
+from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
 
 pytest.importorskip("numba")
 
@@ -19,11 +18,12 @@ def samples(n_rows, seed):
     counts[3] = 0
     values[5] = 0.25
     dealt = DealtBlocks.of(counts, rng)
-    at = np.take_along_axis(values, np.maximum(dealt.singles, 0), axis=1)
+    at = np.take_along_axis(values, np.maximum(dealt.late, 0), axis=1)
     return BlockSamples(
         values,
         dealt.blocks.astype(float),
-        np.where(dealt.singles >= 0, at, np.nan),
+        np.where(dealt.late >= 0, at, np.nan),
+        dealt.sizes,
         values.min(axis=1),
         values.max(axis=1),
         rng.uniform(0.001, 0.2, size=8),
@@ -47,3 +47,12 @@ def test_quantiles_of_the_normal_distribution_are_those_of_scipy():
     log_shares = -np.geomspace(1e-12, 700.0, 2_000)
     found = np.abs([quantile_of_log(share) for share in log_shares])
     np.testing.assert_allclose(found, np.abs(ndtri_exp(log_shares)), rtol=1e-14, atol=1e-14)
+
+
+def test_goals_of_the_walk_and_of_its_start_use_no_more_than_the_tail():
+    given = samples(300, 1)
+    tail = np.geomspace(1e-9, 0.2, 8)
+    walk = _Walk.of(given.bets, tail, STEPS)
+    spent = np.exp(-walk.goal) + _START_SHARE * tail
+    assert (spent < tail).all()
+    np.testing.assert_allclose(spent, tail, rtol=1e-8)

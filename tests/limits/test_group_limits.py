@@ -10,7 +10,12 @@ from calibrant import Tally
 from calibrant.cells.group_counts import GroupCounts, block_of
 from calibrant.errors import InvalidValueError
 from calibrant.limits.bounded_mean import lower_mean
-from calibrant.limits.group_limits import group_distance, group_limits, proved_above
+from calibrant.limits.group_limits import (
+    _sharpened,
+    group_distance,
+    group_limits,
+    proved_above,
+)
 from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.params.random import RandomSource
 
@@ -184,3 +189,34 @@ def test_the_distance_of_a_few_groups_is_at_most_1() -> None:
     table = GroupCounts.of([0, 0], [0, 1], [0, 1])
     tally = Tally(*table.totals(2), groups=table)
     np.testing.assert_array_equal(group_distance(tally, GroupDesign(max_size=1), 0.1), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.1, 1.0, 100.0])
+def test_the_design_effect_does_not_depend_on_the_scale_of_weights(scale: float) -> None:
+    weight = np.full(4, scale)
+    rate = np.array([0.0, 0.0, 1.0, 0.0])
+    block = np.zeros(4, dtype=np.int64)
+    ones = np.ones(4, dtype=np.int64)
+    region = np.zeros(4, dtype=np.intp)
+    sums = GroupSums(region, weight, rate, block, ones, weight, 1, scale, weight)
+    assert sums.design_effect == pytest.approx(1.0)
+    nobody = GroupSums(region, weight, np.zeros(4), block, ones, weight, 1, scale, weight)
+    assert np.isnan(nobody.design_effect)
+
+
+def test_limits_never_pass_a_rate_that_is_not_ruled_out_whatever_lies_beyond() -> None:
+    class Game:
+        n_groups = np.array([40, 40, 0])
+
+        @staticmethod
+        def hedged(rates, side, goal, going):
+            kept = (rates > 0.3) & (rates < 0.36)
+            return ~kept
+
+    lower = np.array([0.1, 0.32, 0.0])
+    upper = np.array([0.9, 0.34, 1.0])
+    found = _sharpened(Game(), lower, upper, 1.0, 3.0)
+    assert 0.1 < found.lower[0] <= 0.3
+    assert 0.36 <= found.upper[0] < 0.9
+    assert found.lower[1:].tolist() == [0.32, 0.0]
+    assert found.upper[1:].tolist() == pytest.approx([0.34, 1.0])

@@ -11,7 +11,13 @@ import pytest
 from scipy import stats
 
 from calibrant import BinningCalibrator, Partition, Tally
-from calibrant.limits.mass import budgets, mass_limits, missing_mass_limit
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.limits.mass import (
+    _spacings_at_edges,
+    budgets,
+    mass_limits,
+    missing_mass_limit,
+)
 from guarantee.conftest import Limits
 from worlds.binary import WORLDS
 from worlds.guarantees import assert_kept
@@ -245,3 +251,20 @@ def test_segments_bound_the_mass_of_segment_and_bin_together() -> None:
     assert (
         limits[4:].max() < 0.1
     )  # far below what a limit that ignored the segment's size would give
+
+
+def test_edges_at_ranks_of_no_number_of_bins_may_lie_in_every_spacing() -> None:
+    def spacings(ranks: list[int], n_rows: int) -> int:
+        part = ScorePartition(
+            np.arange(len(ranks)) / 10.0,
+            first_rank=np.array(ranks, dtype=np.int64),
+            last_rank=np.array(ranks, dtype=np.int64),
+            n_rows=n_rows,
+        )
+        return _spacings_at_edges(part)
+
+    assert spacings([25, 50, 75], 99) == 6
+    assert spacings([50], 99) == 2
+    assert spacings([1, 2, 99], 99) == 100
+    assert spacings([1, 2, 9_999], 9_999) == 10_000
+    assert spacings([], 99) == 0

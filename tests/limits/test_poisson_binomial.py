@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import minimize_scalar
 
 from calibrant.limits.poisson_binomial import log_tail_bound, lower_tail, upper_tail
 
@@ -58,3 +59,19 @@ def test_what_cannot_happen_has_no_tail():
     assert log_tail_bound(np.array([5]), np.array([0.5]), 6) == -np.inf
     assert log_tail_bound(np.array([5]), np.array([0.5]), 5) == pytest.approx(5 * np.log(0.5))
     assert log_tail_bound(np.array([5]), np.array([0.5]), 2) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_is_the_best_of_all_exponents(seed: int):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 200, 5)
+    means = rng.uniform(0.001, 0.6, 5)
+    expected = float(counts @ means)
+    for share in (0.02, 0.3, 0.9, 0.999):
+        count = expected + share * (counts.sum() - expected)
+
+        def exponent(tilt: float, count: float = count) -> float:
+            return float(counts @ np.log1p(means * np.expm1(tilt))) - tilt * count
+
+        best = minimize_scalar(exponent, bounds=(0.0, 40.0), options={"xatol": 1e-12}).fun
+        assert log_tail_bound(counts, means, count) == pytest.approx(best, rel=1e-8, abs=1e-8)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from calibrant.errors import InvalidValueError
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.sequences.centred import log_evidence
 from calibrant.limits.sequences.sequence import squared_surprises
@@ -293,6 +294,19 @@ def test_compiled_paths_equal_the_others(rate, seed) -> None:
     np.testing.assert_allclose(fast.upper, slow.upper, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [Betting, BetaBinomial])
+def test_the_path_of_no_label_is_empty_and_no_bet_is_made(kind) -> None:
+    none = np.empty(0, dtype=np.uint8)
+    for implementation in ("numba", "numpy", None):
+        path = kind.path(none, 0.1, implementation=implementation)
+        assert path.lower.shape == path.upper.shape == (0,)
+    gamblers = Gamblers.fresh()
+    before = gamblers.limits()
+    gamblers.take(none, 3.0, "numba")
+    assert gamblers.limits() == before
+    assert (gamblers.n, gamblers.k, gamblers.squares) == (0, 0.0, 0.0)
+
+
 def test_a_rate_is_ruled_out_once_the_capital_against_it_reaches_the_threshold():
     labels = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1])
     log_threshold = np.log(3.0)
@@ -306,3 +320,37 @@ def test_a_rate_is_ruled_out_once_the_capital_against_it_reaches_the_threshold()
         )
     capital = factors.cumprod(axis=0).max(axis=0)
     assert gamblers.low == np.count_nonzero(capital >= 3.0) < np.count_nonzero(capital >= 2.0)
+
+
+def state_of_gamblers(**changed) -> dict:
+    gamblers = Gamblers.fresh()
+    gamblers.take(np.array([1, 0, 1, 1]), 1.0)
+    return gamblers.to_dict() | changed
+
+
+def test_a_state_of_gamblers_without_a_rate_left_or_with_all_of_them_is_read() -> None:
+    size = Gamblers.fresh().grid.size
+    for low, high in ((0, size), (5, 5), (size, size)):
+        capital = [1.0] * (high - low)
+        state = state_of_gamblers(low=low, high=high, too_low=capital, too_high=capital)
+        again = Gamblers.fresh()._resume(state)
+        assert (again.low, again.high) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"low": 7, "high": 6}, "low and high"),
+        ({"high": Gamblers.fresh().grid.size + 1}, "low and high"),
+        ({"low": 1, "high": 3, "too_low": [1.0] * 2, "too_high": [1.0]}, "too_low and too_high"),
+        ({"low": 1, "high": 3, "too_low": [1.0], "too_high": [1.0]}, "too_low and too_high"),
+        (
+            {"low": 1, "high": 3, "too_low": [1.0] * 4, "too_high": [1.0] * 4},
+            "too_low and too_high",
+        ),
+    ],
+)
+def test_a_state_of_gamblers_that_does_not_fit_is_refused(changed, named) -> None:
+    with pytest.raises(InvalidValueError) as refused:
+        Gamblers.fresh()._resume(state_of_gamblers(**changed))
+    assert refused.value.parameter == named

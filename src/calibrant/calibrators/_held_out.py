@@ -2,11 +2,12 @@
 
 With p the probability and b a region of p that pilot rows cut, E[Y - p | b] is the mean of
 independent numbers: given which rows fall into b, their pairs (p, Y) are independent draws. So bets
-on Y - p bound it (`goal_limits`), with all of the rows of b and no price for a curve. Where p
+on Y - p bound it (`unit_limits`), with all of the rows of b and no price for a curve. Where p
 hardly varies in b and positives or negatives are rare, exact binomial limits of the rate are
 sharper than bets. There the rate less the average of p is bounded by these, and by limits on the
 average. Which of the two is taken is decided by pilot rows and by the number of rows in each
-region, before any label is seen.
+region, before any label is seen: as many typical pilot rows are bet on, and counted, and whichever
+gives the narrower limits for them is taken for the rows themselves.
 """
 
 from dataclasses import dataclass, replace
@@ -16,11 +17,11 @@ import numpy as np
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._recentre import Moved
-from calibrant.calibrators.anchored.pilot import even_widths
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.limits.binomial import lower_limit, upper_limit
-from calibrant.limits.goal_bets import BetUnits, goal_limits
+from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
+from calibrant.limits.shared_tails import even_widths
 
 AVERAGE_SHARE = 0.02
 """Of the error budget: for limits on the average prediction of each region."""
@@ -28,8 +29,7 @@ AVERAGE_SHARE = 0.02
 _TRUSTED = 20.0  # rows that the probabilities themselves count for in a guess from pilot rows
 SKEWED = 0.08
 """Skewness over the square root of the rows, from which on exact limits are sharper than bets."""
-# variance of p in a region over that of labels, up to which the average of p is known well enough
-_FLAT = 0.1
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,6 +118,23 @@ class RegionUnits:
         """The average probability; NaN without units."""
         return float(np.average(self.scores, weights=self.weights)) if self.scores.size else np.nan
 
+    @property
+    def positives(self) -> int:
+        """How many single rows are positive."""
+        return int(np.rint((self.errors + self.scores).sum()))
+
+    def typical(self, n_units: int) -> "RegionUnits":
+        """So many units as these have them on average: at even steps of their order by error.
+
+        They are mixed evenly, as in a random order, by the multiples of the golden ratio.
+        """
+        if not self.errors.size or not n_units:
+            return self
+        step = (np.arange(n_units) + 0.5) * (self.errors.size / n_units)
+        mixed = np.argsort(np.arange(1, n_units + 1) * _GOLDEN % 1.0, kind="stable")
+        rows = np.argsort(self.errors, kind="stable")[step.astype(np.intp)[mixed]]
+        return RegionUnits(self.errors[rows], self.scores[rows])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
@@ -151,11 +168,32 @@ class Guess:
         n = np.maximum(n_units, 1)
         return even_widths(np.sqrt(self.of_errors / (n * self.weight**2) + 1.0 / n**2), alpha)
 
-    def is_skewed(self, n_units: IntArray) -> BoolArray:
-        """Whether binomial limits of the rate are expected to be sharper than bets."""
-        variance = self.rate * (1.0 - self.rate)
-        skewness = np.abs(1.0 - 2.0 * self.rate) / np.sqrt(variance * np.maximum(n_units, 1))
-        return np.asarray((skewness > SKEWED) & (self.spread < _FLAT * variance))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pilot:
+    """What is known of each region before the rows that prove are seen.
+
+    Attributes
+    ----------
+    units : list of RegionUnits
+        Its pilot rows, or groups of them.
+    guess : Guess
+        What they say of variances.
+    cap : int
+        The most rows of a group that count.
+    """
+
+    units: list[RegionUnits]
+    guess: Guess
+    cap: int
+
+    @classmethod
+    def of(cls, rows: ProbabilityRows, partition: ScorePartition) -> Self:
+        """The pilot of some rows."""
+        regions = partition.regions_of(rows.scores)
+        cap = rows.largest_group(regions)
+        units = rows.units(regions, partition.n_regions, np.arange(rows.n_units), cap)
+        return cls(units, Guess.of(units, np.clip(partition.bounds, 0.0, 1.0)), cap)
 
 
 def _guessed(units: RegionUnits, low: float, high: float) -> tuple[float, ...]:
@@ -217,15 +255,14 @@ def held_out_limits(
     rows: ProbabilityRows,
     partition: ScorePartition,
     order: IndexArray,
-    guess: Guess,
+    pilot: Pilot,
     alpha: float,
-    cap: int,
 ) -> HeldOutLimits:
     """Limits for all regions, which hold at once with probability at least 1 - alpha.
 
     Assumed: rows, or whole groups, are independent draws from one distribution. Fixed before they
-    were seen: the probabilities, the partition, the guess and the cap. `order` is a random order of
-    rows or of groups that is independent of them.
+    were seen: the probabilities, the partition and the pilot. `order` is a random order of rows or
+    of groups that is independent of them.
 
     Regions of independent rows have Sidak's share of alpha, since given the number of rows in each
     region the rows of different regions are independent. A group may have rows in several regions:
@@ -233,70 +270,105 @@ def held_out_limits(
     """
     regions = partition.regions_of(rows.scores)
     n_regions = partition.n_regions
-    bounds = np.clip(partition.bounds, 0.0, 1.0)
-    units = rows.units(regions, n_regions, order, cap)
+    units = rows.units(regions, n_regions, order, pilot.cap)
     n_units = np.array([unit.errors.size for unit in units])
     of_averages = AVERAGE_SHARE * alpha
     of_errors = alpha - of_averages
     if rows.groups is None:
-        shares = guess.shares(n_units, of_errors)
+        shares = pilot.guess.shares(n_units, of_errors)
         tails = -np.expm1(np.log1p(-of_errors) * shares) / 2.0
-        exact = guess.is_skewed(n_units)
     else:  # how many groups have rows in a region may depend on their labels
-        shares = guess.shares(np.full(n_regions, max(1, rows.n_units // n_regions)), of_errors)
+        equal = np.full(n_regions, max(1, rows.n_units // n_regions))
+        shares = pilot.guess.shares(equal, of_errors)
         tails = of_errors * shares / 2.0
-        exact = np.zeros(n_regions, dtype=bool)
-    averages = _averages(units, bounds, guess, of_averages / (2.0 * n_regions))
-    errors = _errors(units, bounds, guess, tails)
-    rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
-    if exact.any():
-        positives = np.bincount(regions, rows.codes, n_regions).astype(np.int64)
-        known = Interval(
-            lower_limit(positives, n_units, tails), upper_limit(positives, n_units, tails)
-        )
-        rates = _chosen(exact, known, rates)
-        errors = _chosen(
-            exact, Interval(known.lower - averages.upper, known.upper - averages.lower), errors
-        )
+    bounds = np.clip(partition.bounds, 0.0, 1.0)
+    bets = _Bets(bounds, pilot.guess, tails, of_averages / (2.0 * n_regions))
+    limits = bets.limits(units)
+    if rows.groups is None:
+        expected = [seen.typical(n) for seen, n in zip(pilot.units, n_units.tolist(), strict=True)]
+        limits = limits.counted(units, tails, is_counted=bets.are_wide(expected))
     middle = bounds.mean(axis=1)
     value = np.array([unit.average for unit in units])
     return HeldOutLimits(
-        Interval(np.maximum(errors.lower, -1.0), np.minimum(errors.upper, 1.0)),
-        averages,
-        Interval(np.clip(rates.lower, 0.0, 1.0), np.clip(rates.upper, 0.0, 1.0)),
+        Interval(np.maximum(limits.errors.lower, -1.0), np.minimum(limits.errors.upper, 1.0)),
+        limits.averages,
+        Interval(np.clip(limits.rates.lower, 0.0, 1.0), np.clip(limits.rates.upper, 0.0, 1.0)),
         np.where(np.isnan(value), middle, value),
     )
 
 
-def _errors(
-    units: list[RegionUnits], bounds: FloatArray, guess: Guess, tails: FloatArray
-) -> Interval:
-    """Limits on the rate less the average probability of each region, by bets on label less
-    probability.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Limits:
+    """Limits on errors, averages and rates, as in `HeldOutLimits`."""
+
+    errors: Interval
+    averages: Interval
+    rates: Interval
+
+    def counted(
+        self, units: list[RegionUnits], tails: FloatArray, is_counted: BoolArray
+    ) -> "_Limits":
+        """The same, with exact binomial limits of the rates of some regions in place of bets."""
+        n_units = np.array([unit.errors.size for unit in units])
+        positives = np.array([unit.positives for unit in units])
+        exact = Interval(
+            lower_limit(positives, n_units, tails), upper_limit(positives, n_units, tails)
+        )
+        lower = exact.lower - self.averages.upper
+        upper = exact.upper - self.averages.lower
+        errors = _chosen(is_counted, Interval(lower, upper), self.errors)
+        return replace(self, errors=errors, rates=_chosen(is_counted, exact, self.rates))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bets:
+    """How the units of each region are bet on.
+
+    Attributes
+    ----------
+    bounds : float array of shape (n_regions, 2)
+        The ends of each region.
+    guess : Guess
+        What pilot rows say of variances.
+    tails : float array of shape (n_regions,)
+        With which probability each limit on the error may miss.
+    tail_of_averages : float
+        The same of limits on the average probability.
     """
-    limits = [
-        goal_limits(BetUnits(of.errors, -high, 1.0 - low, variance, of.weights, weight), tail)
-        for of, (low, high), variance, weight, tail in zip(
-            units,
-            bounds.tolist(),
-            guess.of_errors.tolist(),
-            guess.weight.tolist(),
-            tails.tolist(),
-            strict=True,
-        )
-    ]
-    return Interval(*np.array(limits).T)
 
+    bounds: FloatArray
+    guess: Guess
+    tails: FloatArray
+    tail_of_averages: float
 
-def _averages(units: list[RegionUnits], bounds: FloatArray, guess: Guess, tail: float) -> Interval:
-    """Limits on the average probability of each region."""
-    limits = [
-        goal_limits(BetUnits(of.scores, low, high, variance, of.weights, weight), tail)
-        for of, (low, high), variance, weight in zip(
-            units, bounds.tolist(), guess.of_scores.tolist(), guess.weight.tolist(), strict=True
+    def limits(self, units: list[RegionUnits]) -> _Limits:
+        """Limits on the rate less the average probability of each region, and on the average."""
+        numbers = zip(units, self.bounds.tolist(), self._guesses(), strict=True)
+        samples = []
+        averages = []
+        for of, (low, high), (of_errors, of_scores, weight) in numbers:
+            samples.append(BetUnits(of.errors, -high, 1.0 - low, of_errors, of.weights, weight))
+            averages.append(BetUnits(of.scores, low, high, of_scores, of.weights, weight))
+        n_regions = len(units)
+        tails = np.concatenate([self.tails, np.full(n_regions, self.tail_of_averages)])
+        lower, upper = unit_limits([*samples, *averages], tails)
+        errors = Interval(lower[:n_regions], upper[:n_regions])
+        of_averages = Interval(lower[n_regions:], upper[n_regions:])
+        rates = Interval(errors.lower + of_averages.lower, errors.upper + of_averages.upper)
+        return _Limits(errors, of_averages, rates)
+
+    def are_wide(self, units: list[RegionUnits]) -> BoolArray:
+        """Whether bets on some units give wider limits than counts of their labels."""
+        bets = self.limits(units)
+        counts = bets.counted(units, self.tails, is_counted=np.ones(len(units), dtype=bool))
+        return np.asarray(
+            counts.errors.upper - counts.errors.lower < bets.errors.upper - bets.errors.lower
         )
-    ]
-    return Interval(*np.array(limits).T)
+
+    def _guesses(self) -> list[list[float]]:
+        of = self.guess
+        found: list[list[float]] = np.stack([of.of_errors, of.of_scores, of.weight]).T.tolist()
+        return found
 
 
 def _chosen(first: BoolArray, one: Interval, other: Interval) -> Interval:

@@ -21,7 +21,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import RuleTable
 from calibrant.params.state_kinds import Lists, Nested
-from calibrant.sample.reader import check_no_weights
+from calibrant.sample.reader import ONE_EACH, check_no_weights, refuse
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Setting
 
@@ -124,6 +124,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, "rows of different weights are not exchangeable")
+        refuse(scores, "one map is fitted to all rows", "segment", advice=ONE_EACH)
         data = self._read(scores, y, classes=classes)
         rows = data.collect()
         _, fold = segment_kinds(folds)
@@ -132,7 +133,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
                 "folds", f"have one entry per score, {len(rows):,}", got=f"{len(fold):,}"
             )
         fitted = [
-            VennAbersCalibrator(loss=self.loss).fit(rows.take(here))
+            VennAbersCalibrator(loss=self.loss).fit(Sample(rows.take(here)))
             for here in (fold == number for number in range(int(fold.max()) + 1))
         ]
         self._set_folds(tuple(fitted), rows.known)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, IndexArray, Seed
-from calibrant.calibrators._held_out import Guess, HeldOutLimits, ProbabilityRows, held_out_limits
+from calibrant._typing import ArrayLike, FloatArray, IndexArray, Seed
+from calibrant.calibrators._held_out import HeldOutLimits, Pilot, ProbabilityRows, held_out_limits
 from calibrant.calibrators._recentre import Moved, recentred
 from calibrant.calibrators.anchored.estimator import automatic_regions
 from calibrant.calibrators.anchored.pieces import Pieces
@@ -50,8 +50,6 @@ _GROUPS = Record(
     },
     {"target": "rows", "design_effect": np.nan},
 )
-_MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
-_LEAST = 1e-6
 _FEWEST_ROWS = (
     120  # of a region, and so many of the rarer class, where there are more than two regions
 )
@@ -163,6 +161,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         groups: ArrayLike | None = None,
         pilot_groups: ArrayLike | None = None,
         order: IndexArray | None = None,
+        score_range: tuple[float, float] = (0.0, 1.0),
         classes: ArrayLike | None = None,
     ) -> Self:
         """Count the labels of each region, and derive the guarantee.
@@ -181,6 +180,10 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
             A random order of the rows, or of the groups by their sorted names, in which they are
             bet on. It must be independent of probabilities and labels. By default `random_state`
             draws it for these rows.
+        score_range : (float, float)
+            What no probability can lie beyond, fixed without these rows: the ends of a curve that
+            is constant beyond them, for example. A narrow range makes limits sharper. Later
+            probabilities outside raise an error.
         classes : pair of labels, optional
             Both labels, needed where the data may have only one of them.
 
@@ -189,8 +192,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         self
         """
         self._check_parameters()
-        data = self._probabilities(scores, y, groups, classes)
-        pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups, classes)
+        data = self._probabilities(scores, y, groups, classes, score_range)
+        pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups, classes, score_range)
         rows = _rows(data)
         others = _rows(pilot)
         if self.n_bins == "auto":
@@ -198,30 +201,24 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         else:
             n_bins = int(self.n_bins)
         cut = ScorePartition.from_tied_scores(others.scores, min(n_bins, others.scores.size))
-        partition = ScorePartition(cut.edges, (0.0, 1.0))
-        where = partition.regions_of(others.scores)
-        cap = others.largest_group(where)
-        seen = others.units(where, partition.n_regions, np.arange(others.n_units), cap)
-        guess = Guess.of(seen, np.clip(partition.bounds, 0.0, 1.0))
+        partition = ScorePartition(cut.edges, score_range)
+        seen = Pilot.of(others, partition)
         alpha = error_budget(self.confidence_level)
         for_rates = budgets(alpha)[0] if groups is None else alpha
         if order is None:
             fingerprint = fingerprint_of(rows.scores, labels=rows.codes)
             order = RandomSource.of(self.random_state, "bets", rows=fingerprint).order(rows.n_units)
-        found = held_out_limits(rows, partition, order, guess, for_rates, cap)
+        found = held_out_limits(rows, partition, order, seen, for_rates)
         tally, known = data.without_groups().tally(partition)
-        knots = np.concatenate([[0.0], partition.edges, [1.0]])
-        usual = np.clip(np.quantile(others.scores, _MOST_ROWS), _LEAST, 1.0 - _LEAST)
+        knots = _knots(partition)
         moved = Moved.nowhere(knots)
         if self.moves:
-            moved = recentred(
-                knots, found.errors, found.averages, tally.counts, (usual[0], usual[1])
-            )
+            moved = recentred(knots, found.errors, found.averages, tally.counts, others.scores)
         limits = found.of(moved)
         facts = None
         if groups is not None:
             facts = _group_facts(
-                rows, partition.regions_of(rows.scores), tally, found, cap, others.n_units
+                rows, partition.regions_of(rows.scores), tally, found, seen.cap, others.n_units
             )
         self._set_limits(partition, tally, limits, moved, known, facts)
         warn_if_weak(self.guarantee_, to_do=HOLD_OUT_MORE)
@@ -229,12 +226,17 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         return self
 
     def _probabilities(
-        self, scores: ArrayLike, y: ArrayLike, groups: ArrayLike | None, classes: ArrayLike | None
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None,
+        classes: ArrayLike | None,
+        score_range: tuple[float, float],
     ) -> MemoryRows:
         data = read_rows(
             scores, y, classes=classes, pos_label=self.pos_label, groups=groups
         ).collect()
-        check_in_range(data.scores, 0.0, 1.0)
+        check_in_range(data.scores, *score_range)
         return data
 
     def _set_limits(
@@ -273,7 +275,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         left, right = learned["curve"]
         if (np.diff(np.column_stack([left, right]).ravel()) < 0.0).any():
             raise InvalidValueError("curve", "never fall", got=shown(learned["curve"].tolist()))
-        moved = Moved(np.concatenate([[0.0], partition.edges, [1.0]]), left, right)
+        moved = Moved(_knots(partition), left, right)
         limits = HeldOutLimits(
             learned["errors"], learned["averages"], learned["rates"], learned["value"]
         )
@@ -322,6 +324,11 @@ def _group_facts(
         n_apart=int(apart.sum()),
         farthest=farthest,
     )
+
+
+def _knots(partition: ScorePartition) -> FloatArray:
+    """The ends of the regions."""
+    return np.concatenate([[partition.low], partition.edges, [partition.high]])
 
 
 def _rows(data: MemoryRows) -> ProbabilityRows:

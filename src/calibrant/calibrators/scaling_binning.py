@@ -32,7 +32,9 @@ from calibrant.params.labels import CODED, Classes
 from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.kinds import bound_of
 from calibrant.sample.reach import Reach
+from calibrant.sample.reader import ONE_EACH, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of
 from calibrant.text.numbers import counted
@@ -148,7 +150,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         classes: ArrayLike | None = None,
         weight_bound: float | None = None,
         max_group_size: int | None = None,
-        group_target: str = "rows",
+        group_target: str | None = None,
     ) -> Self:
         """Fit the base map on a random part of the rows, cut and count bins of its output on the
         others.
@@ -179,8 +181,12 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
             raise InvalidValueError(
                 "sample_weight", rule, got="weights", advice="repeat rows instead"
             )
-        bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
-        stated = Stated(group_target=group_target, **bounds)
+        refuse(scores, "one map is fitted to all rows", "segment", advice=ONE_EACH)
+        stated = Stated(
+            weight_bound=bound_of(scores, "weight_bound", weight_bound),
+            max_group_size=bound_of(scores, "max_group_size", max_group_size),
+            group_target=bound_of(scores, "group_target", group_target) or "rows",
+        )
         beside = {"classes": classes, "importance_weight": importance_weight, "groups": groups}
         rows = self._read(scores, y, **beside).collect()
         fits = rows.chosen(rows.draw(self.pilot, self.random_state))

@@ -34,9 +34,10 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, thread_count
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.kinds import is_scored, rows_of, scored_rows
 from calibrant.sample.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
 from calibrant.sample.reader import read_rows
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
 
@@ -103,7 +104,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     def _read(
         self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
-    ) -> Sample:
+    ) -> Rows:
         """Check what `fit` was given."""
         partition = getattr(self, "_given_partition", None)
         threads = thread_count(getattr(self, "n_jobs", None))
@@ -132,7 +133,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         check_is_fitted(self)
         limits = familiar_limits(self.score_range_seen_)
         if is_scored(scores):
-            return scores.fold(CountBeyond(scores.columns.only(), limits))
+            held = rows_of(scores)
+            return held.fold(CountBeyond(held.columns.only(), limits))
         return rows_beyond(as_scores(scores, positive_column=self.positive_index_), limits)
 
     def _warn_of_other_scale(self, scores: Any) -> None:
@@ -185,7 +187,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
         check_is_fitted(self)
         coverage = OPEN_UNIT.check("coverage", coverage)
-        return data.apply(predicted_columns(self, data.columns, coverage, prefix))
+        rows = scored_rows(data)
+        return rows.apply(predicted_columns(self, rows.columns, coverage, prefix))
 
     @property
     def _takes_one_score(self) -> bool:

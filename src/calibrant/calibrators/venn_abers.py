@@ -22,7 +22,7 @@ from calibrant.params.frames import predicts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, RuleTable
 from calibrant.params.state_kinds import Numbers
-from calibrant.sample.reader import check_no_weights, one_row_each
+from calibrant.sample.reader import ONE_EACH, check_no_weights, one_row_each, refuse
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown
 
@@ -134,6 +134,7 @@ class VennAbersCalibrator(CurveCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, "rows of different weights are not exchangeable")
+        refuse(scores, "one map is fitted to all rows", "segment", advice=ONE_EACH)
         beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
         return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
 

@@ -15,7 +15,7 @@ from calibrant import kernels
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers, as_scores
-from calibrant.params.declared_state import NOTHING_KNOWN, Saved, restored
+from calibrant.params.declared_state import NOTHING_KNOWN, Saved, restored, stored
 from calibrant.params.kind import Known
 from calibrant.params.rules import SCORE_RANGE, Integer, check_bins, check_state, check_type
 from calibrant.text.sentences import Setting, shown
@@ -52,6 +52,10 @@ class Partition(Saved, ABC):
     Inputs go through `prepare` once, which checks them; the methods with a parameter `prepared`
     take what it returned.
     """
+
+    def __getstate__(self) -> Any:
+        """What is pickled."""
+        return stored(self)
 
     @property
     @abstractmethod

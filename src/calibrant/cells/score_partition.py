@@ -253,17 +253,16 @@ class ScorePartition(Bins):
         n_bins. Then the smallest bin is joined to its smaller neighbour while it has less than 0.8
         n / n_bins rows.
         """
-        ordered = np.sort(scores.astype(np.float64))
+        ordered = np.sort(scores.astype(np.float64, copy=False))
         is_new = np.ones(ordered.size, dtype=bool)
         np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
         below = np.flatnonzero(is_new)
-        values = ordered[below] + 0.0
         wanted = np.arange(1, n_bins) * (scores.size / n_bins)
-        right = np.clip(np.searchsorted(below, wanted), 1, max(values.size - 1, 1))
+        right = np.clip(np.searchsorted(below, wanted), 1, max(below.size - 1, 1))
         nearest = np.where(
-            wanted - below[right - 1] <= below[right % values.size] - wanted, right - 1, right
+            wanted - below[right - 1] <= below[right % below.size] - wanted, right - 1, right
         )
-        cuts = np.unique(nearest[(nearest > 0) & (nearest < values.size)]).tolist()
+        cuts = np.unique(nearest[(nearest > 0) & (nearest < below.size)]).tolist()
         while cuts:
             sizes = np.diff([0, *below[cuts].tolist(), scores.size])
             smallest = int(sizes.argmin())
@@ -273,7 +272,7 @@ class ScorePartition(Bins):
                 smallest > 0 and sizes[smallest - 1] <= sizes[smallest + 1]
             )
             del cuts[smallest - 1 if left else smallest]
-        return cls(values[cuts], aside=aside)
+        return cls(ordered[below[cuts]] + 0.0, aside=aside)
 
     @classmethod
     def _made(cls, values: dict[str, Any], known: Known) -> Self:

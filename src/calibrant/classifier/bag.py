@@ -24,6 +24,8 @@ from calibrant.classifier.responses import response_of
 from calibrant.sample.progress import watched
 
 _LEAST = 1e-9  # probabilities are kept this far from 0 and 1, so that logits are finite
+_ACCURACY = 0.01  # of the curve between its knots, on the logit scale
+_MARGIN = 1e-3  # by which the range of probabilities is wider than that of the curve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +57,17 @@ class MemberCurve:
         smooth_name, smooth = fit_curve("beta" if is_probability else "platt", rows)
         with np.errstate(all="ignore"):
             logits = (logits_of(best(rows.scores)) + logits_of(smooth(rows.scores))) / 2.0
-        knots, values = simplified(rows.scores, expit(logits))
+        knots, values = simplified(rows.scores, expit(logits), _ACCURACY)
         return cls(name if name == smooth_name else f"{name} and {smooth_name}", knots, values)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """What no mean of probabilities of members can lie beyond: the curve is constant beyond its
+        knots.
+        """
+        low = max(0.0, float(self.values.min()) - _MARGIN)
+        high = min(1.0, float(self.values.max()) + _MARGIN)
+        return low, high
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """The probability at each score."""
@@ -77,27 +88,34 @@ class Bag:
         The training rows that a member scored without having been trained on them.
     out_of_fold : float array
         Their probabilities.
+    held_out : float array
+        The mean of the members' probabilities, of rows that are held out.
     """
 
     members: tuple[Any, ...]
     curve: MemberCurve
     rows: IndexArray
     out_of_fold: FloatArray
+    held_out: FloatArray
 
     @classmethod
-    def fitted(cls, fitting: Fitting, n_jobs: int | None) -> Self:
+    def fitted(cls, fitting: Fitting, held: IndexArray, n_jobs: int | None) -> Self:
         """Fit a member to the training rows of each fold, and the curve to the scores of the other
-        rows.
+        rows; `held` are the rows that are held out.
         """
         members = fit_members(fitting, n_jobs)
         rows = np.concatenate([others for _, others in fitting.folds])
-        parts = zip(members, fitting.folds, strict=True)
-        scores = np.concatenate(
-            [fitting.scores_of(member, others) for member, (_, others) in parts]
-        )
+        own = []
+        of_held = []
+        for member, (_, others) in zip(members, fitting.folds, strict=True):
+            # one call: of few rows, calling a pipeline takes longer than scoring them
+            found = fitting.scores_of(member, np.concatenate([others, held]))
+            own.append(found[: others.size])
+            of_held.append(found[others.size :])
+        scores = np.concatenate(own)
         codes = (fitting.task.labels[rows] == fitting.task.positive).astype(np.uint8)
         curve = MemberCurve.fitted(scores, codes)
-        return cls(tuple(members), curve, rows, curve(scores))
+        return cls(tuple(members), curve, rows, curve(scores), mean_on_logits(curve, of_held))
 
 
 def fit_members(fitting: Fitting, n_jobs: int | None) -> list[Any]:
@@ -120,7 +138,12 @@ def mean_probability(
 ) -> FloatArray:
     """The mean of the members' probabilities of the positive class, on the logit scale."""
     scores = response_of(members, X, classes, response_method)
-    logits = [logits_of(curve(np.asarray(column, dtype=np.float64))) for column in scores.T]
+    return mean_on_logits(curve, [np.asarray(column, dtype=np.float64) for column in scores.T])
+
+
+def mean_on_logits(curve: MemberCurve, scores: list[FloatArray]) -> FloatArray:
+    """The mean over members of the probabilities of the same rows, on the logit scale."""
+    logits = [logits_of(curve(column)) for column in scores]
     return np.asarray(expit(np.mean(logits, axis=0)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibrators.hold_out import HoldOutCalibrator
-from calibrant.classifier.bag import Bag, mean_probability
+from calibrant.classifier.bag import Bag
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import folds_within, held_out
 from calibrant.classifier.task import taken
@@ -39,13 +39,10 @@ def fit_bag(
     else:
         training, rows = held_out(task, calibration_size)
     fitting = replace(fitting, folds=folds_within(task, training, cv))
-    bag = Bag.fitted(fitting, n_jobs)
+    bag = Bag.fitted(fitting, rows, n_jobs)
     if not rows.size:
         return bag, None
-    X = taken(task.X, rows)
-    scores = mean_probability(
-        bag.members, bag.curve, X, task.ordered_classes, fitting.response_method
-    )
+    scores = bag.held_out
     given = dict(task.to_calibrator)
     groups = given.pop("groups", None)
     if given:  # segments or weights, which need regions of their own
@@ -54,7 +51,12 @@ def fit_bag(
     # drawn for features and labels, not for probabilities, whose last digits depend on the machine
     n_units = rows.size if task.groups is None else np.unique(task.groups[rows]).size
     order = task.source.for_purpose("order of bets").order(n_units)
-    pilot = {"pilot_scores": bag.out_of_fold, "pilot_y": task.labels[bag.rows], "order": order}
+    pilot: dict[str, Any] = {
+        "pilot_scores": bag.out_of_fold,
+        "pilot_y": task.labels[bag.rows],
+        "score_range": bag.curve.reach,
+        "order": order,
+    }
     if groups is not None:
         pilot["pilot_groups"] = taken(groups, bag.rows)
     proving = HoldOutCalibrator(confidence_level=confidence_level)

@@ -22,6 +22,7 @@ from calibrant.classifier.diagram import visual_block
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
 from calibrant.classifier.missing_scores import (
+    ScoredOutput,
     answered,
     check_all_scored,
     check_scores,
@@ -36,7 +37,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.params.frames import FrameOutput, framed
+from calibrant.params.frames import framed
 from calibrant.params.replaced import ALPHA, replaces
 from calibrant.text.sentences import Setting, Text, shown
 
@@ -71,10 +72,11 @@ def _gives_multiprobability(classifier: CalibratedClassifier) -> bool:
         "without a calibrator, several models are averaged; with one, or cv=None, there is one model"
     ),
     base_estimator="use estimator",
+    missing_scores='use set_output(missing_scores="nan")',
 )
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(
-    FrameOutput,
+    ScoredOutput,
     ClassifierParameters,
     ClassifierMixin,  # type: ignore[misc]
     MetaEstimatorMixin,  # type: ignore[misc]
@@ -124,10 +126,6 @@ class CalibratedClassifier(
         guarantee is about such groups, and not about all new groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
-    missing_scores : {"raise", "nan"}, default="raise"
-        What to answer for a row that the model has no score for, NaN: an error, or NaN for its
-        probabilities, [0, 1] for an interval and all labels for a set. `predict` and `fit` always
-        raise an error.
     pos_label : object, default=None
         The positive class, which intervals and the guarantee are about; None is the second of the
         sorted classes.
@@ -367,7 +365,7 @@ class CalibratedClassifier(
         if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
             options["attributes"] = X
         scores = self._scores(X)
-        if self.missing_scores == "nan" and (missing := without_score(scores)).any():
+        if self._missing_scores == "nan" and (missing := without_score(scores)).any():
             options |= some(options, len(scores), np.flatnonzero(~missing))
             return answered(
                 scores, missing, method, lambda known: self._answer(method, known, options)

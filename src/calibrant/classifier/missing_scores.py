@@ -1,7 +1,7 @@
 """Rows for which the model gives no score: an error, or an answer that says that nothing is known."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +9,47 @@ from numpy.typing import NDArray
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_scores
+from calibrant.params.frames import FrameOutput
+from calibrant.params.rules import Choice
 
-MISSING_SCORES = ("raise", "nan")
+_MISSING_SCORES = Choice(("raise", "nan"))
+
+
+class ScoredOutput(FrameOutput):
+    """A classifier whose `set_output` also says what is answered for rows without a score."""
+
+    _missing_scores = "raise"
+
+    def set_output(
+        self,
+        *,
+        transform: str | None = None,
+        predict: str | None = None,
+        missing_scores: str | None = None,
+    ) -> Self:
+        """Set how predictions are returned.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            As in scikit-learn: numpy arrays, or pandas or Polars for rows of any kind. None changes
+            nothing.
+        predict : {"default", "input"}, optional
+            "default": always numpy arrays. "input": pandas in, pandas out, with the same index;
+            Polars in, Polars out; arrays for all other rows. None changes nothing.
+        missing_scores : {"raise", "nan"}, optional
+            What to answer for a row that the model has no score for, NaN: an error, as at first, or
+            NaN for its probabilities, [0, 1] for an interval and all labels for a set. `predict`
+            and `fit` always raise an error. None changes nothing.
+
+        Returns
+        -------
+        self
+            A clone of it starts anew: arrays, and an error.
+        """
+        if missing_scores is not None:
+            self._missing_scores = _MISSING_SCORES.check("missing_scores", missing_scores)
+        return super().set_output(transform=transform, predict=predict)
 
 
 def check_scores(scores: FloatArray) -> None:

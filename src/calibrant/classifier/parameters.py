@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, Predictor, ScoreMap, Seed, Splitter
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
-from calibrant.classifier.missing_scores import MISSING_SCORES
 from calibrant.classifier.responses import RESPONSE_METHODS
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import (
@@ -57,7 +56,6 @@ class ClassifierParameters(CheckedParameters):
         "calibration_size": SIZE_OF_HOLD_OUT,
         "holdout": Choice(("random", "last")),
         "response_method": Choice(RESPONSE_METHODS),
-        "missing_scores": Choice(MISSING_SCORES),
     }
 
     estimator: Predictor | Callable[[Any], ArrayLike]
@@ -68,7 +66,6 @@ class ClassifierParameters(CheckedParameters):
     confidence_level: float = 0.9
     holdout: str = "random"
     response_method: str = "auto"
-    missing_scores: str = "raise"
     pos_label: Hashable = None
     n_jobs: int | None = None
     random_state: Seed = 0

@@ -13,7 +13,13 @@ from sklearn.utils.validation import column_or_1d
 from calibrant._typing import IndexArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import libraries
-from calibrant.params.arrays import MissingValuesError, at_row, is_missing
+from calibrant.params.arrays import (
+    MissingValuesError,
+    as_numbers,
+    at_row,
+    check_rows,
+    is_missing,
+)
 from calibrant.params.random import RandomSource, fingerprint_of, text_keys
 from calibrant.sample.label_runs import long_run
 
@@ -130,10 +136,18 @@ def _check_labelled(labels: NDArray[Any]) -> None:
 
 
 def check_weights(weights: Any, n_rows: int) -> None:
-    """Raise an error for a `sample_weight` of another length than the rows."""
+    """Raise an error for a `sample_weight` of another length than the rows, or with an entry that
+    is missing, not finite or negative: many models would train on it without a word.
+    """
+    if weights is None:
+        return
     if hasattr(weights, "__len__") and len(weights) != n_rows:
         rule = f"have one entry per row, {n_rows:,}"
         raise InvalidValueError("sample_weight", rule, got=f"{len(weights):,}")
+    entries: Any = [weights] if np.isscalar(weights) else weights
+    found = as_numbers(entries, "sample_weight")
+    advice = "give rows that shall not count weight 0"
+    check_rows(found < 0.0, found, "sample_weight", "be >= 0", advice)
 
 
 def without_weightless(X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

@@ -144,10 +144,17 @@ class Guarantee(Result):
         for_rates, for_mass = budgets(error_budget(confidence_level))
         limits = region_limits(partition, tally, method, for_rates)
         said = Statement.about(partition, split=split, n_bins=n_bins, theorem=method.theorem)
-        guarantee = cls.from_limits(
-            partition, tally, limits, confidence_level, method.name, said, value, positive_label
+        return cls.from_limits(
+            partition,
+            tally,
+            limits,
+            confidence_level,
+            method.name,
+            said,
+            value,
+            positive_label,
+            mass_limits=mass_limits(partition, tally, for_mass),
         )
-        return replace(guarantee, mass_limits=mass_limits(partition, tally, for_mass))
 
     @classmethod
     def from_limits(
@@ -160,6 +167,10 @@ class Guarantee(Result):
         statement: Statement,
         value: str | FloatArray = "mean",
         positive_label: Hashable = 1,
+        *,
+        mass_limits: MassLimits | None = None,
+        margin: FloatArray | None = None,
+        errors: Interval | None = None,
     ) -> Self:
         """Derive the guarantee from limits that hold for all regions at once, whatever method made
         them.
@@ -168,19 +179,20 @@ class Guarantee(Result):
         """
         check_tally(partition, tally)
         values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
-        level = float(confidence_level)
-        regions = partition.describe()
-        ends = (limits.lower, limits.upper)
         return cls(
-            level,
+            float(confidence_level),
             method,
-            regions,
+            partition.describe(),
             tally.counts,
             tally.positives,
             values,
-            *ends,
+            limits.lower,
+            limits.upper,
             positive_label,
             statement,
+            mass_limits,
+            margin,
+            errors,
         )
 
     @property

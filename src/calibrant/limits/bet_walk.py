@@ -55,8 +55,11 @@ from scipy.special import ndtri_exp
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.kernels import Implementation, uses_numba
-from calibrant.limits.dealt_blocks import BLOCKS, SINGLE_DRAWS
 
+SINGLE_DRAWS = 128
+"""Of the last draws, each is a block."""
+BLOCKS = 64
+"""A block is this part of the draws that are left."""
 STEPS = 4
 """Intervals of candidates within one standard error, for limits that matter."""
 FEW_STEPS = 2
@@ -448,3 +451,19 @@ def late_sizes(most: int) -> tuple[int, ...]:
         sizes.append(max(1, total // (BLOCKS - 1)))
         total += sizes[-1]
     return tuple(reversed(sizes))
+
+
+@lru_cache(maxsize=1024)  # many regions are of one size
+def block_sizes(n_draws: int, n_late: int = SINGLE_DRAWS) -> tuple[int, ...]:
+    """The sizes of blocks before the last `n_late` draws: a 64th of the draws that are left.
+
+    >>> block_sizes(135), sum(block_sizes(10_000))
+    ((2, 2, 2, 1), 9872)
+    """
+    sizes = []
+    left = n_draws
+    while left > n_late:
+        size = min(max(1, left // BLOCKS), left - n_late)
+        sizes.append(size)
+        left -= size
+    return tuple(sizes)

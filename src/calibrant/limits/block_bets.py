@@ -1,15 +1,118 @@
 """Bets on rows that are known as counts: how many of them are where a sample can have its values.
 
-The bets, their stakes and their goal are those of `calibrant.limits.bet_walk`; all weights are 1.
+Given the counts of independent draws, their order is uniform. So an order that is drawn after
+counting has the same law as the order in which the rows came, and bets may follow it: early rows
+are dealt out as counts of blocks, late ones in order (`DealtBlocks`), so that the capital of late
+bets is exact. The bets, their stakes and their goal are those of `calibrant.limits.bet_walk`; all
+weights are 1.
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import Implementation
-from calibrant.limits.bet_walk import GUESS_DRAWS, MOMENTS, POWERS, STEPS, Bets, lower_limits
+from calibrant.limits.bet_walk import (
+    GUESS_DRAWS,
+    MOMENTS,
+    POWERS,
+    STEPS,
+    Bets,
+    block_sizes,
+    late_sizes,
+    lower_limits,
+)
+
+LATE_ROWS = 512
+"""The last rows of a sample, about: they are dealt out in order. Of more, limits are no narrower."""
+# rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
+_MOST_SHUFFLED = 1 << 16
+_EARLY_BLOCKS = 16
+"""Such a block is this part of the rows that are left. Larger blocks than elsewhere take a quarter
+of the time, and make limits of 2 million rows wider by 0.4 %.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DealtBlocks:
+    """Rows of several samples: early ones in blocks, late ones in order.
+
+    Attributes
+    ----------
+    blocks : int array of shape (n_samples, n_blocks, n_kinds)
+        How many rows of each kind are in each early block; samples with fewer blocks have empty
+        ones.
+    late : int array of shape (n_samples, n_late)
+        The kind of each late row; -1 for none, before the others.
+    sizes : tuple of int
+        How many late rows have one stake: the same for all samples.
+    """
+
+    blocks: IntArray
+    late: IndexArray
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, counts: IntArray, generator: np.random.Generator) -> Self:
+        """Deal out rows, given how many there are of each sample and kind, an array of shape
+        (n_samples, n_kinds).
+        """
+        n_rows = counts.sum(axis=1)
+        sizes = late_sizes(min(int(n_rows.max(initial=1)), LATE_ROWS))
+        n_late = sum(sizes)
+        early = [dealt_sizes(rows, n_late) for rows in n_rows.tolist()]
+        n_blocks = max(map(len, early), default=0)
+        blocks = np.zeros((counts.shape[0], n_blocks, counts.shape[1]), dtype=np.int64)
+        late = np.full((counts.shape[0], n_late), -1)
+        for sample, of_sample in enumerate(early):
+            _deal(counts[sample], of_sample, blocks[sample], late[sample], generator)
+        return cls(blocks, late, sizes)
+
+
+def dealt_sizes(n_rows: int, n_late: int) -> tuple[int, ...]:
+    """The sizes of blocks before the last `n_late` rows: fixed by the number of rows alone.
+
+    >>> dealt_sizes(100_000, 128)[:8]
+    (6250, 5859, 5493, 5149, 4828, 4526, 4243, 994)
+    """
+    early = []
+    left = n_rows
+    while left > _MOST_SHUFFLED:
+        early.append(left // _EARLY_BLOCKS)
+        left -= early[-1]
+    return (*early, *block_sizes(left, n_late))
+
+
+def _deal(
+    counts: IntArray,
+    sizes: tuple[int, ...],
+    blocks: IntArray,
+    late: IndexArray,
+    generator: np.random.Generator,
+) -> None:
+    """Deal out the rows of one sample."""
+    left = counts.copy()
+    n_left = int(left.sum())
+    block = 0
+    while n_left > _MOST_SHUFFLED:
+        drawn = generator.multivariate_hypergeometric(left, sizes[block], method="marginals")
+        blocks[block] = drawn
+        left -= drawn
+        n_left -= sizes[block]
+        block += 1
+    rows = np.repeat(np.arange(counts.size, dtype=np.uint16), left)
+    generator.shuffle(rows)
+    later = sizes[block:]
+    if later:
+        n_rows = sum(later)
+        place = np.repeat(np.arange(len(later)) * counts.size, later)
+        place += rows[:n_rows]
+        found = np.bincount(place, minlength=len(later) * counts.size)
+        blocks[block : block + len(later)] = found.reshape(len(later), counts.size)
+        rows = rows[n_rows:]
+    late[late.size - rows.size :] = rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +125,10 @@ class BlockSamples:
         The values that draws of each sample can have.
     blocks : float array of shape (n_samples, n_blocks, n_values)
         How many of the draws in each block have them. Blocks may be empty.
-    singles : float array of shape (n_samples, n_singles)
-        The draws after the last block, one by one; NaN for none.
+    late : float array of shape (n_samples, n_late)
+        The draws after the last block, in order; NaN for none.
+    sizes : tuple of int
+        How many of the late draws have one stake, one block after the other.
     low, high : float arrays of shape (n_samples,)
         What no value can lie beyond; fixed without these draws.
     variance : float array of shape (n_samples,)
@@ -32,7 +137,8 @@ class BlockSamples:
 
     values: FloatArray
     blocks: FloatArray
-    singles: FloatArray
+    late: FloatArray
+    sizes: tuple[int, ...]
     low: FloatArray
     high: FloatArray
     variance: FloatArray
@@ -40,9 +146,7 @@ class BlockSamples:
     @property
     def mirrored(self) -> "BlockSamples":
         """The same with the opposite sign, which turns upper limits into lower ones."""
-        return replace(
-            self, values=-self.values, singles=-self.singles, low=-self.high, high=-self.low
-        )
+        return replace(self, values=-self.values, late=-self.late, low=-self.high, high=-self.low)
 
     @property
     def bets(self) -> Bets:
@@ -53,16 +157,16 @@ class BlockSamples:
         for of_power in sums:
             np.einsum("sbv,sv->bs", self.blocks, power, out=of_power)
             power = power * values
-        is_row = np.isfinite(self.singles)
-        singles = np.where(is_row, np.maximum(self.singles - self.low[:, None], 0.0), 0.0)
+        is_row = np.isfinite(self.late)
+        late = np.where(is_row, np.maximum(self.late - self.low[:, None], 0.0), 0.0)
         one = np.ones(self.low.size)
         return Bets(
             sums[[k for _, k in MOMENTS]],
             np.zeros(sums.shape[1:]),
             np.ones(sums.shape[1:]),
-            singles.T,
+            late.T,
             is_row.T.astype(np.float64),
-            np.ones(singles.shape[1], dtype=np.intp),
+            np.array(self.sizes, dtype=np.intp),
             self.low,
             self.high - self.low,
             self.variance,

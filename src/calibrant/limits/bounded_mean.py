@@ -74,14 +74,13 @@ def largest_distance(rate: float, bound: float, rows: int) -> float:
                 - q * (1.0 - q) * math.log(p * (1.0 - q) / (q * (1.0 - p))) / (p - q)
             )
 
-        at = (
-            high
-            if slope(high) >= 0.0
-            else low
-            if slope(low) <= 0.0
-            else float(brentq(slope, low, high, xtol=1e-9))
-        )
-        return at - lower_mean(at, 1, tail) + (1.0 - 2.0 * at) * shift
+        def distance(p: float) -> float:
+            return p - lower_mean(p, 1, tail) + (1.0 - 2.0 * p) * shift
+
+        places = [low, high]
+        if slope(low) > 0.0 > slope(high):
+            places.append(float(brentq(slope, low, high, xtol=1e-15)))
+        return max(distance(p) for p in places)
 
     return min(
         1.0,

@@ -14,11 +14,11 @@ from calibrant.limits.bet_walk import (
     MOMENTS,
     STEPS,
     Bets,
+    block_sizes,
     late_sizes,
     lower_limits,
     moments_of,
 )
-from calibrant.limits.dealt_blocks import block_sizes
 
 _UNKNOWN_VARIANCE = 0.01  # over the square of the range: what is assumed where there is no guess
 _UNKNOWN_DRAWS = 2.0  # draws that this counts for

@@ -17,13 +17,12 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray, Keys
 from calibrant.cells.group_counts import block_of
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError
+from calibrant.params.bounds import GROUP_TARGET
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Choice, Flag, Integer
+from calibrant.params.rules import Flag, Integer
 from calibrant.params.state_kinds import Lists, OneCount
-
-TARGETS = ("rows", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class GroupDesign(Saved):
 
     _entries: ClassVar[EntryTable] = {
         "max_size": Integer(1),
-        "target": Choice(TARGETS),
+        "target": GROUP_TARGET,
         "aside": OneCount(),
         "unproved": Entry(Lists(OneCount()), absent=()),
         "fixed": Entry(Flag(), absent=False),

@@ -1,6 +1,10 @@
 """Limits on the rate less the average of a curve in every region, about as narrow as those of the
 rates of bins.
 
+What rows prove is asked of them by one protocol (`CurveRows`): plain rows are counts
+(`calibrant.calibrators.anchored.plain_rows`), rows of groups and rows with weights are sums over
+units (`calibrant.calibrators.anchored.units`). What follows for curves is found here.
+
 Let g0 be a first curve, fitted to pilot rows, which are never counted. Counted rows are in two
 halves, at random. g_k is any curve fitted to pilot rows and the *other* half, h = (g_1 + g_2) / 2,
 and h' any curve made from h. In region b
@@ -28,143 +32,155 @@ pilot rows chose.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.anchored.curve_evidence import (
-    CURVE_SHARE,
-    MOVED_SHARE,
-    CurveEvidence,
-)
+from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.calibrators._held_out import Guess
+from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.cells.knots import Knots
-from calibrant.limits.bet_walk import FEW_STEPS
-from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
-from calibrant.limits.block_bets import BlockSamples, block_limits
-from calibrant.limits.dealt_blocks import DealtBlocks
 from calibrant.limits.interval import Interval
-from calibrant.params.random import RandomSource
 
-_AT_ONCE = 64  # regions that are bet on together
-_INWARD = 0.999  # of the way to 0 or 1: how far a curve may be shifted
+MOVED_SHARE = 0.02
+"""Of the error budget: for (D), the distribution of rows over knots."""
+CURVE_SHARE = 0.1
+"""Of the rest: for (C), the averages of the curves of both halves less the first one."""
 ROUNDING = 1e-12
 """Added to averages, which are sums over knots."""
+PRIOR_ROWS = 2.0
+"""Rows that the knots of a region themselves count for in a guess of how rows are distributed."""
+
+_INWARD = 0.999  # of the way to 0 or 1: how far a curve may be shifted
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Budget:
-    """What each limit may miss.
-
-    Attributes
-    ----------
-    of_labels : float array of shape (n_regions,)
-        (A), on each side.
-    of_curves : float array of shape (n_regions,)
-        (C), for each half and on each side.
-    of_steps : float
-        (D), for each step between knots and on each side.
-    """
-
-    of_labels: FloatArray
-    of_curves: FloatArray
-    of_steps: float
-
-    @classmethod
-    def of(cls, alpha: float, shares: FloatArray, n_steps: int) -> Self:
-        """Share `alpha` out; the `shares` of regions add up to at most 1 and are fixed before rows
-        are counted.
-
-        >>> found = Budget.of(0.1, np.array([0.5, 0.5]), 10)
-        >>> found.of_labels.round(4), found.of_curves, round(found.of_steps, 6)
-        (array([0.0226, 0.0226]), array([0.001225, 0.001225]), 0.0001)
-        """
-        of_steps = MOVED_SHARE * alpha
-        of_curves = CURVE_SHARE * (alpha - of_steps)
-        of_labels = alpha - of_steps - of_curves
-        return cls(
-            sidak_levels(of_labels, shares) / 2.0,
-            of_curves * shares / 4.0,
-            of_steps / (2.0 * max(n_steps, 1)),
-        )
+class CurveRows(Protocol):
+    """Counted rows in two halves, and pilot rows: what curves and their limits need of them."""
 
     @property
-    def of_rates(self) -> FloatArray:
-        """The whole part of each region, on each side, where limits of the rate take the place of
-        (A) and (C).
-        """
-        return self.of_labels + 2.0 * self.of_curves
+    def knots(self) -> Knots:
+        """The knots between which rows are."""
 
+    @property
+    def expected(self) -> FloatArray | IntArray:
+        """How many independent units each region has, about; fixed before their rows are seen."""
 
-@dataclass(frozen=True, eq=False)
-class KnotEvidence(CurveEvidence):
-    """Plain rows, counted at knots.
+    @property
+    def at_knots(self) -> FloatArray | IntArray:
+        """How much of the rows is at each knot: rows, or their weight."""
 
-    Attributes
-    ----------
-    counts : int array of shape (n_knots, 2, 2)
-        Rows by knot, half and label.
-    unlabelled : int array of shape (n_knots,)
-        Rows of the same population without labels, by knot. No curve was fitted to them.
-    spread : float array of shape (n_regions,)
-        A guess of the variance of labels less the first curve, by pilot rows.
-    spreads : float array of shape (2, n_regions)
-        Guesses of the variance of g_k - g0, by pilot rows and the other half.
-    by_rate : bool array of shape (n_regions,)
-        Where exact limits of the rate take the place of bets; chosen by pilot rows and the number
-        of rows.
-    order : RandomSource
-        What the order comes from in which rows are bet on.
-    """
+    @property
+    def labelled(self) -> FloatArray | IntArray:
+        """How much of the rows with labels is in each region."""
 
-    counts: IntArray
-    unlabelled: IntArray
-    spread: FloatArray
-    spreads: FloatArray
-    by_rate: BoolArray
-    order: RandomSource
-
-    @cached_property
-    def at_knots(self) -> IntArray:  # type: ignore[override]
-        """Rows at each knot, with labels or without."""
-        return np.asarray(self.counts.sum(axis=(1, 2)) + self.unlabelled)
-
-    @cached_property
-    def labelled(self) -> IntArray:  # type: ignore[override]
-        """Rows with labels of each region."""
-        return np.add.reduceat(self.counts.sum(axis=(1, 2)), self.knots.starts[:-1])
-
-    @cached_property
-    def positives(self) -> IntArray:  # type: ignore[override]
-        """Positive rows of each region."""
-        return np.add.reduceat(self.counts[:, :, 1].sum(axis=1), self.knots.starts[:-1])
+    @property
+    def positives(self) -> FloatArray | IntArray:
+        """The same of positive rows."""
 
     @property
     def has_negatives(self) -> BoolArray:
         """Whether a row of each region is negative."""
-        return np.asarray(self.positives < self.labelled)
+
+    def guess(self, first: FloatArray) -> Guess:
+        """What pilot rows say of each region, with a first curve at knots."""
+
+    def to_fit(self, number: int) -> IntArray:
+        """Pilot rows and those of the *other* half by knot and label, for the curve of a half."""
+
+    def prove(self, evidence: "CurveEvidence", alpha: float, shares: FloatArray) -> "CurveLimits":
+        """What holds with probability at least 1 - alpha."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveLimits:
+    """What rows prove of all curves on the knots, at once.
+
+    Attributes
+    ----------
+    labels : Interval
+        (A) less half of (C_1) and (C_2): the rate less the average of h; in exact regions, limits
+        of the rate.
+    gaps : float array of shape (n_knots,)
+        How far the share of rows at knots up to each one can be from that of the population; 0 at
+        the last knot of a region.
+    is_exact : bool array of shape (n_regions,)
+        Where exact limits of the rate take the place of bets.
+    """
+
+    labels: Interval
+    gaps: FloatArray
+    is_exact: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class CurveEvidence:
+    """Rows at knots, and the curves that limits are about.
+
+    Attributes
+    ----------
+    rows : CurveRows
+        The rows.
+    first : float array of shape (n_knots,)
+        The first curve, g0.
+    halves : float array of shape (2, n_knots)
+        The curves g_1 and g_2; g_k was fitted without half k.
+    fitted_to : pair of int arrays of shape (n_knots, 2)
+        By knot and label, the rows that each of them was fitted to.
+    """
+
+    rows: CurveRows
+    first: FloatArray
+    halves: FloatArray
+    fitted_to: tuple[IntArray, IntArray]
 
     @property
-    def is_exact(self) -> BoolArray:
-        """Where exact limits of the rate take the place of bets."""
-        return self.by_rate
+    def knots(self) -> Knots:
+        """The knots."""
+        return self.rows.knots
 
-    def limits(self, alpha: float, shares: FloatArray) -> tuple[Interval, FloatArray]:
-        """Limits by bets and exact ones; see `CurveEvidence.limits`."""
-        n_regions = self.knots.regions.n_regions
-        budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
-        lower = np.empty(n_regions)
-        upper = np.empty(n_regions)
-        generator = self.order.generator()
-        for start in range(0, n_regions, _AT_ONCE):
-            some = np.arange(start, min(start + _AT_ONCE, n_regions))
-            lower[some], upper[some] = _bets(self, some, budget, generator)
-        exact = self.is_exact
-        if exact.any():
-            known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
-            lower[exact] = lower_limit(*known)
-            upper[exact] = upper_limit(*known)
-        return Interval(lower, upper), _gaps(self, budget.of_steps)
+    @cached_property
+    def guess(self) -> Guess:
+        """What pilot rows say of each region."""
+        return self.rows.guess(self.first)
+
+    @cached_property
+    def spreads(self) -> FloatArray:
+        """Guesses of the variance of g_k - g0 in each region, by the rows that g_k was fitted to."""
+        return np.array(
+            [
+                _spread(self.knots, curve - self.first, counts)
+                for curve, counts in zip(self.halves, self.fitted_to, strict=True)
+            ]
+        )
+
+    @cached_property
+    def mean_curve(self) -> FloatArray:
+        """The curve h, the mean of both."""
+        return np.asarray(self.halves.mean(axis=0))
+
+    @cached_property
+    def in_regions(self) -> FloatArray | IntArray:
+        """How much of the rows is in each region."""
+        return np.add.reduceat(self.rows.at_knots, self.knots.starts[:-1])
+
+    def averages(self, curve: FloatArray) -> FloatArray:
+        """The average of a curve over the rows of each region; over its knots where there are
+        none.
+        """
+        starts = self.knots.starts[:-1]
+        sums = np.add.reduceat(self.rows.at_knots * curve, starts)
+        plain = np.add.reduceat(curve, starts) / np.diff(self.knots.starts)
+        seen = self.in_regions > 0
+        return np.where(seen, sums / np.where(seen, self.in_regions, 1.0), plain)
+
+    def pieces(self, curve: FloatArray) -> Pieces:
+        """A curve as the table on which rows were counted."""
+        return Pieces(self.knots.cells, curve[self.knots.first], curve[self.knots.last])
+
+    def ends(self, curve: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest value of a curve in each region."""
+        starts = self.knots.starts[:-1]
+        return np.minimum.reduceat(curve, starts), np.maximum.reduceat(curve, starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,44 +191,43 @@ class CurveBounds:
     ----------
     evidence : CurveEvidence
         What it follows from.
-    labels : Interval
-        (A) less half of (C_1) and (C_2): the rate less the average of h; in exact regions, limits
-        of the rate.
-    gaps : float array of shape (n_knots,)
-        How far the share of rows at knots up to each one can be from that of the population; 0 at
-        the last knot of a region.
+    proved : CurveLimits
+        What its rows prove.
     """
 
     evidence: CurveEvidence
-    labels: Interval
-    gaps: FloatArray
+    proved: CurveLimits
 
     @classmethod
     def of(cls, evidence: CurveEvidence, alpha: float, shares: FloatArray) -> Self:
-        """Limits that all hold with probability at least 1 - alpha."""
-        return cls(evidence, *evidence.limits(alpha, shares))
+        """Limits that all hold with probability at least 1 - alpha.
+
+        `shares` of alpha are those of regions; they add up to at most 1 and are fixed before rows
+        are counted.
+        """
+        return cls(evidence, evidence.rows.prove(evidence, alpha, shares))
 
     def off(self, curve: FloatArray) -> FloatArray:
         """How far the average of a curve over the rows of each region can be from that over the
         population.
         """
-        steps = np.abs(np.diff(curve, append=curve[-1:])) * self.gaps
+        steps = np.abs(np.diff(curve, append=curve[-1:])) * self.proved.gaps
         far = np.add.reduceat(steps, self.evidence.knots.starts[:-1])
         return np.where(far > 0.0, far + ROUNDING, 0.0)
 
     def errors(self, curve: FloatArray) -> Interval:
         """Limits on the rate less the average of a curve, in each region."""
         evidence = self.evidence
-        exact = evidence.is_exact
+        exact = self.proved.is_exact
         moved = curve - evidence.mean_curve
         average = np.where(exact, evidence.averages(curve), evidence.averages(moved))
         off = np.where(exact, self.off(curve), self.off(moved)) + ROUNDING
         low, high = evidence.ends(curve)
-        lower = np.maximum(self.labels.lower - average - off, -high)
-        upper = np.minimum(self.labels.upper - average + off, 1.0 - low)
+        lower = np.maximum(self.proved.labels.lower - average - off, -high)
+        upper = np.minimum(self.proved.labels.upper - average + off, 1.0 - low)
         # labels of one class alone do not rule out that there is no other
-        no_positive = evidence.positives == 0
-        no_negative = ~evidence.has_negatives
+        no_positive = evidence.rows.positives == 0
+        no_negative = ~evidence.rows.has_negatives
         return Interval(
             np.where(no_positive, -high, lower), np.where(no_negative, 1.0 - low, upper)
         )
@@ -236,145 +251,24 @@ class CurveBounds:
         """
         average = self.evidence.averages(curve)
         off = self.off(curve)
-        exact = self.evidence.is_exact
-        lower = np.where(exact, self.labels.lower, errors.lower + average - off)
-        upper = np.where(exact, self.labels.upper, errors.upper + average + off)
-        no_positive = self.evidence.positives == 0
-        no_negative = ~self.evidence.has_negatives
+        exact = self.proved.is_exact
+        lower = np.where(exact, self.proved.labels.lower, errors.lower + average - off)
+        upper = np.where(exact, self.proved.labels.upper, errors.upper + average + off)
+        no_positive = self.evidence.rows.positives == 0
+        no_negative = ~self.evidence.rows.has_negatives
         return Interval(
             np.where(no_positive, 0.0, np.clip(lower, 0.0, 1.0)),
             np.where(no_negative, 1.0, np.clip(upper, 0.0, 1.0)),
         )
 
 
-def _gaps(evidence: KnotEvidence, tail: float) -> FloatArray:
-    """Limits on the share of rows at knots up to each one, exact binomial ones."""
-    knots = evidence.knots
-    total = np.cumsum(evidence.at_knots)
-    before = (total - evidence.at_knots)[knots.starts[:-1]]
-    reached = total - before[knots.region]
-    rows = evidence.rows[knots.region]
-    share = reached / np.maximum(rows, 1)
-    below = share - lower_limit(reached, rows, tail)
-    above = upper_limit(reached, rows, tail) - share
-    found = np.maximum(below, above)
-    found[knots.starts[1:] - 1] = 0.0
-    return found
-
-
-def _bets(
-    evidence: KnotEvidence, some: IndexArray, budget: Budget, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Limits on the rate less the average of h in some regions; by (A), and (C) for both halves."""
-    place, inside = _knots_of(evidence.knots, some)
-    counts = np.where(inside[:, :, None, None], evidence.counts[place], 0)
-    n_regions, n_knots = place.shape
-    dealt = DealtBlocks.of(counts.reshape(n_regions, -1), generator)
-    blocks = dealt.blocks.astype(np.float64)
-    knot, half, label = np.unravel_index(np.maximum(dealt.singles, 0), (n_knots, 2, 2))
-    is_row = dealt.singles >= 0
-    first = evidence.first[place]
-    of_labels = np.stack([-first, 1.0 - first], axis=-1)
-    of_rows = np.repeat(of_labels[:, :, None], 2, axis=2)  # the same in both halves
-    low, high = _ends(first, inside)
-    labels = BlockSamples(
-        of_rows.reshape(n_regions, -1),
-        blocks,
-        np.where(
-            is_row,
-            np.take_along_axis(of_labels.reshape(n_regions, -1), 2 * knot + label, axis=1),
-            np.nan,
-        ),
-        -high,
-        1.0 - low,
-        evidence.spread[some],
-    )
-    lower, upper = block_limits(labels, budget.of_labels[some])
-    if evidence.unlabelled.any():
-        low, high = _curve_limits_with(evidence, some, counts, budget, generator)
-    else:
-        by_knot = blocks.reshape(n_regions, -1, n_knots, 2, 2)
-        low, high = _curve_limits(evidence, some, by_knot, np.where(is_row, half, -1), knot, budget)
-    return lower - high, upper - low
-
-
-def _curve_limits_with(
-    evidence: KnotEvidence,
-    some: IndexArray,
-    counts: IntArray,
-    budget: Budget,
-    generator: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """The same with unlabelled scores: they are further draws for both halves.
-
-    They are independent of what g_1 and g_2 were fitted to. That both limits use them does not
-    matter to the union bound.
+def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:
+    """A guess of the variance of a function of the score in each region, by counts that limits do
+    not use.
     """
-    place, inside = _knots_of(evidence.knots, some)
-    first = evidence.first[place]
-    more = np.where(inside, evidence.unlabelled[place], 0)
-    limits = []
-    for number in range(2):
-        apart = evidence.halves[number][place] - first
-        dealt = DealtBlocks.of(counts[:, :, number].sum(axis=2) + more, generator)
-        knot = np.maximum(dealt.singles, 0)
-        singles = np.where(dealt.singles >= 0, np.take_along_axis(apart, knot, axis=1), np.nan)
-        samples = BlockSamples(
-            apart,
-            dealt.blocks.astype(np.float64),
-            singles,
-            *_ends(apart, inside),
-            evidence.spreads[number][some],
-        )
-        limits.append(block_limits(samples, budget.of_curves[some], FEW_STEPS))
-    lower, upper = np.mean(limits, axis=0)
-    return lower, upper
-
-
-def _curve_limits(
-    evidence: KnotEvidence,
-    some: IndexArray,
-    blocks: FloatArray,
-    half: IndexArray,
-    knot: IndexArray,
-    budget: Budget,
-) -> tuple[FloatArray, FloatArray]:
-    """Limits on the average of h less the first curve in some regions: the mean of (C_1) and (C_2).
-
-    `half` and `knot` are those of single rows; -1 for none.
-    """
-    place, inside = _knots_of(evidence.knots, some)
-    first = evidence.first[place]
-    parts: list[tuple[FloatArray, ...]] = []
-    for number in range(2):
-        apart = evidence.halves[number][place] - first
-        parts.append(
-            (
-                apart,
-                blocks[:, :, :, number, 0] + blocks[:, :, :, number, 1],
-                np.where(half == number, np.take_along_axis(apart, knot, axis=1), np.nan),
-                *_ends(apart, inside),
-                evidence.spreads[number][some],
-            )
-        )
-    both = BlockSamples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    lower, upper = block_limits(both, np.tile(budget.of_curves[some], 2), FEW_STEPS)
-    return np.asarray(lower.reshape(2, -1).mean(axis=0)), np.asarray(
-        upper.reshape(2, -1).mean(axis=0)
-    )
-
-
-def _knots_of(knots: Knots, some: IndexArray) -> tuple[IndexArray, BoolArray]:
-    """The knots of each of these regions, in rows of one length, and which of them are its own."""
-    begin = knots.starts[some]
-    size = knots.starts[some + 1] - begin
-    number = np.arange(size.max())
-    inside = number < size[:, None]
-    return begin[:, None] + np.minimum(number, size[:, None] - 1), inside
-
-
-def _ends(values: FloatArray, inside: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest value in each region."""
-    low = np.where(inside, values, np.inf).min(axis=1)
-    high = np.where(inside, values, -np.inf).max(axis=1)
-    return low, high
+    starts = knots.starts[:-1]
+    size = np.diff(knots.starts)
+    weight = counts.sum(axis=1) + (PRIOR_ROWS / size)[knots.region]
+    total = np.add.reduceat(weight, starts)
+    mean = np.add.reduceat(weight * values, starts) / total
+    return np.asarray(np.add.reduceat(weight * (values - mean[knots.region]) ** 2, starts) / total)

@@ -19,7 +19,6 @@ from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.params.labels import CODED
 from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
@@ -219,46 +218,55 @@ def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
 
 def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
     """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
-    known = (
-        CurveCalibrator.fit,
-        VennAbersCalibrator.fit,
-    )  # a class that a user wrote may have another
-    if type(calibrator).fit in known:
-        low = float(rows.scores[0])
-        high = float(rows.scores[-1])
-        if calibrator.needs_probabilities:
-            if low < 0.0 or high > 1.0:
-                advice = ("use ", Setting("curve", "platt"), " or ", Setting("curve", "auto"))
-                rule = "be probabilities in [0, 1] for the beta curve"
-                raise InvalidValueError("scores", rule, f"{low:g} to {high:g}", advice)
-            low, high = _without_ends(rows.scores)
-        clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
-        calibrator.fit_distinct(smoothed(clipped) if calibrator.reaches_ends else clipped, CODED)
-    else:
-        low = -np.inf
-        high = np.inf
-        if rows.n_rows > COLLECT_LIMIT:
-            raise InvalidValueError(
-                "curve", f"be named for more than {COLLECT_LIMIT:,} rows", got=repr(calibrator)
-            )
-        counts, hits = rows.whole
-        positives = np.repeat(rows.scores, hits)
-        scores = np.concatenate([positives, np.repeat(rows.scores, counts - hits)])
-        named = {"classes": (0, 1)} if "classes" in signature(calibrator.fit).parameters else {}
-        y = (np.arange(scores.size) < positives.size).astype(np.uint8)
-        with reported_by_caller():
-            calibrator.fit(scores, y, **named)
+    # a class that a user wrote may have another
+    known = (CurveCalibrator.fit, VennAbersCalibrator.fit)
+    own = type(calibrator)
+    if own.fit in known and own.predict is CurveCalibrator.predict:
+        return _fitted_to_counts(calibrator, rows)
+    if rows.n_rows > COLLECT_LIMIT:
+        raise InvalidValueError(
+            "curve", f"be named for more than {COLLECT_LIMIT:,} rows", got=repr(calibrator)
+        )
+    counts, hits = rows.whole
+    positives = np.repeat(rows.scores, hits)
+    scores = np.concatenate([positives, np.repeat(rows.scores, counts - hits)])
+    named = {"classes": (0, 1)} if "classes" in signature(calibrator.fit).parameters else {}
+    y = (np.arange(scores.size) < positives.size).astype(np.uint8)
+    with reported_by_caller():
+        calibrator.fit(scores, y, **named)
 
     def curve(scores: FloatArray) -> FloatArray:
         calibrator.score_range_seen_ = None
-        values = calibrator.predict(np.clip(scores, low, high))
-        if not np.isfinite(values).all():
-            raise InvalidValueError(
-                "curve", "predict probabilities", got=f"missing values from {calibrator!r}"
-            )
-        return inner(values)
+        return _known(calibrator.predict(scores), calibrator)
 
     return curve
+
+
+def _known(values: FloatArray, calibrator: ScoreCalibrator) -> FloatArray:
+    """The values of a curve, kept away from 0 and 1; raise where one is missing."""
+    if not np.isfinite(values).all():
+        raise InvalidValueError(
+            "curve", "predict probabilities", got=f"missing values from {calibrator!r}"
+        )
+    return inner(values)
+
+
+def _fitted_to_counts(calibrator: CurveCalibrator, rows: DistinctScores) -> Curve:
+    """The same of a curve of calibrant, which needs no rows one by one.
+
+    Beyond the scores of these rows it is constant.
+    """
+    low = float(rows.scores[0])
+    high = float(rows.scores[-1])
+    if calibrator.needs_probabilities:
+        if low < 0.0 or high > 1.0:
+            advice = ("use ", Setting("curve", "platt"), " or ", Setting("curve", "auto"))
+            rule = "be probabilities in [0, 1] for the beta curve"
+            raise InvalidValueError("scores", rule, f"{low:g} to {high:g}", advice)
+        low, high = _without_ends(rows.scores)
+    clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
+    fitted = calibrator.curve_through(smoothed(clipped) if calibrator.reaches_ends else clipped)
+    return lambda scores: _known(fitted(np.clip(scores, low, high)), calibrator)
 
 
 def _without_ends(scores: FloatArray) -> tuple[float, float]:

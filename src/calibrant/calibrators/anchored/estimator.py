@@ -9,39 +9,31 @@ What `fit_binned` does after the regions are cut, with groups, weights, or pilot
 4. bets on labels less the first curve, and on what the curves of both halves add to it, give limits
    (`CurveBounds`).
 
-With plain rows and another interval, or no pilot rows:
-
-1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
-2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
-3. shift it towards the rates, in order (`bent`), and into their limits where the data refute it
-   (`anchored`);
-4. bound how far its averages can be off, and state the guarantee (`_set_curve`).
+With plain rows and another interval, or no pilot rows, one curve is fitted to all rows
+(`calibrant.calibrators.anchored.one_curve`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike
 from calibrant.calibrators._best_case import check_parts
 from calibrant.calibrators.anchored.curve_bounds import ROUNDING
-from calibrant.calibrators.anchored.curve_choice import CURVES, fit_curve
-from calibrant.calibrators.anchored.fine_cells import Grid
-from calibrant.calibrators.anchored.fitted_curve import CurveProof, FittedCurve
-from calibrant.calibrators.anchored.half_curves import HalfCurves
-from calibrant.calibrators.anchored.logit_shifts import anchored, bent
-from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
-from calibrant.calibrators.anchored.pilot import Parts
-from calibrant.calibrators.anchored.proved_curve import (
-    RULE,
+from calibrant.calibrators.anchored.curve_choice import CURVES
+from calibrant.calibrators.anchored.fitted_curve import (
     THEOREM,
     THEOREM_OF_UNITS,
+    USUAL_LEVEL,
+    CurveProof,
+    FittedCurve,
     ProvedCurve,
 )
+from calibrant.calibrators.anchored.half_curves import HalfCurves
+from calibrant.calibrators.anchored.one_curve import fit_to_all_rows
 from calibrant.calibrators.anchored.unit_rows import UnitWeights
 from calibrant.calibrators.anchored.unlabelled import (
     check_unlabelled,
@@ -51,13 +43,11 @@ from calibrant.calibrators.anchored.unlabelled import (
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
+from calibrant.calibrators.regions.proof import CurveClaim
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.cells.bins import Bins
-from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError, warn_caller
-from calibrant.guarantee.statement import Claim
 from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
@@ -66,13 +56,10 @@ from calibrant.params.replaced import ALPHA, replaces
 from calibrant.params.rules import Choice, Instance, RuleTable
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.kinds import bound_of
 from calibrant.sample.reader import read_rows
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
-
-_USUAL_LEVEL = (
-    0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
-)
-_FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
 
 @dataclass(eq=False, repr=False)
@@ -160,7 +147,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     exactly (`calibrant.cells.knots`).
 
     With `groups` and `importance_weight` the bets are on whole groups, or on rows by their weight
-    (`calibrant.calibrators.anchored.unit_evidence`). All of this is then about rows of new groups,
+    (`calibrant.calibrators.anchored.units`). All of this is then about rows of new groups,
     or about the weighted population, and nothing is said of masses. The curves are fitted to rows
     repeated by their weight, rounded at random to whole numbers. Rows of files are brought into
     memory.
@@ -202,7 +189,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     def _read(
         self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
-    ) -> Sample:
+    ) -> Rows:
         given = self._given_partition
         if given is not None and given.has_segments:
             raise InvalidValueError(
@@ -224,7 +211,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         classes: ArrayLike | None = None,
         weight_bound: float | None = None,
         max_group_size: int | None = None,
-        group_target: str = "rows",
+        group_target: str | None = None,
         score_range: tuple[float, float] | None = None,
         unlabelled_scores: ArrayLike | None = None,
     ) -> Self:
@@ -253,9 +240,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             "groups": groups,
         }
         told: dict[str, Any] = {
-            "weight_bound": weight_bound,
-            "max_group_size": max_group_size,
-            "group_target": group_target,
+            "weight_bound": bound_of(scores, "weight_bound", weight_bound),
+            "max_group_size": bound_of(scores, "max_group_size", max_group_size),
+            "group_target": bound_of(scores, "group_target", group_target) or "rows",
             "score_range": score_range,
         }
         if unlabelled_scores is None:
@@ -267,84 +254,49 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
-        partition = binned.partition
-        tally = binned.tally
-        regions = partition.as_bins()
         proof = CurveProof.of(binned, self)
-        if self._fit_halves(binned, proof):
-            return
-        data = binned.whole
-        rows = binned.rows
-        sizes = _sizes(regions, tally)
-        grid = Grid.count(rows, regions, sizes)
         with np.errstate(all="ignore"):
-            whole = (
-                grid if rows is data else Grid.over(data, grid.cells)
-            )  # every h is allowed: it may see all rows
-            limits = proof.rates()
-            name, curve = self._fit_curves(whole, grid, regions)
-            if self._is_increasing():
-                near = limits
-                if self.confidence_level != _USUAL_LEVEL:
-                    near = CurveProof.of(binned, self, _USUAL_LEVEL).rates()
-                curve = _in_order(curve, grid, regions, tally.counts, tally.rates, near)
-            moved = anchored(curve, curve.averages(grid, regions), regions, limits)
-            averages = moved.averages(grid, regions).of(moved)
-            parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
-        shifted = (moved.left != curve.left) | (moved.right != curve.right)
-        n_anchored = np.unique(curve.regions(regions)[shifted]).size
-        self._set_curve(
-            FittedCurve(name, moved, *averages, n_anchored, parts),
-            proof,
-            limits,
-            binned.classes,
-            binned.facts,
-        )
+            halves = self._half_curves(binned, proof)
+        if halves is None:
+            check_unlabelled(binned)
+            fitted, limits = fit_to_all_rows(binned, proof, self.curve)
+        else:
+            fitted, limits = self._moved(halves, proof)
+        if proof.weighted is not None:
+            proof = replace(proof, weighted=replace(proof.weighted, limits=limits))
+        self._set_curve(fitted, proof, limits, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
+        self._say_unlabelled(binned)
 
-    def _fit_halves(self, binned: Binned, proof: CurveProof) -> bool:
-        """Fit a curve to each half of the rows, and prove what bets prove of their mean.
-
-        Plain rows need pilot rows and exact limits for that.
+    def _half_curves(self, binned: Binned, proof: CurveProof) -> HalfCurves | None:
+        """Curves of both halves of the rows; None where plain rows have no pilot rows, or other
+        limits than exact ones.
         """
-        has_pilot = any(map(len, binned.drawn.values()))
-        has_bets = has_pilot and self._exact_interval == EXACT
-        if proof.is_plain and not has_bets:
-            check_unlabelled(binned, has_pilot=False)
-            return False
-        counting = None
-        if not proof.is_plain:
-            bound = 1.0 if proof.weighted is None else proof.weighted.bound
-            counting = UnitWeights.of(binned.design, bound)
+        if proof.is_plain:
+            if self._exact_interval != EXACT or not any(map(len, binned.drawn.values())):
+                return None
+            return HalfCurves.fit(binned, self.curve, self.random_state)
+        bound = 1.0 if proof.weighted is None else proof.weighted.bound
+        counting = UnitWeights.of(binned.design, bound)
+        return HalfCurves.fit(binned, self.curve, self.random_state, counting)
+
+    def _moved(self, halves: HalfCurves, proof: CurveProof) -> tuple[FittedCurve, Interval]:
+        """Their mean, moved to a small epsilon, what bets prove of it, and limits of the rates."""
+        evidence = halves.evidence
         with np.errstate(all="ignore"):
-            halves = HalfCurves.fit(binned, self.curve, self.random_state, counting)
-            if halves is None:
-                check_unlabelled(binned, has_pilot=False)
-                return False
-            alpha = proof.for_bets
-            bounds = halves.bounds(alpha)
+            bounds = halves.bounds(proof.for_bets)
             usual = bounds
-            if self.confidence_level != _USUAL_LEVEL:
-                usual = halves.bounds(replace(proof, confidence_level=_USUAL_LEVEL).for_bets)
-            values = halves.moved(usual) if self._is_increasing() else halves.evidence.mean_curve
+            if proof.confidence_level != USUAL_LEVEL:
+                usual = halves.bounds(replace(proof, confidence_level=USUAL_LEVEL).for_bets)
+            values = halves.moved(usual) if self._is_increasing() else evidence.mean_curve
             n_refuted = int(bounds.refuted(values).sum())
             values = bounds.shifted(values)
             proved = ProvedCurve.of(bounds, values, proof.partition, proof.for_limits)
-        fitted = FittedCurve(
-            halves.name,
-            halves.evidence.pieces(values),
-            np.clip(halves.evidence.averages(values), 0.0, 1.0),
-            np.full(proof.partition.n_regions, ROUNDING),
-            n_refuted,
-            None,
-            proved,
-        )
-        if proof.weighted is not None:
-            proof = replace(proof, weighted=replace(proof.weighted, limits=proved.rates))
-        self._set_curve(fitted, proof, proved.rates, binned.classes, binned.facts)
-        self.score_range_seen_ = binned.reach.seen
-        self._say_unlabelled(binned)
-        return True
+        average = np.clip(evidence.averages(values), 0.0, 1.0)
+        unknown = np.full(average.size, ROUNDING)
+        pieces = evidence.pieces(values)
+        fitted = FittedCurve(halves.name, pieces, average, unknown, n_refuted, None, proved)
+        return fitted, proved.rates
 
     def _say_unlabelled(self, binned: Binned) -> None:
         """Say how many unlabelled scores were used, and whether they are of another population."""
@@ -358,30 +310,6 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             found = found.with_caveat(said, supposition="they are of the same population")
             warn_caller(f"{said}; so the guarantee may not hold")
         self.guarantee_ = found
-
-    def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
-        """The curve of each segment; one with few rows has that of all rows.
-
-        `whole` has rows that only cut, too.
-        """
-        everything = np.ones(grid.rows.size, dtype=bool)
-        name, pooled = fit_curve(self.curve, whole.distinct(everything))
-        knots = [grid.knots(number) for number in range(len(regions.parts))]
-        values = []
-        for number, x in enumerate(knots):
-            here = everything if len(knots) == 1 else grid.segment == number
-            own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
-            fitted = fit_curve(self.curve, whole.distinct(here))[1] if own else pooled
-            y = fitted(x)
-            y = (
-                y if grid.rows[here].any() else np.full(1, 0.5)
-            )  # nothing is known of a segment without rows
-            values.append(_monotone(y) if self._is_increasing() else y)
-        kept = [
-            simplified(*with_jumps(x, y, part.cuts))
-            for x, y, part in zip(knots, values, regions.parts, strict=True)
-        ]
-        return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_regions(n_rows)
@@ -402,19 +330,17 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         facts: RowFacts,
     ) -> None:
         """Derive the guarantee from a curve that was fitted or loaded."""
-        partition = proof.partition
         margin, errors = proof.errors(fitted, limits)
-        guarantee = proof.guarantee(self, limits, fitted.average, classes.positive)
-        guarantee = guarantee.with_facts(
-            claim=Claim.AVERAGE, falls=self._is_increasing() and fitted.falls
+        theorem = THEOREM if proof.is_plain else THEOREM_OF_UNITS
+        claim = CurveClaim(
+            margin,
+            errors,
+            falls=self._is_increasing() and fitted.falls,
+            theorem=None if fitted.proved is None else theorem,
         )
-        if fitted.proved is not None:
-            guarantee = replace(guarantee, method="betting").with_facts(
-                theorem=THEOREM if proof.is_plain else THEOREM_OF_UNITS
-            )
-        guarantee = replace(guarantee, margin=margin, errors=errors)
+        guarantee = proof.guarantee(self, limits, fitted.average, classes.positive, claim)
         self.stated_ = proof.stated
-        self._set_fitted(partition, proof.tally, guarantee, classes, facts)
+        self._set_fitted(proof.partition, proof.tally, guarantee, classes, facts)
         self.proof_ = proof
         self._fitted_curve = fitted
         self.curve_ = fitted.name
@@ -423,8 +349,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     @property
     def _limits_rule(self) -> int:
-        """Number of the rule by which limits were found: 2 for bets at knots, 1 for all others."""
-        return 1 if self._fitted_curve.proved is None else RULE
+        """Number of the rule by which limits were found: 1 for all but bets at knots."""
+        proved = self._fitted_curve.proved
+        return 1 if proved is None else proved.rule
 
     def _needs_rows(self) -> tuple[str, ...]:
         if self._fitted_curve.proved is not None:
@@ -452,34 +379,6 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self._set_curve(fitted, proof, limits, classes, learned["facts"])
 
 
-def _monotone(values: FloatArray) -> FloatArray:
-    """Values of a curve that never falls, or that never rises, without steps in the other direction
-    by rounding.
-    """
-    way = np.minimum if values[0] > values[-1] else np.maximum
-    return np.asarray(way.accumulate(values))
-
-
-def _in_order(
-    curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval
-) -> Pieces:
-    """The curve, bent towards the rates in order: that of scores, or in segments where it falls the
-    opposite one.
-    """
-    falling = curve.falling_segments
-    if not falling.any():
-        return bent(curve, curve.averages(grid, regions), regions, counts, rates, near)
-    here = falling[regions.layout.cells.segment]
-    opposite = Interval(
-        np.where(here, 1.0 - near.upper, near.lower), np.where(here, 1.0 - near.lower, near.upper)
-    )
-    mirrored = curve.mirrored(falling)
-    averages = mirrored.averages(grid, regions)
-    return bent(
-        mirrored, averages, regions, counts, np.where(here, 1.0 - rates, rates), opposite
-    ).mirrored(falling)
-
-
 def automatic_regions(n_rows: int) -> int:
     """Return half of the cube root of `n_rows`, and at least 1.
 
@@ -487,12 +386,3 @@ def automatic_regions(n_rows: int) -> int:
     [1, 3, 5, 10, 50]
     """
     return max(1, round(automatic_bins(n_rows) / 2))
-
-
-def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:
-    """Rows of each segment."""
-    within = np.bincount(
-        regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)
-    ).astype(np.int64)
-    named = zip(regions.bins_by_segment.items(), within.tolist(), strict=True)
-    return {name: rows if part.n_rows is None else part.n_rows for (name, part), rows in named}

@@ -13,7 +13,7 @@ from calibrant.cells.bins import Bins
 from calibrant.cells.knots import first_inside
 from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 
 _MOST_VALUES = 1024  # rows of a segment up to which every score has a cell of its own
 _VALUES = 256  # scores that have one where rows are more, besides those in the tails
@@ -42,7 +42,7 @@ class Grid:
     @classmethod
     def count(
         cls,
-        data: Sample,
+        data: Rows,
         regions: Bins,
         sizes: Mapping[Hashable, int],
         more: Sequence[FloatArray] = (),
@@ -65,7 +65,7 @@ class Grid:
         return cls.over(data, _cells(regions, all_cuts))
 
     @classmethod
-    def over(cls, data: Sample, cells: Bins) -> Self:
+    def over(cls, data: Rows, cells: Bins) -> Self:
         """Count the rows over given cells."""
         cells.fingerprint = (  # of thousands of cells it takes time, and no tally of them is kept
             "grid"

@@ -15,7 +15,7 @@ from calibrant.cells.knots import first_inside, straight_cells
 from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.params.declared_state import Saved
+from calibrant.params.declared_state import Saved, stored
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.state_kinds import Lists, Numbers
 from calibrant.text.sentences import shown
@@ -46,6 +46,10 @@ class Pieces(Saved):
     cells: Bins
     left: FloatArray
     right: FloatArray
+
+    def __getstate__(self) -> Any:
+        """What is pickled."""
+        return stored(self)
 
     def __post_init__(self) -> None:
         """A cell so narrow or so wide that its slope is no finite number is constant."""
@@ -307,7 +311,9 @@ def with_jumps(x: FloatArray, y: FloatArray, cuts: FloatArray) -> tuple[FloatArr
     return np.insert(x, place, before), np.insert(y, place, y[place - 1])
 
 
-def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def simplified(
+    x: FloatArray, y: FloatArray, accuracy: float = _ACCURACY
+) -> tuple[FloatArray, FloatArray]:
     """Fewer knots, between which the curve stays within a small distance on the logit scale."""
     if x.size <= 2:
         return x, y
@@ -319,7 +325,7 @@ def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         error = np.abs(logit(interpolate(x, x[at], y[at])) - wanted)
         worst = np.maximum.reduceat(error, at[:-1])
         short = np.repeat(worst, np.diff(at[:-1], append=x.size))
-        new = (error >= short) & (error > _ACCURACY) & ~kept
+        new = (error >= short) & (error > accuracy) & ~kept
         if not new.any():
             return x[at], y[at]
         kept |= new

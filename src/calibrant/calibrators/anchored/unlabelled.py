@@ -25,9 +25,9 @@ def read_unlabelled(scores: ArrayLike | None, **others: object) -> FloatArray | 
     return np.asarray(as_scores(scores, name="unlabelled_scores"), dtype=np.float64)
 
 
-def check_unlabelled(binned: Binned, *, has_pilot: bool) -> None:
-    """Raise an error where unlabelled scores have no use."""
-    if binned.unlabelled is None or has_pilot:
+def check_unlabelled(binned: Binned) -> None:
+    """Raise an error for unlabelled scores where they have no use."""
+    if binned.unlabelled is None:
         return
     rule = "be None without pilot rows, and with an interval of your own choice"
     advice = ("leave ", Setting("pilot"), " and ", Setting("interval"), " as they are")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -25,6 +25,8 @@ from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reach import Reach
+from calibrant.sample.reader import ONE_EACH, refuse
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Text
 
@@ -94,10 +96,11 @@ class CurveCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
+        refuse(scores, "one curve is fitted to all rows", "segment", advice=ONE_EACH)
         weights = {"sample_weight": sample_weight, "importance_weight": importance_weight}
         return self._fit_rows(self._read(scores, y, classes=classes, **weights))
 
-    def _fit_rows(self, data: Sample) -> Self:
+    def _fit_rows(self, data: Rows) -> Self:
         weighted = has_weights(data)
         rows = data.collect()
         self._check_scores(rows.scores)
@@ -122,6 +125,26 @@ class CurveCalibrator(ScoreCalibrator):
             state = self._learn(rows)
         self._restore({**state, **RowFacts(one_of_each=one_of_each).to_dict()}, classes)
         return self
+
+    def curve_through(self, rows: DistinctScores) -> Callable[[FloatArray], FloatArray]:
+        """The curve that fits counts of rows best, as a plain function of scores.
+
+        What is learned is the same as in `fit_distinct`. This calibrator is no fitted one
+        afterwards: nothing is stated or saved. The scores must be ones that the curve has values
+        for.
+        """
+        self._check_parameters()
+        with np.errstate(all="ignore"):
+            for name, value in self._learn(rows).items():
+                setattr(self, f"{name}_", np.array(value) if isinstance(value, list) else value)
+        self._check_curve()
+
+        def curve(scores: FloatArray) -> FloatArray:
+            with np.errstate(all="ignore"):
+                # contiguous doubles: numpy may round a logarithm differently for strided ones
+                return self._curve(np.ascontiguousarray(scores, dtype=np.float64))
+
+        return curve
 
     @predicts
     def predict(self, scores: ArrayLike) -> FloatArray:

@@ -26,7 +26,7 @@ from calibrant.sample.kinds import in_memory
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.reach import Reach
 from calibrant.sample.reader import one_row_each
-from calibrant.sample.sample import Sample, Split
+from calibrant.sample.rows import Rows, Split
 from calibrant.text.numbers import counted
 
 T = TypeVar("T")
@@ -47,9 +47,9 @@ class Binned:
     tally: Tally
     classes: Classes
     reach: Reach
-    rows: Sample
+    rows: Rows
     facts: RowFacts
-    whole: Sample
+    whole: Rows
     drawn: Mapping[Hashable, Any] = field(default_factory=dict)
     design: GroupDesign | None = None
     stated: Stated = NOTHING_STATED
@@ -57,7 +57,7 @@ class Binned:
 
 
 def cut_and_count(
-    data: Sample,
+    data: Rows,
     settings: CutParameters,
     stated: Stated = NOTHING_STATED,
     *,
@@ -80,7 +80,7 @@ def cut_and_count(
 
 
 def _cut(
-    data: Sample,
+    data: Rows,
     settings: CutParameters,
     stated: Stated,
     weighted: bool,
@@ -111,7 +111,7 @@ def _cut(
 class _Cutting:
     """Rows with the segments that were chosen, and how their bins are cut."""
 
-    data: Sample
+    data: Rows
     settings: CutParameters
     stated: Stated
     weighted: bool
@@ -128,7 +128,7 @@ class _Cutting:
     def _equal_width(self, n_bins: int) -> ScorePartition:
         return equal_width(n_bins, self.stated)
 
-    def fixed_width(self, rows: Sample) -> Binned:
+    def fixed_width(self, rows: Rows) -> Binned:
         """Bins of equal width, for which no row is needed.
 
         A segment may have no rows but those that chose it.

@@ -33,7 +33,7 @@ from calibrant.sample.draw import Draw, seed_of
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import in_memory
 from calibrant.sample.reach import Reach
-from calibrant.sample.sample import Sample, Split
+from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting
@@ -41,7 +41,7 @@ from calibrant.text.sentences import Setting
 _SHARE = 0.1  # of groups, at least, that are set aside where they fix the cap on the size of groups
 
 
-def cut_rows(data: Sample, settings: CutParameters, stated: Stated) -> Binned:
+def cut_rows(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
     """Cut bins and count the rows in them, whether they have groups, weights, or neither."""
     if has_groups(data, stated):
         return cut_and_count_groups(data, settings, stated)
@@ -54,7 +54,7 @@ def cut_rows(data: Sample, settings: CutParameters, stated: Stated) -> Binned:
     return cut_and_count(data.collect(), settings, stated, weighted=True)
 
 
-def has_groups(data: Sample, stated: Stated) -> bool:
+def has_groups(data: Rows, stated: Stated) -> bool:
     """Return whether rows have groups that matter.
 
     Not if `max_group_size` is 1 and each row is its own group.
@@ -68,7 +68,7 @@ def has_groups(data: Sample, stated: Stated) -> bool:
     return data.columns.group is not None
 
 
-def cut_and_count_groups(data: Sample, settings: CutParameters, stated: Stated) -> Binned:
+def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 
     Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need
@@ -218,7 +218,7 @@ def groups_that_cut(n_groups: int, n_bins: int) -> int:
 
 
 def _too_few(n_groups: int) -> InvalidValueError:
-    rule = "be at least two, because some groups are set aside and others are counted"
+    rule = "be at least two, because some are pilot groups and the others are counted"
     advice = ("use more groups, or set ", Setting("max_group_size"), " and fix the bins beforehand")
     return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)
 

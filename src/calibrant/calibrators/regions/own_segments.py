@@ -9,7 +9,7 @@ from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidValueError
 from calibrant.sample.draw import Draw
 from calibrant.sample.kinds import in_memory
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.text.sentences import shown
 
 _LARGEST_SHARE = 2 / 17  # of the rows, to choose segments
@@ -29,7 +29,7 @@ class ChosenSegments(NamedTuple):
 
 
 def chosen_segments(
-    data: Sample, settings: CutParameters, seed: int, can_draw: bool
+    data: Rows, settings: CutParameters, seed: int, can_draw: bool
 ) -> ChosenSegments:
     """Choose the segments that have regions of their own: those given, or those with enough rows in
     a random draw.
@@ -48,7 +48,7 @@ def chosen_segments(
     return _drawn_segments(data, settings, seed)
 
 
-def _given_segments(data: Sample, names: Iterable[Hashable]) -> ChosenSegments:
+def _given_segments(data: Rows, names: Iterable[Hashable]) -> ChosenSegments:
     kept = frozenset(names)
     sizes = data.sizes()
     refused = [name for name in kept if name not in sizes or name == OTHER.value]
@@ -58,7 +58,7 @@ def _given_segments(data: Sample, names: Iterable[Hashable]) -> ChosenSegments:
     return ChosenSegments(kept, {}, tuple(name for name in sizes if name not in kept))
 
 
-def _draws_by_default(data: Sample, settings: CutParameters, can_draw: bool) -> bool:
+def _draws_by_default(data: Rows, settings: CutParameters, can_draw: bool) -> bool:
     """Whether rows are drawn for a look anyway, which can then choose segments, too."""
     repeats = in_memory(data) and data.repeats is not None
     if repeats or data.columns.group is not None:
@@ -66,7 +66,7 @@ def _draws_by_default(data: Sample, settings: CutParameters, can_draw: bool) -> 
     return settings.pilot == "auto" and settings.partition == "quantile" and can_draw
 
 
-def _drawn_segments(data: Sample, settings: CutParameters, seed: int) -> ChosenSegments:
+def _drawn_segments(data: Rows, settings: CutParameters, seed: int) -> ChosenSegments:
     """Keep the segments with enough rows in a random draw."""
     parts = data.split_by(segment_draw(data, settings, seed))
     n_rows = sum(parts.sizes.values())
@@ -115,7 +115,7 @@ def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Has
     return frozenset(name for _, name in kept[place:])
 
 
-def segment_draw(data: Sample, settings: CutParameters, seed: int) -> Draw:
+def segment_draw(data: Rows, settings: CutParameters, seed: int) -> Draw:
     """The rows that choose segments: those that cut bins, or about 16 of a segment that is just
     large enough.
     """

@@ -26,6 +26,7 @@ from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import (
     Caveat,
+    Claim,
     Edges,
     GroupFacts,
     ImportanceWeights,
@@ -33,15 +34,16 @@ from calibrant.guarantee.statement import (
     Statement,
 )
 from calibrant.limits.group_limits import group_limits, shared_limits
-from calibrant.limits.group_sums import TARGETS, GroupDesign, GroupSums
+from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.limits.interval import Interval
 from calibrant.limits.mass import budgets, mass_limits
 from calibrant.limits.methods import get_method
 from calibrant.limits.shift.evidence import WEIGHT_BOUND_OF_TALLY, Evidence, weighted_rates
 from calibrant.limits.shift.shift_methods import get_shift_method
+from calibrant.params.bounds import GROUP_TARGET
 from calibrant.params.declared_state import Inline, Record, Saved
 from calibrant.params.kind import Entry, EntryTable, Known
-from calibrant.params.rules import Choice, Flag, Integer, Number, error_budget
+from calibrant.params.rules import Flag, Integer, Number, error_budget
 from calibrant.params.state_kinds import Counts, Lists, Maybe, Nested, Numbers
 from calibrant.text.sentences import Setting, shown
 
@@ -62,7 +64,7 @@ _WEIGHTED_GROUPS = Record(
         "counted": Integer(0),
         "aside": Integer(0),
         "max_size": Integer(0),
-        "target": Choice(TARGETS),
+        "target": GROUP_TARGET,
         "design_effect": Number(low=0.0),
         "max_weight": Number(low=0.0),
         "fixed": Entry(Flag(), absent=False, always=True),
@@ -169,6 +171,28 @@ def _facts(design: GroupDesign, n_groups: int, sums: GroupSums, limits: Interval
         int(apart.sum()) if sums.above_cap > 0.0 else 0,
         float(distance.max(initial=0.0)) if sums.above_cap > 0.0 else 0.0,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveClaim:
+    """What is proved of a curve, beside the limits of rates.
+
+    Attributes
+    ----------
+    margin : float array of shape (n_regions,)
+        How far its average over the population can be from that over the rows.
+    errors : Interval
+        The rate less its average, in each region.
+    falls : bool
+        Whether it falls as the score rises.
+    theorem : str or None
+        What bets on its errors rest on; None if all follows from the limits of rates.
+    """
+
+    margin: FloatArray
+    errors: Interval
+    falls: bool
+    theorem: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,22 +320,42 @@ class Proof(Saved):
         return None if self.weighted is None else self.weighted.rows
 
     def guarantee(
-        self, settings: CutParameters, limits: Interval, value: FloatArray, positive_label: Hashable
+        self,
+        settings: CutParameters,
+        limits: Interval,
+        value: FloatArray,
+        positive_label: Hashable,
+        claim: CurveClaim | None = None,
     ) -> Guarantee:
-        """What follows from limits of the rates; limits on mass are found of plain rows only."""
+        """What follows from limits of the rates; limits on mass are found of plain rows only.
+
+        `claim` is what is proved of a curve.
+        """
         method = get_method(self.interval)
         asked = Statement.about(self.partition, theorem=method.theorem, **settings._asked())
         said = self._said(asked, settings, limits)
-        name = method.name if self.is_plain else "betting"
-        level = self.confidence_level
-        found = Guarantee.from_limits(
-            self.partition, self.tally, limits, level, name, said, value, positive_label
-        )
-        if not self.is_plain:
-            return found
-        return replace(
-            found,
-            mass_limits=mass_limits(self.partition, self.tally, budgets(error_budget(level))[1]),
+        by_bets = not self.is_plain
+        if claim is not None:
+            theorem = said.theorem if claim.theorem is None else claim.theorem
+            said = replace(said, claim=Claim.AVERAGE, falls=claim.falls, theorem=theorem)
+            by_bets |= claim.theorem is not None
+        of_mass = None
+        if self.is_plain:
+            of_mass = budgets(error_budget(self.confidence_level))[1]
+        return Guarantee.from_limits(
+            self.partition,
+            self.tally,
+            limits,
+            self.confidence_level,
+            "betting" if by_bets else method.name,
+            said,
+            value,
+            positive_label,
+            mass_limits=None
+            if of_mass is None
+            else mass_limits(self.partition, self.tally, of_mass),
+            margin=None if claim is None else claim.margin,
+            errors=None if claim is None else claim.errors,
         )
 
     def _said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:

@@ -34,7 +34,9 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
 from calibrant.sample.batch import Columns
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.kinds import bound_of
 from calibrant.sample.reach import familiar_limits
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of, rows_on_gpu
 
@@ -242,7 +244,7 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         classes: ArrayLike | None = None,
         weight_bound: float | None = None,
         max_group_size: int | None = None,
-        group_target: str = "rows",
+        group_target: str | None = None,
         score_range: tuple[float, float] | None = None,
     ) -> Self:
         """Cut the regions, count the labels, and derive the guarantee.
@@ -279,9 +281,10 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
             tenth of the groups are pilot rows. The largest among the counted groups would not do:
             it misses rare giants. `GroupCapWarning` says so if the rate among all rows, where large
             groups count in full, lies outside the limits of some bin.
-        group_target : {"rows", "groups"}, default="rows"
-            With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random
-            group, where every group counts the same, whatever its number of rows.
+        group_target : {"rows", "groups"}, optional
+            With `groups`: "rows", the default, is the rate among rows, "groups" that of a random
+            row of a random group, where every group counts the same, whatever its number of rows.
+            This and both bounds can be named in `scored` instead.
         score_range : (float, float), optional
             The range of the scores, for bins of equal width; (0, 1) by default.
 
@@ -291,9 +294,9 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         """
         self._check_parameters()
         stated = Stated(
-            weight_bound=weight_bound,
-            max_group_size=max_group_size,
-            group_target=group_target,
+            weight_bound=bound_of(scores, "weight_bound", weight_bound),
+            max_group_size=bound_of(scores, "max_group_size", max_group_size),
+            group_target=bound_of(scores, "group_target", group_target) or "rows",
             score_range=score_range,
         )
         beside = {
@@ -319,7 +322,7 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
                 )
         return self._fit_rows(self._read(scores, y, **beside), stated)
 
-    def _fit_rows(self, data: Sample, stated: Stated, unlabelled: FloatArray | None = None) -> Self:
+    def _fit_rows(self, data: Rows, stated: Stated, unlabelled: FloatArray | None = None) -> Self:
         self._check_stated(stated)
         self.fit_binned(replace(cut_rows(data, self, stated), unlabelled=unlabelled))
         self._warn_if_weak()
@@ -333,7 +336,7 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         """Derive the guarantee from rows whose regions are cut and counted already."""
 
 
-def columns_to_predict(fitted: RegionCalibrator, data: Sample) -> Columns:
+def columns_to_predict(fitted: RegionCalibrator, data: Rows) -> Columns:
     """The columns of the data that a calibrator needs to predict."""
     check_is_fitted(fitted)
     if not fitted.partition_.has_segments:

@@ -4,13 +4,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from calibrant.errors import InvalidValueError
-from calibrant.limits.group_sums import TARGETS
-from calibrant.limits.shift.evidence import WEIGHT_BOUND, WEIGHT_FLOOR
+from calibrant.limits.shift.evidence import WEIGHT_FLOOR
+from calibrant.params.bounds import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
 from calibrant.params.rules import (
     OPEN_UNIT,
     SCORE_RANGE,
-    Choice,
-    Integer,
     Number,
     Optional,
     Pair,
@@ -30,8 +28,8 @@ _SHARES = Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)
 _RATES = Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)
 _RULES: dict[str, Rule[Any]] = {
     "weight_bound": Optional(WEIGHT_BOUND),
-    "max_group_size": Optional(Integer(1)),
-    "group_target": Choice(TARGETS),
+    "max_group_size": Optional(GROUP_SIZE),
+    "group_target": GROUP_TARGET,
     "score_range": Optional(SCORE_RANGE),
     "weight_floor": WEIGHT_FLOOR,
     "weight_error": WEIGHT_ERROR,

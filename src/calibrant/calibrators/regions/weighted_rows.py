@@ -8,21 +8,20 @@ from calibrant._typing import FloatArray, IndexArray, Seed
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
-from calibrant.limits.group_limits import picked_distance
 from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.limits.shift.evidence import WeightedRows
 from calibrant.params.arrays import check_rows
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import position_keys
 from calibrant.sample.kinds import in_memory
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import Setting, Text
 
 NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
 
 
-def has_weights(data: Sample) -> bool:
+def has_weights(data: Rows) -> bool:
     """Whether rows have importance weights; raise if they have a `sample_weight` too."""
     weighted = data.columns.weight is not None
     if weighted and in_memory(data) and data.repeats is not None:
@@ -109,32 +108,4 @@ def weighted_sums(
     regions = partition.membership(rows.prepared)
     return GroupSums.of_rows(
         regions, weights_of(rows), rows.codes, groups, partition.n_regions, design, blocks
-    )
-
-
-def rows_by_weight(
-    binned: Binned, design: GroupDesign, alpha: float
-) -> tuple[MemoryRows, FloatArray]:
-    """Rows repeated as their groups count them, and limits on their Kolmogorov distance from the
-    population.
-
-    The largest weight is 2^20 rows. What rounding moves is part of the distance.
-    """
-    rows = binned.rows.collect()
-    regions = binned.partition.n_regions
-    sums, own = weighted_sums(rows, binned.partition, design, binned.whole.block_source())
-    times = np.rint(own * (2.0**20 / own.max(initial=1e-300)))
-    place = binned.partition.membership(rows.prepared)
-    used = (place >= 0) & (own > 0.0)
-    totals = [
-        np.maximum(np.bincount(place[used], values[used], regions), 1e-300)[place]
-        for values in (times, own)
-    ]
-    moved = np.bincount(
-        place[used], np.abs(times / totals[0] - own / totals[1])[used] / 2.0, regions
-    )
-    distance = np.minimum(picked_distance(sums, design, alpha) + moved, 1.0)
-    return (
-        replace(rows, weights=None, groups=None, repeats=times.astype(np.int64)).without_empty(),
-        distance,
     )

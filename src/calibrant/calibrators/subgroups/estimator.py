@@ -54,8 +54,9 @@ from calibrant.params.rules import (
 )
 from calibrant.params.state_kinds import Counts, Lists, Maybe, Nested, Numbers, OneCount
 from calibrant.sample.attribute_columns import attribute_columns
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.kinds import bound_of, is_scored
 from calibrant.sample.reach import Reach
+from calibrant.sample.reader import check_group_target, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
@@ -217,8 +218,13 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self
         """
         self._check_parameters()
-        size = _GROUP_SIZE.check("max_group_size", max_group_size)
+        refuse(
+            scores, "weights of subgroups are not built", "weight", advice="use AnchoredCalibrator"
+        )
+        refuse(scores, "subgroups are made of attributes", "segment", advice="use attributes=")
+        size = bound_of(scores, "max_group_size", max_group_size)
         rows = self._read(scores, y, classes=classes, groups=groups).collect()
+        check_group_target(rows, "rows", "subgroups count by their rows")
         columns = self._columns(scores, attributes, len(rows))
         places = TwoParts.of(rows, self.pilot, self.random_state)
         first = PartOfRows.of(rows, columns, places.first)

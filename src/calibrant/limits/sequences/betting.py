@@ -75,6 +75,8 @@ class Gamblers(Resumed):
         implementation: Implementation = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Bet on the labels one by one; return the limits after each."""
+        if labels.size == 0:
+            return np.empty(0), np.empty(0)
         bets = self._bets(labels, log_threshold)
         threshold = float(np.exp(log_threshold))
         if uses_numba(labels.size, NUMBA_LABELS, implementation):
@@ -87,8 +89,6 @@ class Gamblers(Resumed):
 
     def _bets(self, labels: CodeArray | FloatArray, log_threshold: float) -> FloatArray:
         """Size of each bet, from the labels before it alone; the running sums move on."""
-        if labels.size == 0:
-            return np.empty(0)
         seen = self.n + np.arange(1, labels.size + 1)
         hits = self.k + np.cumsum(labels, dtype=np.float64)
         squares = np.cumsum(

@@ -17,10 +17,10 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.cells.tally import Tally, WeightSums
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.interval import Interval
+from calibrant.params.bounds import WEIGHT_BOUND
 from calibrant.params.rules import Number
 from calibrant.params.state_kinds import Written
 
-WEIGHT_BOUND = Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)
 WEIGHT_FLOOR = Number("a number >= 0 that no importance weight falls below", 0.0)
 
 

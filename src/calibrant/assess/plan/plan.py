@@ -1,0 +1,174 @@
+"""How many labels a target epsilon needs, and which epsilon a number of labels gives."""
+
+from calibrant.assess._fewest_labels import LARGEST_PLAN, fewest
+from calibrant.assess.plan.planned_curve import PlannedCurve
+from calibrant.assess.plan.planned_rows import CORRELATION, INTERVALS, PlannedGroups, PlannedRows
+from calibrant.assess.plan.result import CURVE, Plan
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.rules import (
+    FRACTION_OR_COUNT,
+    OPEN_UNIT,
+    Choice,
+    Integer,
+    Only,
+    Optional,
+    check_bins,
+)
+from calibrant.text.sentences import Setting
+
+
+def plan(
+    *,
+    epsilon: float | None = None,
+    n: int | None = None,
+    confidence_level: float = 0.9,
+    n_bins: int = 10,
+    base_rate: float | None = None,
+    interval: str = "clopper-pearson",
+    pilot: float | int | str | None = "auto",
+    probability: float = 0.9,
+    group_size: int | None = None,
+    icc: float | None = None,
+    calibrator: str = "BinningCalibrator",
+) -> Plan:
+    """Return how many labels a calibrator needs for a target epsilon, or the epsilon that it
+    reaches.
+
+    Claimed, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores
+    without ties: a fit of `n` rows has at most the planned epsilon. Without `base_rate` and a
+    number as `pilot` this is sure. With them, it holds with at least the stated `probability`,
+    because the number of positives, or of rows in a bin, is random. Assumed then: rows are
+    independent draws, and the base rate is as given.
+
+    For `AnchoredCalibrator`, the default, nothing is claimed for any rates: a curve that keeps the
+    ranking cannot follow every rate. With it the plan is an estimate by simulation, for rates that
+    rise smoothly with the score: about 9 of 10 fits reach it. Whatever epsilon a fit then has is
+    proved for any rates.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        The target. Give either this or `n`.
+    n : int, optional
+        Number of labels. Give either this or `epsilon`.
+    confidence_level : float, default=0.9
+        Confidence that epsilon holds in all bins at once.
+    n_bins : int, default=10
+        Number of bins.
+    base_rate : float, optional
+        Overall rate of positives. None plans for the worst case over all counts of positives. With
+        a base rate, the number of positives is binomial. The plan is for the worst case in which no
+        bin has more positives than the `probability` quantile of that number, or that without a
+        base rate if it is better. For rates above 1/2, read negatives for positives.
+    interval : str, default="clopper-pearson"
+        As in `BinningCalibrator`.
+    pilot : "auto", None, float or int, default="auto"
+        As in `BinningCalibrator`. "auto" sets aside the rows that are looked at for ties. A
+        fraction or number of rows is only used to cut bins. The size of the smallest bin is then
+        random. By `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B / t)
+        rows cut the bins, then with probability 1 - t it holds at least m / 2B - sqrt(m ln(2B / t)
+        / 2) of the m other rows. With "auto" and None the counts are known exactly.
+    probability : float, default=0.9
+        How likely the plan must be to succeed, with `base_rate` or `pilot`. The numbers that are
+        random share the rest equally: of positives, of rows in a bin, of rows that a fraction
+        draws.
+    group_size : int, optional
+        Rows of each group, where rows are grouped; see `BinningCalibrator.fit`. `n` is a
+        multiple of it.
+    icc : float in [0, 1], optional
+        Intra-cluster correlation of the labels, to be given with `group_size`: 0 for independent
+        rows, 1 for groups whose rows all have one label. A fit reports
+        ``guarantee_.design_effect``, which is 1 + (group_size - 1) icc.
+    calibrator : {"BinningCalibrator", "AnchoredCalibrator"}, default="BinningCalibrator"
+        What the labels are for. With "AnchoredCalibrator" only `epsilon` or `n`, `n_bins` and
+        `confidence_level` are given; there are 3 regions or more, of 80 rows or more.
+
+    Notes
+    -----
+    With groups the plan is an estimate and no proof, because limits depend on how alike the rows of
+    a group turn out to be. It is for rows of a group that share a bin, the worst case. With N
+    groups in the smallest bin, m rows each, a design effect D and L = ln(2 B / alpha), epsilon is
+    about sqrt(2 L p (1 - p) D / (N m)) + L / (3 N). The smallest bin has about N = (C / B) exp(-z
+    sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is the quantile
+    of the normal law that B bins keep with the stated probability.
+
+    For `AnchoredCalibrator` epsilon is planned as z / (2 sqrt(N)) (1.1 + 6 / sqrt(N)), with N rows
+    in each region and z the normal quantile at the tail of each limit. Simulated fits with uniform
+    scores, and rates that were the score, its square, or over- and underconfident scores, had less
+    in about 9 of 10 draws. Where the rate hardly depends on the score, epsilon was up to 1.3 times
+    as large, and more where it goes up and down.
+
+    The largest epsilon is not monotone in the number of rows of a bin, because counts are whole
+    numbers. So every size that a bin can have, and every count of positives that a bound does not
+    rule out, is tried. Where that would be more than 4,000 counts, or where pilot rows leave the
+    sizes open, the bound itself is used. It only falls as a bin grows. For the limits of Clopper
+    and Pearson, and Blaker's inside them, it follows from Zubkov and Serov (2013): P(X <= k) <=
+    Phi(-sqrt(2 N kl((k + 1) / N, q))). So the radius is at most 1 / N plus the largest q - p with
+    kl(p, q) <= z^2 / (2N). With a target, `n` is enough although `n` - 1 is not.
+
+    References
+    ----------
+    Zubkov and Serov (2013), "A complete proof of universal inequalities for the distribution
+    function of the binomial law", Theory of Probability and its Applications 57.
+
+    Examples
+    --------
+    >>> from calibrant import plan
+    >>> print(plan(epsilon=0.05, n_bins=10))  # doctest: +NORMALIZE_WHITESPACE
+    7,240 labels give BinningCalibrator, in 10 bins of at least 687, epsilon 0.05 at 90% confidence, for any rates, if
+    no scores are tied.
+    >>> plan(n=10_000, n_bins=10).epsilon <= 0.0423
+    True
+    >>> print(plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3))  # doctest: +NORMALIZE_WHITESPACE
+    10,210 labels in 1,021 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give
+    BinningCalibrator about epsilon 0.1 at 90% confidence with probability at least 90%.
+    >>> plan(epsilon=0.05, n_bins=10, calibrator="AnchoredCalibrator").n
+    11842
+    """  # noqa: E501
+    if (epsilon is None) == (n is None):
+        raise InvalidTypeError(
+            "epsilon", "be given if n is not, and only then", got="neither" if n is None else "both"
+        )
+    confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
+    n_bins = check_bins(n_bins)
+    base_rate = Optional(OPEN_UNIT).check("base_rate", base_rate)
+    Choice(INTERVALS).check("interval", interval)
+    pilot = Optional(FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
+    probability = OPEN_UNIT.check("probability", probability)
+    if (group_size is None) != (icc is None):
+        raise InvalidTypeError(
+            "icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc)
+        )
+    Choice(("BinningCalibrator", CURVE)).check("calibrator", calibrator)
+    settings = (confidence_level, n_bins, interval, base_rate, pilot)
+    question: PlannedRows | PlannedCurve = PlannedRows(*settings, probability)
+    size = 1
+    if calibrator == CURVE:
+        question = PlannedCurve.of(
+            confidence_level,
+            n_bins,
+            base_rate=base_rate,
+            interval=interval,
+            pilot=pilot,
+            probability=probability,
+            group_size=group_size,
+        )
+    elif group_size is not None and icc is not None:
+        size = Integer(1).check("group_size", group_size)
+        correlation = CORRELATION.check("icc", icc)
+        question = PlannedGroups(*settings, probability, size, correlation)
+        if pilot is None or interval != INTERVALS[0]:
+            name, got = ("pilot", "None") if pilot is None else ("interval", repr(interval))
+            raise InvalidValueError(name, "be left as it is with groups", got=got)
+    elif base_rate is None and pilot in (None, "auto"):
+        question = PlannedRows(*settings, probability=1.0)  # nothing is random
+    if epsilon is not None:
+        target = OPEN_UNIT.check("epsilon", epsilon)
+        return question.answer(
+            fewest(lambda number: question.enough(number, target), n_bins, target)
+        )
+    n = Integer(1).check("n", n)
+    if not size <= n <= LARGEST_PLAN:
+        rule = f"be {'at most' if size == 1 else 'from group_size to'} {LARGEST_PLAN:,}"
+        raise InvalidValueError("n", rule, got=str(n))
+    return question.answer(n // size)

@@ -1,0 +1,140 @@
+"""What a number of labels proves."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from calibrant.assess._relative_plan import in_factors, limits_at
+from calibrant.guarantee.relative import RARE
+from calibrant.limits.interval import Interval
+from calibrant.text.numbers import nearest, percent, plain, upper
+from calibrant.text.result import Result
+from calibrant.text.sentences import Setting, Text, words
+
+_PLANNED = Setting("method", "binning", python="BinningCalibrator")
+CURVE = "AnchoredCalibrator"
+CURVE_NAMED = Setting("method", "anchored", python=CURVE)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Result):
+    """A number of labels, and the epsilon that it gives a calibrator.
+
+    Attributes
+    ----------
+    n : int
+        Rows with labels, those that only cut bins included.
+    epsilon : float
+        A fit gives at most this: in every bin at once, the true rate is within epsilon of the
+        predicted probability.
+    rows_per_bin : int
+        Rows in the smallest bin.
+    confidence_level, n_bins, interval, pilot :
+        As given.
+    base_rate : float or None
+        Overall rate of positives, as given; None for the worst case.
+    probability : float
+        The probability that a fit gives at most `epsilon`: 1 without a base rate, pilot rows and
+        groups, else as given. Of `AnchoredCalibrator` the share of simulated fits, 0.9.
+    group_size, icc : int and float, or None
+        Rows of each group, and the correlation of labels within a group, as given; None for
+        independent rows.
+    calibrator : str
+        The calibrator that the plan is for: "BinningCalibrator", for any rates, or
+        "AnchoredCalibrator", for smooth ones.
+    """
+
+    _also: ClassVar[tuple[str, ...]] = ("design_effect",)
+
+    n: int
+    epsilon: float
+    rows_per_bin: int
+    confidence_level: float
+    n_bins: int
+    interval: str
+    base_rate: float | None
+    pilot: float | int | str | None
+    probability: float
+    group_size: int | None = None
+    icc: float | None = None
+    calibrator: str = words((_PLANNED,))
+
+    @property
+    def relative(self) -> Interval | None:
+        """Limits on the true rate divided by the prediction, in a bin of `rows_per_bin` rows with
+        the base rate.
+
+        They are those of a bin in which that share of rows is positive. None for a base rate of 5 %
+        or more, without one, and with groups.
+        """
+        if self.base_rate is None or self.base_rate >= RARE or self.group_size is not None:
+            return None
+        return limits_at(
+            self.base_rate, self.rows_per_bin, self.n_bins, self.interval, self.confidence_level
+        )
+
+    @property
+    def design_effect(self) -> float:
+        """How many times larger variances are than those of independent rows: 1 + (group_size - 1)
+        icc.
+        """
+        return (
+            1.0
+            if self.group_size is None or self.icc is None
+            else 1.0 + (self.group_size - 1) * self.icc
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The plan in words, which name the calibrator that it is for."""
+        if self.calibrator == CURVE:
+            return words(self._of_curve())
+        bins = (
+            "1 bin"
+            if self.n_bins == 1
+            else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
+        )
+        claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
+        how_likely = (
+            ""
+            if self.probability == 1.0
+            else f" with probability at least {percent(self.probability)}"
+        )
+        rates = "for any rates, if"
+        if self.base_rate is not None:
+            rates = f"if {percent(self.base_rate)} of rows are positive and"
+        if self.group_size is not None:
+            groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
+            alike = (
+                f"at an intra-cluster correlation of {self.icc:g} (design effect"
+                f" {nearest(self.design_effect, 2)})"
+            )
+            return words(
+                (
+                    f"{self.n:,} labels {groups}, {alike}, give ",
+                    _PLANNED,
+                    f" about {claim}{how_likely}.",
+                )
+            )
+        given = (
+            f", in {bins}, {claim}{how_likely}, {rates} no scores are"
+            f" tied.{in_factors(self.relative, self.base_rate)}"
+        )
+        return words((f"{self.n:,} labels give ", _PLANNED, given))
+
+    def _of_curve(self) -> Text:
+        """The sentence of a plan for a curve: on what it depends comes with it."""
+        regions = f"{self.n_bins:,} regions of about {self.rows_per_bin:,}"
+        claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
+        return (
+            f"{self.n:,} labels give ",
+            CURVE_NAMED,
+            f", in {regions}, {claim} in about 9 of 10 fits, if the rate rises smoothly with"
+            " the score and no scores are tied; this is an estimate by simulation, not a bound"
+            " for any rates.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        limits = self.relative
+        relative = None if limits is None else plain([limits.lower[0], limits.upper[0]])
+        return {**Result.to_dict(self), "relative": relative}

@@ -1,0 +1,126 @@
+"""One curve, fitted to all rows, with limits by Koksma's inequality: without bets.
+
+For plain rows without pilot rows, or with another interval. Every curve is allowed, even one that is
+fitted to the rows that are counted:
+
+1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
+2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
+3. shift it towards the rates, in order (`bent`), and into their limits where the data refute it
+   (`anchored`);
+4. bound how far its averages can be off (`CurveProof.margin`).
+"""
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.calibrators.anchored.curve_choice import fit_curve
+from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant.calibrators.anchored.fitted_curve import (
+    USUAL_LEVEL,
+    CurveProof,
+    FittedCurve,
+    Parts,
+)
+from calibrant.calibrators.anchored.logit_shifts import anchored, bent
+from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.bins import Bins
+from calibrant.cells.tally import Tally
+from calibrant.limits.interval import Interval
+
+_FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
+
+
+def fit_to_all_rows(
+    binned: Binned, proof: CurveProof, kind: str | ScoreCalibrator
+) -> tuple[FittedCurve, Interval]:
+    """Fit a curve of a kind, and return it with limits of the rates.
+
+    A kind that is named is kept in order.
+    """
+    regions = binned.partition.as_bins()
+    tally = binned.tally
+    grid = Grid.count(binned.rows, regions, _sizes(regions, tally))
+    with np.errstate(all="ignore"):
+        # every curve is allowed: it may see all rows
+        same = binned.rows is binned.whole
+        whole = grid if same else Grid.over(binned.whole, grid.cells)
+        limits = proof.rates()
+        name, curve = _fitted(kind, whole, grid, regions)
+        if isinstance(kind, str):
+            near = limits
+            if proof.confidence_level != USUAL_LEVEL:
+                near = replace(proof, confidence_level=USUAL_LEVEL).rates()
+            curve = _in_order(curve, grid, regions, tally.counts, tally.rates, near)
+        moved = anchored(curve, curve.averages(grid, regions), regions, limits)
+        averages = moved.averages(grid, regions).of(moved)
+        parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
+    shifted = (moved.left != curve.left) | (moved.right != curve.right)
+    n_anchored = np.unique(curve.regions(regions)[shifted]).size
+    return FittedCurve(name, moved, *averages, n_anchored, parts), limits
+
+
+def _fitted(
+    kind: str | ScoreCalibrator, whole: Grid, grid: Grid, regions: Bins
+) -> tuple[str, Pieces]:
+    """The curve of each segment; one with few rows has that of all rows.
+
+    `whole` has rows that only cut, too.
+    """
+    everything = np.ones(grid.rows.size, dtype=bool)
+    name, pooled = fit_curve(kind, whole.distinct(everything))
+    knots = [grid.knots(number) for number in range(len(regions.parts))]
+    values = []
+    for number, x in enumerate(knots):
+        here = everything if len(knots) == 1 else grid.segment == number
+        own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
+        fitted = fit_curve(kind, whole.distinct(here))[1] if own else pooled
+        # nothing is known of a segment without rows
+        y = fitted(x) if grid.rows[here].any() else np.full(1, 0.5)
+        values.append(_monotone(y) if isinstance(kind, str) else y)
+    kept = [
+        simplified(*with_jumps(x, y, part.cuts))
+        for x, y, part in zip(knots, values, regions.parts, strict=True)
+    ]
+    return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
+
+
+def _monotone(values: FloatArray) -> FloatArray:
+    """Values of a curve that never falls, or that never rises, without steps in the other direction
+    by rounding.
+    """
+    way = np.minimum if values[0] > values[-1] else np.maximum
+    return np.asarray(way.accumulate(values))
+
+
+def _in_order(
+    curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval
+) -> Pieces:
+    """The curve, bent towards the rates in order: that of scores, or in segments where it falls the
+    opposite one.
+    """
+    falling = curve.falling_segments
+    if not falling.any():
+        return bent(curve, curve.averages(grid, regions), regions, counts, rates, near)
+    here = falling[regions.layout.cells.segment]
+    opposite = Interval(
+        np.where(here, 1.0 - near.upper, near.lower), np.where(here, 1.0 - near.lower, near.upper)
+    )
+    mirrored = curve.mirrored(falling)
+    averages = mirrored.averages(grid, regions)
+    return bent(
+        mirrored, averages, regions, counts, np.where(here, 1.0 - rates, rates), opposite
+    ).mirrored(falling)
+
+
+def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:
+    """Rows of each segment."""
+    within = np.bincount(
+        regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)
+    ).astype(np.int64)
+    named = zip(regions.bins_by_segment.items(), within.tolist(), strict=True)
+    return {name: rows if part.n_rows is None else part.n_rows for (name, part), rows in named}

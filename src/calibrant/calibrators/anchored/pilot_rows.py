@@ -1,0 +1,266 @@
+"""What pilot rows decide before any row is counted: a first curve, where the knots of curves are, and
+how far curves may move where no pilot row was.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators._held_out import Guess
+from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, is_falling
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.cells.bins import Bins
+from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.params.random import RandomSource
+from calibrant.sample.sources.memory import MemoryRows
+
+CELLS = 24
+"""Cells of each region."""
+_FEW_CELLS = 12  # where rows are fewer than this:
+_FEW_ROWS = 1_000
+_NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases refuse products that underflow
+# widths of the pilot's range, beyond its ends, at which scores without bounds have knots
+_OUTER = (0.1, 0.5, 2.0)
+_MOST_SCORES = 1 << 17  # of pilot rows, that first curves are fitted to and knots are chosen from
+_OWN_PILOT = 50  # pilot rows from which on a segment has a first curve and knots of its own
+_NEAREST = 0.01  # to 0 and 1: the score itself as a first curve
+# of the standard error of a rate times the rows: how far curves move beyond pilot rows
+_MOST_BEYOND = 0.015
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPilot:
+    """Pilot rows in segments, and the first curve that is fitted to them.
+
+    Attributes
+    ----------
+    rows : MemoryRows
+        The rows, with labels.
+    regions : Bins
+        The regions.
+    segment : int array of shape (n,)
+        The number of each row's segment among those of the regions.
+    """
+
+    rows: MemoryRows
+    regions: Bins
+    segment: IndexArray
+
+    @classmethod
+    def of(cls, binned: Binned) -> Self:
+        """The labelled rows that were drawn before any was counted."""
+        if any(map(len, binned.drawn.values())):
+            rows = binned.rows.drawn_rows(binned.whole, binned.classes)
+        else:
+            rows = binned.whole.collect().take(np.empty(0, dtype=np.intp))
+        regions = binned.partition.as_bins()
+        segment = np.zeros(len(rows), dtype=np.intp)
+        if rows.segment is not None:
+            segment = regions.numbers(rows.segment_names)[rows.segment]
+        return cls(rows, regions, segment)
+
+    def own(self, number: int) -> BoolArray:
+        """The rows that decide for a segment: its own, or if these are few all."""
+        own = self.segment == number
+        return own if own.sum() >= _OWN_PILOT else np.ones(own.size, dtype=bool)
+
+    def first_curves(self) -> list[Curve]:
+        """The first curve of each segment."""
+        return [_first_curve(rows) for rows, _ in self._distinct]
+
+    @cached_property
+    def _distinct(self) -> list[tuple[DistinctScores, bool]]:
+        """The distinct scores of the rows that decide for each segment, of many some; and whether
+        rows share scores.
+        """
+        found = []
+        for number in range(len(self.regions.parts)):
+            own = self.own(number)
+            rows = DistinctScores.of(self.rows.scores[own], self.rows.codes[own])
+            is_tied = rows.scores.size < rows.n_rows
+            found.append((rows.thinned(_MOST_SCORES), is_tied))
+        return found
+
+    def knots(self, curves: list[Curve], n_rows: int) -> Knots:
+        """Knots at the edges of regions, and between them as these rows say."""
+        inner = []
+        n_cells = cells_of_regions(n_rows)
+        parts = zip(self.regions.parts, curves, self._distinct, strict=True)
+        for part, curve, (rows, is_tied) in parts:
+            values = curve(rows.scores)
+            inner.append(knot_scores(part, rows, values, n_cells, is_tied=is_tied))
+        return Knots.between(self.regions, inner)
+
+    def blind_curves(self) -> list[Curve]:
+        """First curves without pilot rows: the score itself, if its range is that of rates."""
+        found: list[Curve] = []
+        for part in self.regions.parts:
+            is_rate = part.low >= 0.0 and part.high <= 1.0
+            found.append(_clipped if is_rate else _one_half)
+        return found
+
+    def blind_knots(self, n_rows: int) -> Knots:
+        """Knots at equal steps between the ends of regions."""
+        inner = []
+        for part in self.regions.parts:
+            ends = np.concatenate([[part.low], part.cuts, [part.high]])
+            ends = np.unique(ends[np.isfinite(ends)])
+            steps = np.arange(cells_of_regions(n_rows)) / cells_of_regions(n_rows)
+            inner.append((ends[:-1] + np.diff(ends) * steps[:, None]).ravel())
+        return Knots.between(self.regions, inner)
+
+    def beyond(self, knots: Knots, guess: Guess, rows: FloatArray | IntArray) -> "Beyond":
+        """The knots beyond the scores of these rows, and how much curves may move there.
+
+        Nothing but a limit on the share of rows is known there. A movement d costs about d ln(1 /
+        tail) / n of epsilon: it is kept to a small part of the half-width of the rate.
+        """
+        last = np.empty(len(self.regions.parts), dtype=np.intp)
+        first = np.empty(len(self.regions.parts), dtype=np.intp)
+        for number in range(last.size):
+            scores = self.rows.scores[self.own(number)]
+            here = np.flatnonzero(knots.segment == number)
+            inside = here[(knots.score[here] >= scores.min()) & (knots.score[here] <= scores.max())]
+            first[number], last[number] = (
+                (inside[0], inside[-1]) if inside.size else (here[0], here[-1])
+            )
+        error = np.sqrt(guess.rate * (1.0 - guess.rate) * np.maximum(rows, 1))
+        return Beyond(knots, first, last, _MOST_BEYOND * error)
+
+    def count(self, knots: Knots, source: RandomSource) -> IntArray:
+        """Count these rows by knot and label."""
+        prepared = self.regions.prepared(
+            self.rows.scores, self.segment if self.regions.has_segments else None
+        )
+        return np.asarray(knots.count(prepared, self.rows.codes, RowHashes(source)).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """Where no pilot row was seen: before the knot `first` and after `last` of each segment.
+
+    Curves move by at most `most`, one number for each region, in all of it.
+    """
+
+    knots: Knots
+    first: IndexArray
+    last: IndexArray
+    most: FloatArray
+
+    def of(self, curve: FloatArray) -> FloatArray:
+        """The curve, with smaller movements there."""
+        found = curve.copy()
+        for number, (first, last) in enumerate(
+            zip(self.first.tolist(), self.last.tolist(), strict=True)
+        ):
+            here = np.flatnonzero(self.knots.segment == number)
+            for place, anchor in ((here[here < first], first), (here[here > last], last)):
+                moved = curve[place] - curve[anchor]
+                most = float(self.most[self.knots.region[anchor]])
+                largest = float(np.abs(moved).max(initial=0.0))
+                if largest > most:
+                    found[place] = curve[anchor] + moved * (most / largest)
+        return found
+
+
+def _clipped(scores: FloatArray) -> FloatArray:
+    """The score itself, but neither 0 nor 1."""
+    return np.clip(scores, _NEAREST, 1.0 - _NEAREST)
+
+
+def _one_half(scores: FloatArray) -> FloatArray:
+    return np.full(scores.shape, 0.5)
+
+
+def _first_curve(rows: DistinctScores) -> Curve:
+    """A curve for few rows; one that falls if the rate clearly does."""
+    if not is_falling(rows):
+        return first_curve(rows)
+    rising = first_curve(DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives))
+    return lambda scores: 1.0 - rising(scores)
+
+
+def cells_of_regions(n_rows: int) -> int:
+    """How many cells a region has, of so many rows in all."""
+    return CELLS if n_rows >= _FEW_ROWS else _FEW_CELLS
+
+
+def knot_scores(
+    part: ScorePartition,
+    rows: DistinctScores,
+    values: FloatArray,
+    n_cells: int,
+    *,
+    is_tied: bool,
+) -> FloatArray:
+    """Scores between the edges of regions at which curves bend.
+
+    Parameters
+    ----------
+    part : ScorePartition
+        The regions of one segment.
+    rows : DistinctScores
+        Distinct scores of pilot rows.
+    values : float array of shape (n,)
+        A first curve at them.
+    n_cells : int
+        Cells of each region.
+    is_tied : bool
+        Whether pilot rows share scores.
+
+    Notes
+    -----
+    In each region knots are at equal steps of the mean of two shares: of pilot rows below the
+    score, and of the first curve's movement below it. So a cell has few rows, or a small rise.
+    Where pilot scores are tied, knots are at these scores. Scores in [0, 1] have knots at both
+    ends; others have some beyond those of pilot rows.
+    """
+    distinct = rows.scores
+    rise = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(values)))])
+    share = (np.cumsum(rows.counts) - rows.counts / 2.0) / rows.n_rows + rise
+    ends = np.concatenate([[-np.inf], part.cuts, [np.inf]])
+    found = [_outer(distinct[0], distinct[-1])]
+    for low, high in pairwise(ends.tolist()):
+        first, last = np.searchsorted(distinct, [low, high])
+        if is_tied:
+            found.append(_values_between(distinct[first:last], share[first:last], n_cells))
+        else:
+            found.append(_scores_between(distinct, share, low, high, n_cells))
+    return np.concatenate(found)
+
+
+def _outer(low: float, high: float) -> FloatArray:
+    """Knots beyond the scores of pilot rows."""
+    if low >= 0.0 and high <= 1.0:
+        return np.array([_NEXT_TO_ZERO, low, high, 1.0])
+    width = high - low
+    beyond = np.array(_OUTER) * (width if width > 0.0 else 1.0)
+    return np.concatenate([low - beyond, [low, high], high + beyond])
+
+
+def _values_between(values: FloatArray, share: FloatArray, n_cells: int) -> FloatArray:
+    """Some of the scores of pilot rows in a region, at about equal steps."""
+    if values.size <= n_cells + 1:
+        return values
+    wanted = np.linspace(share[0], share[-1], n_cells + 1)
+    nearest = np.abs(share[:, None] - wanted).argmin(axis=0)
+    return np.asarray(values[np.unique(nearest)])
+
+
+def _scores_between(
+    distinct: FloatArray, share: FloatArray, low: float, high: float, n_cells: int
+) -> FloatArray:
+    """Scores of a region at equal steps, between those of pilot rows too."""
+    low = max(low, distinct[0])
+    high = min(high, distinct[-1])
+    if low >= high:
+        return np.empty(0)
+    begin, end = np.interp([low, high], distinct, share)
+    wanted = np.linspace(begin, end, n_cells + 1)
+    return np.interp(wanted[1:-1], share, distinct)

@@ -1,0 +1,360 @@
+"""Plain rows, counted at knots: what bets and exact limits prove of curves.
+
+The order of rows given their counts is uniform, so halves come with the counts and the order of the
+bets is drawn afterwards (`calibrant.limits.block_bets`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators._held_out import SKEWED, Guess, RegionUnits
+from calibrant.calibrators.anchored.curve_bounds import (
+    CURVE_SHARE,
+    MOVED_SHARE,
+    PRIOR_ROWS,
+    CurveEvidence,
+    CurveLimits,
+)
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.cells.knots import Knots, RowHashes
+from calibrant.limits.bet_walk import FEW_STEPS
+from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
+from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
+from calibrant.limits.interval import Interval
+from calibrant.params.random import RandomSource
+
+_AT_ONCE = 64  # regions that are bet on together
+_STEP_ERRORS = 4.5  # standard errors of a share of rows that limits on all of them leave, about
+_RATE_ERRORS = 3.0  # the same, of a rate
+# of skewness over the root of the rows: what exact limits are narrower than bets by, about
+_SKEW_COST = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget:
+    """What each limit may miss.
+
+    Attributes
+    ----------
+    of_labels : float array of shape (n_regions,)
+        (A), on each side.
+    of_curves : float array of shape (n_regions,)
+        (C), for each half and on each side.
+    of_steps : float
+        (D), for each step between knots and on each side.
+    """
+
+    of_labels: FloatArray
+    of_curves: FloatArray
+    of_steps: float
+
+    @classmethod
+    def of(cls, alpha: float, shares: FloatArray, n_steps: int) -> Self:
+        """Share `alpha` out; the `shares` of regions add up to at most 1 and are fixed before rows
+        are counted.
+
+        >>> found = Budget.of(0.1, np.array([0.5, 0.5]), 10)
+        >>> found.of_labels.round(4), found.of_curves, round(found.of_steps, 6)
+        (array([0.0226, 0.0226]), array([0.001225, 0.001225]), 0.0001)
+        """
+        of_steps = MOVED_SHARE * alpha
+        of_curves = CURVE_SHARE * (alpha - of_steps)
+        of_labels = alpha - of_steps - of_curves
+        return cls(
+            sidak_levels(of_labels, shares) / 2.0,
+            of_curves * shares / 4.0,
+            of_steps / (2.0 * max(n_steps, 1)),
+        )
+
+    @property
+    def of_rates(self) -> FloatArray:
+        """The whole part of each region, on each side, where limits of the rate take the place of
+        (A) and (C).
+        """
+        return self.of_labels + 2.0 * self.of_curves
+
+
+@dataclass(frozen=True, eq=False)
+class PlainRows:
+    """Plain rows, as counts.
+
+    Attributes
+    ----------
+    knots : Knots
+        The knots.
+    counts : int array of shape (n_knots, 2, 2)
+        Rows by knot, half and label.
+    of_pilot : int array of shape (n_knots, 2)
+        Pilot rows by knot and label.
+    unlabelled : int array of shape (n_knots,)
+        Rows of the same population without labels, by knot. No curve was fitted to them.
+    source : RandomSource
+        What random numbers come from.
+    """
+
+    knots: Knots
+    counts: IntArray
+    of_pilot: IntArray
+    unlabelled: IntArray
+    source: RandomSource
+
+    @classmethod
+    def of(
+        cls,
+        binned: Binned,
+        count_pilot: Callable[[Knots, RandomSource], IntArray],
+        knots: Knots,
+        source: RandomSource,
+    ) -> Self:
+        """Count the rows at knots."""
+        counts = binned.rows.count_knots(knots, binned.classes, source)
+        of_pilot = count_pilot(knots, source.for_purpose("pilot rows"))
+        unlabelled = np.zeros(knots.n_knots, dtype=np.int64)
+        if binned.unlabelled is not None:
+            hashes = RowHashes(source.for_purpose("unlabelled scores"))
+            codes = np.zeros(binned.unlabelled.size, dtype=np.uint8)
+            unlabelled = knots.count(binned.unlabelled, codes, hashes).sum(axis=(1, 2))
+        return cls(knots, counts, of_pilot, unlabelled, source)
+
+    @cached_property
+    def at_knots(self) -> IntArray:
+        """Rows at each knot, with labels or without."""
+        return np.asarray(self.counts.sum(axis=(1, 2)) + self.unlabelled)
+
+    @cached_property
+    def labelled(self) -> IntArray:
+        """Rows with labels of each region."""
+        return np.add.reduceat(self.counts.sum(axis=(1, 2)), self.knots.starts[:-1])
+
+    @property
+    def expected(self) -> IntArray:
+        """Rows of each region: given these, they are independent draws."""
+        return self.labelled
+
+    @cached_property
+    def positives(self) -> IntArray:
+        """Positive rows of each region."""
+        return np.add.reduceat(self.counts[:, :, 1].sum(axis=1), self.knots.starts[:-1])
+
+    @property
+    def has_negatives(self) -> BoolArray:
+        """Whether a row of each region is negative."""
+        return np.asarray(self.positives < self.labelled)
+
+    def guess(self, first: FloatArray) -> Guess:
+        """What pilot rows say of each region."""
+        starts = self.knots.starts
+        counts = self.of_pilot
+        bounds = np.column_stack(
+            [np.minimum.reduceat(first, starts[:-1]), np.maximum.reduceat(first, starts[:-1])]
+        )
+        units = []
+        for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            scores = np.repeat(np.repeat(first[begin:end], 2), counts[begin:end].ravel())
+            labels = np.repeat(np.tile([0.0, 1.0], end - begin), counts[begin:end].ravel())
+            units.append(RegionUnits(labels - scores, scores))
+        return Guess.of(units, bounds)
+
+    def to_fit(self, number: int) -> IntArray:
+        """Pilot rows and those of the other half by knot and label."""
+        return np.asarray(self.of_pilot + self.counts[:, 1 - number])
+
+    def prove(self, evidence: CurveEvidence, alpha: float, shares: FloatArray) -> CurveLimits:
+        """Limits by bets, or exact ones; see `CurveRows.prove`."""
+        n_regions = self.knots.regions.n_regions
+        budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
+        lower = np.empty(n_regions)
+        upper = np.empty(n_regions)
+        generator = self.source.for_purpose("order of bets").generator()
+        for start in range(0, n_regions, _AT_ONCE):
+            some = np.arange(start, min(start + _AT_ONCE, n_regions))
+            lower[some], upper[some] = _bets(self, evidence, some, budget, generator)
+        exact = self.is_exact(evidence.guess, evidence.first)
+        if exact.any():
+            known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
+            lower[exact] = lower_limit(*known)
+            upper[exact] = upper_limit(*known)
+        return CurveLimits(Interval(lower, upper), self._gaps(budget.of_steps), exact)
+
+    def is_exact(self, guess: Guess, first: FloatArray) -> BoolArray:
+        """Where exact limits of the rate take the place of bets, by pilot rows and the number of
+        rows.
+
+        Where they are expected to be narrower. Bets suffer from skewness. Exact limits need the
+        average of the curve, which is known up to its steps times limits on the shares of rows at
+        knots; and their variance is that of labels, with what the first curve explains of it.
+        """
+        knots = self.knots
+        n = np.maximum(self.labelled, 1)
+        variance = guess.rate * (1.0 - guess.rate)
+        skewness = np.abs(1.0 - 2.0 * guess.rate) / np.sqrt(variance * n)
+        half_width = _RATE_ERRORS * np.sqrt(variance / n)
+        n_knots = np.diff(knots.starts)
+        weight = self.of_pilot.sum(axis=1) + (PRIOR_ROWS / n_knots)[knots.region]
+        total = np.add.reduceat(weight, knots.starts[:-1])
+        before = (np.cumsum(weight) - weight)[knots.starts[:-1]]
+        share = np.clip((np.cumsum(weight) - before[knots.region]) / total[knots.region], 0.0, 1.0)
+        here = n[knots.region]
+        gap = _STEP_ERRORS * np.sqrt(share * (1.0 - share) / here) + _STEP_ERRORS**2 / (2.0 * here)
+        off = np.abs(np.diff(first, append=first[-1:])) * gap
+        off[knots.starts[1:] - 1] = 0.0
+        unknown = np.add.reduceat(off, knots.starts[:-1])
+        unexplained = np.clip(1.0 - guess.spread / variance, 0.0, 1.0)
+        of_exact = unknown + half_width * (1.0 - np.sqrt(unexplained))
+        is_narrower = of_exact < _SKEW_COST * skewness * half_width
+        return np.asarray(((skewness > SKEWED) & is_narrower) | (n_knots == 1))
+
+    def _gaps(self, tail: float) -> FloatArray:
+        """Limits on the share of rows at knots up to each one, exact binomial ones."""
+        knots = self.knots
+        total = np.cumsum(self.at_knots)
+        before = (total - self.at_knots)[knots.starts[:-1]]
+        reached = total - before[knots.region]
+        rows = np.add.reduceat(self.at_knots, knots.starts[:-1])[knots.region]
+        share = reached / np.maximum(rows, 1)
+        below = share - lower_limit(reached, rows, tail)
+        above = upper_limit(reached, rows, tail) - share
+        found = np.maximum(below, above)
+        found[knots.starts[1:] - 1] = 0.0
+        return found
+
+
+def _bets(
+    rows: PlainRows,
+    evidence: CurveEvidence,
+    some: IndexArray,
+    budget: Budget,
+    generator: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Limits on the rate less the average of h in some regions; by (A), and (C) for both halves."""
+    place, inside = _knots_of(evidence.knots, some)
+    counts = np.where(inside[:, :, None, None], rows.counts[place], 0)
+    n_regions, n_knots = place.shape
+    dealt = DealtBlocks.of(counts.reshape(n_regions, -1), generator)
+    blocks = dealt.blocks.astype(np.float64)
+    knot, half, label = np.unravel_index(np.maximum(dealt.late, 0), (n_knots, 2, 2))
+    is_row = dealt.late >= 0
+    first = evidence.first[place]
+    of_labels = np.stack([-first, 1.0 - first], axis=-1)
+    of_rows = np.repeat(of_labels[:, :, None], 2, axis=2)  # the same in both halves
+    low, high = _ends(first, inside)
+    labels = BlockSamples(
+        of_rows.reshape(n_regions, -1),
+        blocks,
+        np.where(
+            is_row,
+            np.take_along_axis(of_labels.reshape(n_regions, -1), 2 * knot + label, axis=1),
+            np.nan,
+        ),
+        dealt.sizes,
+        -high,
+        1.0 - low,
+        evidence.guess.of_errors[some],
+    )
+    lower, upper = block_limits(labels, budget.of_labels[some])
+    if rows.unlabelled.any():
+        low, high = _curve_limits_with(rows, evidence, some, counts, budget, generator)
+    else:
+        by_knot = blocks.reshape(n_regions, -1, n_knots, 2, 2)
+        late = _LateRows(np.where(is_row, half, -1), knot, dealt.sizes)
+        low, high = _curve_limits(evidence, some, by_knot, late, budget)
+    return lower - high, upper - low
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LateRows:
+    """Half and knot of late rows, a half of -1 for none, and the sizes of their blocks."""
+
+    half: IndexArray
+    knot: IndexArray
+    sizes: tuple[int, ...]
+
+
+def _curve_limits_with(
+    rows: PlainRows,
+    evidence: CurveEvidence,
+    some: IndexArray,
+    counts: IntArray,
+    budget: Budget,
+    generator: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """The same with unlabelled scores: they are further draws for both halves.
+
+    They are independent of what g_1 and g_2 were fitted to. That both limits use them does not
+    matter to the union bound.
+    """
+    place, inside = _knots_of(evidence.knots, some)
+    first = evidence.first[place]
+    more = np.where(inside, rows.unlabelled[place], 0)
+    limits = []
+    for number in range(2):
+        apart = evidence.halves[number][place] - first
+        dealt = DealtBlocks.of(counts[:, :, number].sum(axis=2) + more, generator)
+        knot = np.maximum(dealt.late, 0)
+        late = np.where(dealt.late >= 0, np.take_along_axis(apart, knot, axis=1), np.nan)
+        samples = BlockSamples(
+            apart,
+            dealt.blocks.astype(np.float64),
+            late,
+            dealt.sizes,
+            *_ends(apart, inside),
+            evidence.spreads[number][some],
+        )
+        limits.append(block_limits(samples, budget.of_curves[some], FEW_STEPS))
+    lower, upper = np.mean(limits, axis=0)
+    return lower, upper
+
+
+def _curve_limits(
+    evidence: CurveEvidence,
+    some: IndexArray,
+    blocks: FloatArray,
+    late: "_LateRows",
+    budget: Budget,
+) -> tuple[FloatArray, FloatArray]:
+    """Limits on the average of h less the first curve in some regions: the mean of (C_1) and (C_2).
+
+    Both halves are one walk: samples of half 1, then those of half 2.
+    """
+    place, inside = _knots_of(evidence.knots, some)
+    apart = evidence.halves[:, place] - evidence.first[place]
+    of_half = [
+        np.where(late.half == number, np.take_along_axis(apart[number], late.knot, axis=1), np.nan)
+        for number in range(2)
+    ]
+    values = np.concatenate(apart)
+    low, high = _ends(values, np.concatenate([inside, inside]))
+    both = BlockSamples(
+        values,
+        np.concatenate(list(blocks.sum(axis=-1).transpose(3, 0, 1, 2))),
+        np.concatenate(of_half),
+        late.sizes,
+        low,
+        high,
+        np.concatenate(list(evidence.spreads[:, some])),
+    )
+    lower, upper = block_limits(both, np.tile(budget.of_curves[some], 2), FEW_STEPS)
+    return np.asarray(lower.reshape(2, -1).mean(axis=0)), np.asarray(
+        upper.reshape(2, -1).mean(axis=0)
+    )
+
+
+def _knots_of(knots: Knots, some: IndexArray) -> tuple[IndexArray, BoolArray]:
+    """The knots of each of these regions, in rows of one length, and which of them are its own."""
+    begin = knots.starts[some]
+    size = knots.starts[some + 1] - begin
+    number = np.arange(size.max())
+    inside = number < size[:, None]
+    return begin[:, None] + np.minimum(number, size[:, None] - 1), inside
+
+
+def _ends(values: FloatArray, inside: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest value in each region."""
+    low = np.where(inside, values, np.inf).min(axis=1)
+    high = np.where(inside, values, -np.inf).max(axis=1)
+    return low, high

@@ -1,0 +1,284 @@
+"""Limits on a curve where rows are units: whole groups, or rows with importance weights.
+
+The identity of `calibrant.calibrators.anchored.curve_bounds` holds with averages over the population
+in which units count by their weights. (A) is bounded by bets on w_c (mean residual of the unit's
+rows in b, less m), for all counted units with rows in the region; (C_k) by bets on the units of half
+k, which are whole units drawn at random. Given is only which units have rows in b, never how many,
+so sizes and weights may depend on labels. A group may have rows in several regions: there is
+Bonferroni in place of Sidak, and the shares of the budget are fixed by pilot rows alone.
+
+(D). Let s_c(i) be the part of a unit's rows at knots up to i, each row split between its two
+neighbouring knots as curves are read there. E[f] less the average of f over the rows, which count
+by the weights of their units, is the sum over i of the steps of f times F_N(i) - F(i), with F(i) =
+E[w s(i)] / E[w]. With a stake l <= 1/2 / m, fixed beforehand, the product of 1 + l w_c (s_c(i) - m)
+has mean 1 at m = F(i), and it falls in m, so that it is no smaller at F(i) < m. So a lower limit is
+any m at which it reaches J / tail for one of J stakes that are at most 1/2 / m (Markov). A stake
+must not depend on m: one that is cut off at 1/2 / m would not be fixed. Its logarithm is at least l
+Z - c l^2 Q, with c = 4 ln 2 - 2, Z the sum of w (s - m) and Q that of w^2 (s - m)^2: log(1 + u) >=
+u - c u^2 for u >= -1/2. Since s lies in [0, 1], Q is at most the sum of w^2 (s (1 - 2 m) + m^2). So
+four sums for each knot are enough.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators._held_out import Guess, RegionUnits
+from calibrant.calibrators.anchored.curve_bounds import (
+    CURVE_SHARE,
+    MOVED_SHARE,
+    CurveEvidence,
+    CurveLimits,
+)
+from calibrant.calibrators.anchored.unit_rows import UnitRows, UnitWeights, rounded_counts
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.cells.knots import Knots
+from calibrant.limits.bet_walk import FEW_STEPS
+from calibrant.limits.goal_bets import BetUnits, unit_limits
+from calibrant.limits.interval import Interval
+from calibrant.params.random import RandomSource
+from calibrant.sample.draw import position_keys
+from calibrant.sample.sources.memory import MemoryRows
+
+_STAKES = 2.0 ** np.arange(7)  # over the best one for units of weight 1 and a share of one half
+_FIRST_STAKE = 0.5  # at most, so that there is one for every share
+_MOST_LOST = 0.5
+_SQUARE = 4.0 * math.log(2.0) - 2.0  # log(1 + u) >= u - this u^2 for u >= -1/2
+_BISECTIONS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class CurveUnits:
+    """Rows of independent units with weights: whole groups, or rows.
+
+    Attributes
+    ----------
+    knots : Knots
+        The knots.
+    rows : MemoryRows
+        The counted rows.
+    units : UnitRows
+        The same between knots, with their units.
+    half : int array of shape (n_units,)
+        The half of each unit, at random.
+    pilot : UnitRows or None
+        Pilot rows; None if there are none.
+    of_pilot : int array of shape (n_knots, 2)
+        Pilot rows by knot and label.
+    unproved : int array
+        Regions for which nothing is proved.
+    source : RandomSource
+        What random numbers come from.
+    """
+
+    knots: Knots
+    rows: MemoryRows
+    units: UnitRows
+    half: IndexArray
+    pilot: UnitRows | None
+    of_pilot: IntArray
+    unproved: IndexArray
+    source: RandomSource
+
+    @classmethod
+    def of(
+        cls,
+        binned: Binned,
+        pilot: MemoryRows | None,
+        knots: Knots,
+        source: RandomSource,
+        counting: UnitWeights,
+    ) -> Self:
+        """Find the units of the rows, and their halves."""
+        rows = _in_order(binned.rows.counted_rows())
+        pilot = None if pilot is None else _in_order(pilot)
+        keys = position_keys(0, len(rows)) if rows.keys is None else rows.keys
+        if rows.groups is not None:
+            keys = rows.groups.keys
+        half = (source.for_purpose("halves").hashes(keys) & np.uint64(1)).astype(np.intp)
+        of_pilot = np.zeros((knots.n_knots, 2), dtype=np.int64)
+        if pilot is not None:
+            of_pilot = rounded_counts(pilot, knots, source.for_purpose("pilot rows"))
+        unproved = () if binned.design is None else binned.design.unproved
+        return cls(
+            knots,
+            rows,
+            UnitRows.of(rows, knots, counting),
+            half,
+            None if pilot is None else UnitRows.of(pilot, knots, counting),
+            of_pilot,
+            np.array(unproved, dtype=np.intp),
+            source,
+        )
+
+    @cached_property
+    def expected(self) -> FloatArray:
+        """Units of each region, by the share of pilot units in it.
+
+        How many of the counted groups have rows in a region may depend on their labels.
+        """
+        n_regions = self.knots.regions.n_regions
+        n_units = len(self.rows) if self.rows.groups is None else self.rows.n_groups()
+        if self.pilot is None:
+            return np.full(n_regions, max(n_units / n_regions, 1.0))
+        of_region = np.bincount(self.pilot.region, minlength=n_regions) + 1.0
+        n_pilot = max(np.unique(self.pilot.unit).size, 1)
+        return np.asarray(np.minimum(of_region * (n_units / n_pilot), n_units))
+
+    @cached_property
+    def at_knots(self) -> FloatArray:
+        """The weight of rows at each knot."""
+        return self.units.at_knots(self.units.weight, self.knots.n_knots)
+
+    @cached_property
+    def labelled(self) -> FloatArray:
+        """The weight of the rows of each region."""
+        return np.add.reduceat(self.at_knots, self.knots.starts[:-1])
+
+    @cached_property
+    def positives(self) -> FloatArray:
+        """The weight of the positive rows of each region."""
+        return self._with_label(self.units.codes)
+
+    @cached_property
+    def has_negatives(self) -> BoolArray:
+        """Whether a row of each region is negative."""
+        return np.asarray(self._with_label(1 - self.units.codes) > 0.0)
+
+    def _with_label(self, codes: CodeArray) -> FloatArray:
+        of_entry = self.units.weight * self.units.means(codes.astype(np.float64))
+        return self.units.in_regions(of_entry, self.knots.regions.n_regions)
+
+    def prove(self, evidence: CurveEvidence, alpha: float, shares: FloatArray) -> CurveLimits:
+        """Limits by bets on units; see `CurveRows.prove`."""
+        n_regions = self.knots.regions.n_regions
+        of_steps = MOVED_SHARE * alpha
+        of_curves = CURVE_SHARE * (alpha - of_steps)
+        of_labels = alpha - of_steps - of_curves
+        order = self.source.for_purpose("order of bets").order(self.units.n_units)
+        entries = self.units.ordered(order, n_regions)
+        labels = self._bets(entries, evidence, of_labels * shares / 2.0)
+        of_half = of_curves * shares / 4.0
+        curves = [self._curve_bets(entries, evidence, number, of_half) for number in range(2)]
+        lower = labels.lower - (curves[0].upper + curves[1].upper) / 2.0
+        upper = labels.upper - (curves[0].lower + curves[1].lower) / 2.0
+        n_steps = max(self.knots.n_knots - n_regions, 1)
+        gaps = self._gaps(of_steps / (2.0 * n_steps))
+        nothing = np.isin(np.arange(n_regions), self.unproved)
+        limits = Interval(np.where(nothing, -2.0, lower), np.where(nothing, 2.0, upper))
+        gaps = np.where(nothing[self.knots.region], 1.0, gaps)
+        return CurveLimits(limits, gaps, np.zeros(n_regions, dtype=bool))
+
+    def _bets(
+        self, entries: list[IndexArray], evidence: CurveEvidence, tail: FloatArray
+    ) -> Interval:
+        """(A): limits on the rate less the average of the first curve, in each region."""
+        low, high = evidence.ends(evidence.first)
+        errors = self.units.means(self.units.codes - self.units.at_rows(evidence.first))
+        guess = evidence.guess
+        samples = []
+        for b, of in enumerate(entries):
+            spread = guess.of_errors[b]
+            weight = self.units.weight[of]
+            typical = guess.weight[b]
+            samples.append(BetUnits(errors[of], -high[b], 1.0 - low[b], spread, weight, typical))
+        return Interval(*unit_limits(samples, tail))
+
+    def _curve_bets(
+        self, entries: list[IndexArray], evidence: CurveEvidence, number: int, tail: FloatArray
+    ) -> Interval:
+        """(C_k): limits on the average of the curve of a half less the first one."""
+        apart = evidence.halves[number] - evidence.first
+        low, high = evidence.ends(apart)
+        values = self.units.means(self.units.at_rows(apart))
+        guess = evidence.guess
+        spread = evidence.spreads[number] * guess.weight**2
+        samples = []
+        for b, every in enumerate(entries):
+            of = every[self.half[self.units.unit[every]] == number]
+            weight = self.units.weight[of]
+            typical = guess.weight[b]
+            samples.append(BetUnits(values[of], low[b], high[b], spread[b], weight, typical))
+        return Interval(*unit_limits(samples, tail, FEW_STEPS))
+
+    def _gaps(self, tail: float) -> FloatArray:
+        """How far the share of rows at knots up to each one can be from that of the population."""
+        knots = self.knots
+        weight = self.units.weight
+        squares = self.units.at_knots(weight**2, knots.n_knots)
+        reached = _cumulated(self.at_knots, knots.starts)
+        of_squares = _cumulated(squares, knots.starts)
+        total = self.labelled[knots.region]
+        total_squares = np.add.reduceat(squares, knots.starts[:-1])[knots.region]
+        n_units = self.units.in_regions(np.ones(weight.size), knots.regions.n_regions)
+        here = n_units[knots.region]
+        share = reached / np.where(total > 0.0, total, 1.0)
+        below = share - _lower_share(reached, of_squares, total, total_squares, here, tail)
+        opposite = (total - reached, total_squares - of_squares, total, total_squares, here)
+        above = (1.0 - share) - _lower_share(*opposite, tail)
+        found = np.where(total > 0.0, np.maximum(below, above), 1.0)
+        found[knots.starts[1:] - 1] = 0.0
+        return found
+
+    def guess(self, first: FloatArray) -> Guess:
+        """What pilot units say of each region."""
+        low = np.minimum.reduceat(first, self.knots.starts[:-1])
+        high = np.maximum.reduceat(first, self.knots.starts[:-1])
+        n_regions = low.size
+        if self.pilot is None:
+            nothing = RegionUnits(np.empty(0), np.empty(0), np.empty(0))
+            return Guess.of([nothing] * n_regions, np.column_stack([low, high]))
+        return Guess.of(self.pilot.guessed(first, n_regions), np.column_stack([low, high]))
+
+    def to_fit(self, number: int) -> IntArray:
+        """Pilot rows and those of the other half by knot and label."""
+        unit = np.arange(len(self.rows)) if self.rows.groups is None else self.rows.groups.codes
+        chosen = self.half[unit] != number
+        purpose = self.source.for_purpose(f"curve of half {number}")
+        return np.asarray(self.of_pilot + rounded_counts(self.rows, self.knots, purpose, chosen))
+
+
+def _cumulated(values: FloatArray, starts: IndexArray) -> FloatArray:
+    """Sums over the knots of a region up to each one."""
+    total = np.cumsum(values)
+    before = (total - values)[starts[:-1]]
+    return np.asarray(total - np.repeat(before, np.diff(starts)))
+
+
+def _lower_share(
+    reached: FloatArray,
+    of_squares: FloatArray,
+    total: FloatArray,
+    total_squares: FloatArray,
+    n_units: FloatArray,
+    tail: float,
+) -> FloatArray:
+    """A lower limit of E[w s] / E[w]: of sums of w s, w^2 s, w and w^2 over so many units."""
+    goal = math.log(_STAKES.size / tail) + 1e-9
+    ruled_out = np.zeros(reached.size)
+    kept = reached / np.where(total > 0.0, total, 1.0)
+    first = np.minimum(np.sqrt(8.0 * goal / np.maximum(n_units, 1.0)), _FIRST_STAKE)
+    stake = first * _STAKES[:, None]
+    for _ in range(_BISECTIONS):
+        mean = (ruled_out + kept) / 2.0
+        won = reached - mean * total
+        squares = of_squares * (1.0 - 2.0 * mean) + mean**2 * total_squares
+        capital = stake * won - _SQUARE * stake**2 * squares
+        is_out = np.where(stake * mean <= _MOST_LOST, capital, -np.inf).max(axis=0) >= goal
+        ruled_out = np.where(is_out, mean, ruled_out)
+        kept = np.where(is_out, kept, mean)
+    return ruled_out
+
+
+def _in_order(rows: MemoryRows) -> MemoryRows:
+    """Rows of groups in an order that does not depend on how they came."""
+    if rows.groups is None:
+        return rows
+    weights = rows.codes if rows.weights is None else rows.weights
+    segment = rows.codes if rows.segment is None else rows.segment
+    order = np.lexsort((weights, rows.codes, rows.scores, segment, rows.groups.codes))
+    return replace(rows.take(order), keys=None)
