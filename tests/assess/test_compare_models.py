@@ -14,17 +14,16 @@ import pytest
 from scipy import stats
 
 from calibrant import SequentialModelComparison, compare_models
-from calibrant.assess.compare_models.losses import difference_limits, scaled
+from calibrant.assess.compare_models.losses import difference_limits, number_or_none, scaled
 from calibrant.assess.compare_models.model_comparison import PairedDifference
 from calibrant.assess.metrics.auc import delong
 from calibrant.assess.metrics.independent_units import ROWS
-from calibrant.assess.metrics.reliability import reliability_tables
-from calibrant.draw.report.pages import models_page
+from calibrant.draw.report.report import Report
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.metrics import auc
 from calibrant.params.random import RandomSource, fingerprint_of
-from worlds.report_pages import read, table_rows
+from worlds.report_pages import read
 
 RATES = np.array([0.02, 0.5, 0.97])
 SHARES = np.array([0.6, 0.3, 0.1])
@@ -429,7 +428,16 @@ def test_the_report_names_both_models_of_a_pair_if_names_are_long() -> None:
         f"{'a model with a long name, version':<50}{number}": p
         for number, p in enumerate(models.values())
     }
-    page = models_page(compare_models(y, models), reliability_tables(y, models, 0.9), 0.9, {})
-    told = {(row[0], row[1]) for row in table_rows(read(page), "table-3-1-caption")}
+    page = read(Report(compare_models(y, models)).html)
+    rows = [[cell.text for cell in row.children] for row in page.all("tr")]
+    told = {(row[0], row[1]) for row in rows if len(row) > 1}
     names = [" ".join(name.split()) for name in models]  # as a reader sees them
     assert set(combinations(names, 2)) <= told
+
+
+def test_numbers_of_a_table_that_are_not_finite_are_said_in_words() -> None:
+    assert [number_or_none(value) for value in (0.12344, np.nan, np.inf)] == [
+        "0.1234",
+        "none",
+        "infinite",
+    ]

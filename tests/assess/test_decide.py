@@ -18,6 +18,7 @@ from calibrant import (
     net_benefit,
     scored,
 )
+from calibrant.assess.decide import decided_by_region
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 
 BINS = Partition.fixed_width(3)
@@ -372,3 +373,19 @@ def test_decisions_and_limits_of_cost_hold_by_enumeration():
             wrong |= (cost < found.cost_lower - 1e-12) | (cost > found.cost_upper + 1e-12)
             missed += wrong * chance[low][:, None] * chance[high]
     assert missed.max() <= 1 - level
+
+
+def test_regions_without_rows_count_in_no_expected_cost() -> None:
+    scores = np.linspace(0.01, 0.99, 400)
+    y = np.arange(400) % 4 < scores * 4
+    guarantee = BinningCalibrator(partition=Partition.fixed_width(4)).fit(scores, y).guarantee_
+    some = decided_by_region(guarantee, np.array([3, 0, 1, 0]), 1.0, 5.0)
+    each = [
+        decided_by_region(guarantee, np.eye(4, dtype=np.int64)[region], 1.0, 5.0)
+        for region in range(4)
+    ]
+    for name in ("cost", "cost_lower", "cost_upper"):
+        known = (3 * getattr(each[0], name) + getattr(each[2], name)) / 4
+        assert getattr(some, name) == pytest.approx(known)
+    none = decided_by_region(guarantee, np.zeros(4, dtype=np.int64), 1.0, 5.0)
+    assert np.isnan(none.cost)

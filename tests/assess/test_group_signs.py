@@ -8,9 +8,14 @@ import pytest
 from calibrant import check, scored
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.errors import InvalidValueError
+from calibrant.sample.kinds import rows_of
 from calibrant.text.sentences import render
 
 pa = pytest.importorskip("pyarrow")
+
+
+def signs_in(data, **options):
+    return group_signs(rows_of(data), **options)
 
 
 def _world(n=4_000, seed=1, effect=None, curve=2.0):
@@ -23,13 +28,13 @@ def _world(n=4_000, seed=1, effect=None, curve=2.0):
 
 def _kinds(columns, **settings):
     data = scored(pa.table(columns), score="p", label="y", **settings)
-    return [(sign.kind, sign.column) for sign in group_signs(data)]
+    return [(sign.kind, sign.column) for sign in signs_in(data)]
 
 
 def test_an_id_that_repeats_is_named_with_the_setting_that_helps():
     rng, p, y = _world()
     table = pa.table({"p": p, "y": y, "patient_id": rng.integers(0, 800, 4_000)})
-    (sign,) = group_signs(scored(table, score="p", label="y"))
+    (sign,) = signs_in(scored(table, score="p", label="y"))
     assert (sign.kind, sign.column) == ("repeated id", "patient_id")
     assert "group='patient_id'" in str(sign)
     assert f"{np.unique(table['patient_id']).size:,} values" in str(sign)
@@ -70,9 +75,7 @@ def test_customers_side_by_side_are_runs_and_files_sorted_by_score_are_not():
 def test_a_file_that_is_sorted_by_label_is_told_to_be():
     _, p, y = _world(9_000)
     for order in (np.argsort(y, kind="stable"), np.argsort(~y, kind="stable"), np.lexsort((p, y))):
-        (sign,) = group_signs(
-            scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y")
-        )
+        (sign,) = signs_in(scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y"))
         assert sign.kind == "runs of labels"
         assert "have 2 runs of equal labels" in str(sign)
         assert "is the file sorted by outcome?" in str(sign)
@@ -86,7 +89,7 @@ def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_cha
     data = scored(pa.table({"p": p, "y": np.sort(y)}), score="p", label="y")
     share = np.mean(y == 0)
     for labels in ({}, {"classes": (0, 1)}):
-        (sign,) = group_signs(data, most_rows=500, **labels)
+        (sign,) = signs_in(data, most_rows=500, **labels)
         assert sign.kind == "runs of labels"
         assert (
             f"The first 500 rows have the same label, and {share:.1%} of all rows have it"
@@ -96,12 +99,11 @@ def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_cha
         int
     )  # 500 rows without one of ten positives are no sign
     assert (
-        group_signs(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500)
-        == ()
+        signs_in(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500) == ()
     )
     for labels in ({}, {"classes": (0, 1)}):
         zeros = scored(pa.table({"p": p, "y": np.zeros(4_000)}), score="p", label="y")
-        assert group_signs(zeros, most_rows=500, **labels) == ()
+        assert signs_in(zeros, most_rows=500, **labels) == ()
 
 
 @pytest.mark.slow
@@ -174,7 +176,7 @@ def test_files_and_engines_are_looked_at(tmp_path):
         pl.from_arrow(table).lazy(),
         table.to_pandas(),
     ]
-    texts = {str(*group_signs(scored(source, score="p", label="y"))) for source in sources}
+    texts = {str(*signs_in(scored(source, score="p", label="y"))) for source in sources}
     assert len(texts) == 1
     assert "'user'" in texts.pop()
 
@@ -187,7 +189,7 @@ def test_check_has_the_signs_of_rows_without_groups() -> None:
     )
     data = scored(table, score="p", label="y")
     found = check(data)
-    assert found.signs == group_signs(data)
+    assert found.signs == signs_in(data)
     assert [sign.column for sign in found.signs] == ["customer_id"]
     (row,) = found.to_dict()["signs"]
     assert row["sentence"] == found.signs[0].sentence

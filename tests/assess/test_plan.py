@@ -112,7 +112,7 @@ def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(
     rows: int, interval: str, monkeypatch
 ) -> None:
     planned = plan(n=rows, n_bins=1, interval=interval)
-    monkeypatch.setattr("calibrant.assess.plan._MOST_TRIED", 0)
+    monkeypatch.setattr("calibrant.assess.plan.planned_rows._MOST_TRIED", 0)
     assert (
         planned.epsilon
         <= plan(n=rows, n_bins=1, interval=interval).epsilon
@@ -232,6 +232,69 @@ def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_nearly()
         assert (
             AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon <= 1.2 * planned.epsilon
         )
+
+
+SMOOTH = {
+    "calibrated": lambda s: s,
+    "overconfident": lambda s: 1.0 / (1.0 + np.sqrt((1.0 - s) / s)),
+    "square": lambda s: s**2,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "n_bins", "level"), [(1_000, 10, 0.9), (700, 3, 0.8), (4_000, 7, 0.99)]
+)
+def test_nine_of_ten_curves_reach_what_is_planned_for_smooth_rates(n, n_bins, level):
+    planned = plan(n=n, n_bins=n_bins, confidence_level=level, calibrator="AnchoredCalibrator")
+    reached = []
+    for number, rate in enumerate(SMOOTH.values()):
+        for seed in range(12):
+            rng = np.random.default_rng([11, number, seed])
+            scores = rng.uniform(1e-6, 1.0, size=n)
+            y = rng.uniform(size=n) < rate(scores)
+            model = AnchoredCalibrator(n_bins=n_bins, confidence_level=level, random_state=seed)
+            reached.append(model.fit(scores, y).guarantee_.epsilon)
+    missed = int((np.array(reached) > planned.epsilon).sum())
+    assert stats.binomtest(missed, len(reached), 0.1, alternative="greater").pvalue > 0.01
+    assert planned.epsilon < 2.0 * np.mean(reached)  # and no more labels than are needed, about
+
+
+def test_a_plan_for_the_curve_says_that_it_is_for_smooth_rates_and_takes_more_labels():
+    planned = plan(epsilon=0.05, calibrator="AnchoredCalibrator")
+    assert planned.calibrator == "AnchoredCalibrator"
+    assert "smoothly" in str(planned)
+    assert "not a bound for any rates" in str(planned)
+    assert "any rates, if" not in str(planned)
+    assert planned.n > plan(epsilon=0.05).n
+    assert planned.epsilon <= 0.05
+    before = plan(n=planned.n - 1, calibrator="AnchoredCalibrator")
+    assert before.epsilon > 0.05
+    assert planned.to_dict()["probability"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"n": 10_000, "base_rate": 0.1}, "base_rate"),
+        ({"n": 10_000, "pilot": 0.5}, "pilot"),
+        ({"n": 10_000, "probability": 0.5}, "probability"),
+        ({"n": 10_000, "group_size": 5, "icc": 0.1}, "group_size"),
+        ({"n": 10_000, "interval": "hoeffding"}, "interval"),
+        ({"n": 700}, "n"),
+        ({"n": 10_000, "n_bins": 2}, "n_bins"),
+    ],
+)
+def test_what_is_not_planned_for_the_curve_is_refused(given, name):
+    with pytest.raises(InvalidValueError) as caught:
+        plan(**given, calibrator="AnchoredCalibrator")
+    assert caught.value.parameter == name
+
+
+def test_other_calibrators_are_not_planned_for():
+    with pytest.raises(InvalidValueError) as caught:
+        plan(n=10_000, calibrator="PlattCalibrator")
+    assert caught.value.parameter == "calibrator"
 
 
 @pytest.mark.parametrize("split", ["auto", 0.5, 0.2, 2_000])
@@ -358,3 +421,17 @@ def test_the_bound_of_empirical_bernstein_is_where_the_radius_meets_what_is_left
         radius = np.sqrt(2 * grid * (1 - grid) * log_term) + 3 * log_term
         largest = min(1.0, np.minimum(1 - grid, radius).max() + 0.5 / (rows + 1))
         assert min(1.0, largest_bernstein(rows, most, 0.1, 4)) == pytest.approx(largest, abs=1e-5)
+
+
+def test_the_epsilon_of_a_plan_for_groups_is_reached_with_as_many_groups_and_no_more() -> None:
+    planned = plan(n=4000, n_bins=4, group_size=8, icc=0.3)
+    again = plan(epsilon=planned.epsilon, n_bins=4, group_size=8, icc=0.3)
+    assert again.n <= planned.n
+
+
+def test_one_group_may_cut_bins_and_one_group_may_be_counted() -> None:
+    planned = plan(n=8_000_000, n_bins=2, pilot=1, group_size=8, icc=0.1)
+    assert 0.0 < planned.epsilon < 1.0
+    assert planned.rows_per_bin > 8
+    none = plan(n=8_000, n_bins=2, pilot=1_000, group_size=8, icc=0.1)
+    assert (none.epsilon, none.rows_per_bin) == (1.0, 0)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from calibrant import Threshold, scored, threshold
+from calibrant.assess.threshold.columns import SelectRows
 from calibrant.errors import CalibrantError
 from worlds.model_files import read, refused, sealed, written
 
@@ -158,3 +159,26 @@ def test_apply_selects_as_predict_does() -> None:
     assert one.column_names == ["p", "s", "t_selected"]
     with pytest.raises(CalibrantError, match="segment"):
         found.apply(scored(table, score="p", progress=False))
+
+
+@pytest.mark.parametrize("name", ["both", "specificity", "ranks", "nothing"])
+def test_steps_of_a_threshold_select_and_refer_as_its_methods_do(name: str) -> None:
+    found = FOUND[name]
+    segments = None
+    columns = {"score": "p"}
+    if name in ("both", "specificity"):
+        segments = np.array(["a", "b", "new"])[np.arange(900) % 3]
+        columns["segment"] = "s"
+    ends = [end for pair in found.ends.values() for end in pair if np.isfinite(end)]
+    near = [np.nextafter(end, side) for end in ends for side in (-1.0, 2.0)]
+    scores = np.concatenate([np.linspace(-0.5, 1.5, 900 - 3 * len(ends)), ends, near])
+    table = pa.table({"p": scores, "s": ["a"] * 900})
+    data = scored(table, progress=False, **columns)
+    steps = SelectRows(data.columns, found, "t_").as_look_up()
+    given = (scores,) if segments is None else (scores, segments)
+    regions = steps.partition.assign(*given)
+    assert np.asarray(steps.table["t_selected"])[regions].tolist() == found.predict(*given).tolist()
+    assert list(steps.table) == (["t_selected", "t_referred"] if name == "both" else ["t_selected"])
+    if name == "both":
+        referred = np.asarray(steps.table["t_referred"])[regions]
+        assert referred.tolist() == found.refer(*given).tolist()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrant import Threshold, load_model, save_model, scored, threshold
-from calibrant.assess.threshold.proved_threshold import compared
+from calibrant.assess.threshold.cut import compared
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_onnx, to_python, to_sql
 from worlds.thresholds import draws, in_groups
@@ -27,6 +27,8 @@ def test_segments_share_the_budget_and_keep_their_own_thresholds():
     assert first.threshold < second.threshold
     assert found.predict([0.6, 0.6, 0.6], ["a", "b", "c"]).tolist() == [True, False, False]
     assert "in segment 'a'" in found.sentence
+    assert "confidence, all at once:" in found.sentence
+    assert "all at once" not in threshold(y, scores, precision=0.7).sentence
     with pytest.raises(InvalidTypeError, match=r"use \.cuts"):
         _ = found.threshold
     with pytest.raises(InvalidTypeError, match="segments must be given"):

@@ -3,6 +3,7 @@ them gets.
 """
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.stats import beta, binomtest, ksone
 
 from calibrant import threshold
 from calibrant.assess.threshold.candidates import Confusion
+from calibrant.assess.threshold.finder import Search
 from calibrant.assess.threshold.shares import (
     measured_anywhere,
     measured_at_fixed,
@@ -158,3 +160,16 @@ def test_rows_without_labels_have_scores(scores):
     with pytest.raises(InvalidValueError) as raised:
         threshold([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.8], recall=0.5, unlabelled_scores=scores)
     assert raised.value.parameter == "unlabelled_scores"
+
+
+def test_a_target_is_broken_in_full_only_below_its_level_and_by_more_than_rounding() -> None:
+    def broken(capped: float, in_full: float) -> bool:
+        search = SimpleNamespace(broken=[])
+        Search._measured_in_groups(search, {"precision": (capped, in_full)}, "precision", 0.5)
+        return bool(search.broken)
+
+    assert broken(0.6, 0.49)
+    assert not broken(0.6, 0.5)
+    assert broken(0.4, 0.39)
+    assert not broken(0.4, 0.4)
+    assert not broken(0.4, 0.4 - 1e-15)

@@ -16,6 +16,7 @@ from calibrant import Report, audit, scored, validation_table
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.assess.validation.measures import ratio
+from calibrant.errors import InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.metrics import auc
 
@@ -294,4 +295,17 @@ def test_the_table_names_what_a_calibrated_score_has(rows) -> None:
         "intercept, slope 1": "0",
     }
     calibrated |= {"Kuiper statistic": "0", "miscalibration": "0"}
+    calibrated |= dict.fromkeys(("ICI", "E50", "E90"), "0")
     assert ideals == dict.fromkeys(ideals, "") | calibrated
+
+
+def test_a_grade_may_be_assigned_the_probability_0_or_1_and_none_beyond() -> None:
+    y = np.repeat([0, 1], 50)
+    grades = np.where(y == 1, "bad", "good")
+    scores = np.full(100, 0.5)
+    found = validation_table(y, scores, grades=grades, assigned={"good": 0.0, "bad": 1.0}).grades
+    assert sorted(found.assigned) == [0.0, 1.0]
+    for wrong in (-1e-9, 1.0 + 1e-9):
+        with pytest.raises(InvalidValueError) as refused:
+            validation_table(y, scores, grades=grades, assigned={"good": wrong, "bad": 1.0})
+        assert refused.value.parameter == "assigned"

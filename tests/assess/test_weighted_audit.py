@@ -1,11 +1,13 @@
 """Audits of weighted rows, and of grouped rows."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from calibrant import audit
+from calibrant.assess.audit.weighted_audit import _average
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.bounded_mean import weighted_means
 from calibrant.params.random import RandomSource
@@ -77,9 +79,7 @@ def test_an_audit_of_groups_or_weights_by_segment():
     read = read_rows(off, y, groups=group).collect()
     rare = np.where(group == group[~read.chosen(read.draw(0.1, 0))][0], "rare", segments)
     found = audit(y, off, segments=rare, groups=group, max_group_size=5)
-    assert (
-        "nothing is said of segments that no row set aside has, such as 'rare'" in found.assumptions
-    )
+    assert "nothing is said of segments without pilot rows, such as 'rare'" in found.assumptions
 
 
 def test_an_audit_of_groups_has_an_upper_bound_for_few_scores():
@@ -286,3 +286,29 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
                 assert one[:5] == (name, level, s.min(), s.max(), s.size)
                 assert one[5:] == pytest.approx(np.clip(expected, 0.0, 1.0).tolist(), abs=1e-9)
     assert next(found, None) is None
+
+
+def test_signs_come_from_rows_set_aside_and_regions_without_such_rows_have_sign_one() -> None:
+    seen = []
+
+    def limits(outcomes, alpha):
+        seen.append((outcomes.tolist(), alpha))
+        return 0.7, 1.0
+
+    cut = SimpleNamespace(codes=np.array([1, 0, 0]), scores=np.array([0.25, 0.5, 0.5]))
+    others = SimpleNamespace(codes=np.array([1, 1, 1, 1]), scores=np.array([0.5, 0.5, 0.5, 0.5]))
+    levels = [np.array([[0, 1, 1], [-1, 0, 0]]), np.array([[0, 1, 2, -1], [3, -1, 0, 1]])]
+    units = SimpleNamespace(limits=limits)
+    assert _average((cut, others), units, levels, 0.1) == pytest.approx(0.4)
+    assert seen == [([0.75, 0.25, 0.75, 0.5], 0.1), ([0.75, 0.5, 0.25, 0.75], 0.1)]
+
+
+def test_the_average_error_within_segments_is_at_least_that_of_all_rows() -> None:
+    rng = np.random.default_rng(2)
+    scores = rng.uniform(0.1, 0.6, 3_000)
+    y = rng.uniform(size=3_000) < scores + 0.3
+    found = audit(
+        y, scores, segments=rng.integers(40, size=3_000), groups=np.arange(3_000), max_group_size=1
+    )
+    assert found.average_lower_bound > 0.2
+    assert found.within_segments.average_lower_bound >= found.average_lower_bound

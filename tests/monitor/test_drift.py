@@ -222,6 +222,36 @@ def test_without_counts_the_first_rows_are_the_reference_and_it_says_so() -> Non
         assert "were the reference" in monitor.summary().notes[0]
 
 
+def test_a_batch_is_cut_where_it_completes_the_reference() -> None:
+    rng = np.random.default_rng(8)
+    scores = rng.uniform(size=9_000)
+    y = rng.uniform(size=9_000) < np.where(np.arange(9_000) < 3_000, scores, scores**2)
+    whole = DriftMonitor(Partition.fixed_width(4), reference=2_000, random_state=0)
+    whole.update(scores, y)
+    parts = DriftMonitor(Partition.fixed_width(4), reference=2_000, random_state=0)
+    parts.update(scores[:2_000], y[:2_000])
+    assert not parts.in_reference
+    parts.update(scores[2_000:], y[2_000:])
+    assert whole.alarm
+    assert whole.to_dict() == parts.to_dict()
+    assert whole.summary().notes[0].startswith("The first 2,000 rows of the stream were")
+
+
+def test_counts_of_a_large_batch_are_all_the_reference_and_it_says_so() -> None:
+    monitor = DriftMonitor(Partition.fixed_width(2), reference=100, random_state=0)
+    monitor.update_counts([400, 500], [40, 400])
+    assert not monitor.in_reference
+    monitor.update_counts([40, 50], [4, 40])
+    assert monitor.summary().notes[0].startswith("The first 900 rows of the stream were")
+
+
+def test_few_rows_that_complete_the_reference_do_not_wait() -> None:
+    monitor = DriftMonitor(Partition.fixed_width(2), reference=100, batch_rows=80, random_state=0)
+    monitor.update(np.linspace(0.1, 0.9, 90), np.arange(90) % 2)
+    monitor.update(np.linspace(0.1, 0.9, 40), np.arange(40) % 2)
+    assert (monitor.in_reference, monitor.n_rows) == (False, 100)
+
+
 def test_groups_and_weights_are_refused() -> None:
     rng = np.random.default_rng(8)
     scores = rng.uniform(size=600)

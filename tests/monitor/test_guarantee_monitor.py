@@ -164,3 +164,26 @@ def test_a_calibrator_without_a_guarantee_is_refused() -> None:
     with pytest.raises(InvalidValueError) as caught:
         GuaranteeMonitor(PlattCalibrator().fit(scores, rng.uniform(size=300) < scores))
     assert (caught.value.parameter, caught.value.got) == ("calibrator", "PlattCalibrator")
+
+
+@pytest.mark.parametrize("calibrator", [BINS, CURVE])
+def test_sums_are_those_of_the_batches_since_the_start_of_each_bet(calibrator: object) -> None:
+    rng = np.random.default_rng(5)
+    monitor = GuaranteeMonitor(calibrator)
+    batches = []
+    for number in range(9):
+        scores = rng.uniform(size=50)
+        y = rng.uniform(size=50) < (scores if number % 3 else scores**3)
+        monitor.update(scores, y)
+        where = calibrator.partition_.assign(scores)
+        said = calibrator.predict(scores)
+        sums = [np.bincount(where, values, minlength=4) for values in (np.ones(50), y, said)]
+        batches.append(np.column_stack([sums, np.sum(sums, axis=1)]))
+    starts = monitor._bets.since.reshape(5, -1)
+    assert len(np.unique(starts)) > 3
+    expected = [
+        [np.sum(batches[start:], axis=0)[:, region] for start in row]
+        for region, row in enumerate(starts)
+    ]
+    found = monitor._sums.reshape(3, 5, -1)
+    np.testing.assert_allclose(found, np.moveaxis(expected, 2, 0), rtol=1e-12)

@@ -439,3 +439,13 @@ def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, prio
             true = odds / (1 + odds)
             missed = ((limits[:, 0] > true + 1e-12) | (limits[:, 1] < true - 1e-12)).any(axis=1)
             assert chance[missed].sum() <= 0.4
+
+
+def test_nothing_is_known_of_the_share_of_a_class_that_was_not_seen() -> None:
+    scores = np.linspace(0.1, 0.9, 9)
+    for codes in (np.zeros(9, dtype=np.uint8), np.ones(9, dtype=np.uint8)):
+        found = mixture_prior(scores, codes, scores, 0.1)
+        assert (found.value, found.lower, found.upper) == (0.5, 0.0, 1.0)
+    with pytest.raises(InvalidValueError) as refused:
+        mixture_prior(scores, np.arange(9) % 2, np.empty(0), 0.1)
+    assert refused.value.parameter == "target_scores"

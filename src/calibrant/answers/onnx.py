@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -95,10 +95,7 @@ def to_onnx(
     Choice(("double", "float")).check("input_type", input_type)
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
-    for name in chosen.values():
-        if name in ("score", "segment") or name.startswith("_"):
-            rule = "have names other than those of the inputs, without a leading underscore"
-            raise InvalidValueError("outputs", rule, got=repr(name))
+    _check_names(chosen.values())
     number = TensorProto.DOUBLE if input_type == "double" else TensorProto.FLOAT
     inputs = [helper.make_tensor_value_info("score", number, ["n"])]
     graph = _Graph()
@@ -152,6 +149,14 @@ def to_onnx(
     helper.set_model_props(model, {**about, "coverage": repr(table.coverage)})
     checker.check_model(model)
     return model
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Raise an error for outputs that have the name of an input or of an inner node."""
+    for name in names:
+        if name in ("score", "segment") or name.startswith("_"):
+            rule = "have names other than those of the inputs, without a leading underscore"
+            raise InvalidValueError("outputs", rule, got=repr(name))
 
 
 class _Graph:

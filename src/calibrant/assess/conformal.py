@@ -33,7 +33,7 @@ from calibrant.params.rules import (
 )
 from calibrant.params.state_kinds import Lists, Maybe, Numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
-from calibrant.sample.reader import check_no_weights, one_row_each, read_rows
+from calibrant.sample.reader import ONE_EACH, check_no_weights, one_row_each, read_rows, refuse
 from calibrant.sample.sample import Sample
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
@@ -265,6 +265,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         """
         self._check_parameters()
         check_no_weights(scores, "rows of different weights are not exchangeable")
+        refuse(scores, "all rows are ranked together", "segment", advice=ONE_EACH)
         data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, groups=groups)
         rows = one_row_each(data, self.random_state).collect()
         per_code = [

@@ -17,7 +17,8 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.params.rules import Number
 from calibrant.sample.added_columns import LookUp
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.kinds import rows_in
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.taken_rows import CountSegments
 from calibrant.text.numbers import limits, nearest, percent
@@ -227,8 +228,9 @@ def decide(
     if pos_label not in (None, guarantee.positive_label):
         rule = f"be None or {guarantee.positive_label!r}, whose rate is known"
         raise InvalidValueError("pos_label", rule, got=shown(pos_label))
-    if is_scored(scores):
-        return _by_region(fitted, guarantee, scores, segments, false_alarm, miss)
+    held = rows_in(scores)
+    if held is not None:
+        return _by_region(fitted, guarantee, held, segments, false_alarm, miss)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
     predicted = _probability(fitted, scores, where)
@@ -288,7 +290,7 @@ def unproved(caveat: str | None) -> str:
 
 
 def _by_region(
-    fitted: Any, guarantee: Guarantee, data: Sample, segments: Any, false_alarm: float, miss: float
+    fitted: Any, guarantee: Guarantee, data: Rows, segments: Any, false_alarm: float, miss: float
 ) -> Decisions:
     """Decide for each region, and count the rows of data of any size in it."""
     if segments is not None:
@@ -309,7 +311,7 @@ def _by_region(
     return decided_by_region(guarantee, rows, false_alarm, miss)
 
 
-def _refusal(fitted: Any, data: Sample, n_rows: int) -> InvalidValueError:
+def _refusal(fitted: Any, data: Rows, n_rows: int) -> InvalidValueError:
     """The error for rows without a region, the same as for arrays."""
     known = fitted.partition_.bins_by_segment
     columns = columns_to_predict(fitted, data)
@@ -325,7 +327,7 @@ def _refusal(fitted: Any, data: Sample, n_rows: int) -> InvalidValueError:
     )
 
 
-def regions_of(fitted: Any, data: Sample, **added: Any) -> Any:
+def regions_of(fitted: Any, data: Rows, **added: Any) -> Any:
     """Return a reader of the rows with the number of their region, and with more columns that
     regions have.
     """

@@ -1,19 +1,24 @@
 """Net benefit of models at every threshold probability, with bands for all thresholds at once."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
+from calibrant.assess.metrics.bin_sums import read_forecasts
+from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.params.arrays import as_numbers, as_scores, check_in_range, check_same_length
 from calibrant.params.labels import encode_labels
 from calibrant.params.rules import error_budget
+from calibrant.sample.kinds import bound_of, is_scored, rows_in
+from calibrant.sample.sample import Sample
+from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted, nearest, percent, rows
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
@@ -41,6 +46,11 @@ class NetBenefit(Result):
         All limits hold at once with this probability.
     n_rows : int
         Rows.
+    population : str
+        Where the curves are not those of the rows: "in the weighted population", or "of rows of new
+        groups".
+    drawn : str
+        What is assumed about how rows were drawn.
     """
 
     models: tuple[str, ...]
@@ -53,6 +63,8 @@ class NetBenefit(Result):
     act_on_all_upper: FloatArray
     confidence_level: float
     n_rows: int
+    population: str = ""
+    drawn: str = "rows are independent draws from one distribution"
 
     def useful(self, model: str) -> NDArray[np.bool_]:
         """At which thresholds the model is proved to be worth more than acting on none and acting
@@ -65,10 +77,11 @@ class NetBenefit(Result):
     def sentence(self) -> str:
         """Where each model is proved useful."""
         told = "; ".join(f"{model!r} {self._where(model)}" for model in self.models)
+        about = f" The net benefit is that {self.population}." if self.population else ""
         return (
             f"With {percent(self.confidence_level)} confidence, for all models and thresholds at"
             f" once, from {rows(self.n_rows)}: {told}. Useful means worth more than acting on all"
-            " rows and than acting on none."
+            f" rows and than acting on none.{about}"
         )
 
     def _where(self, model: str) -> str:
@@ -86,7 +99,7 @@ class NetBenefit(Result):
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it to hold."""
         return (
-            "rows are independent draws from one distribution",
+            self.drawn,
             "the models were not trained on these rows",
         )
 
@@ -104,11 +117,15 @@ class NetBenefit(Result):
 
 
 def net_benefit(
-    y: "ArrayLike",
-    scores: "ArrayLike | Mapping[str, ArrayLike]",
+    y: "ArrayLike | Sample",
+    scores: "ArrayLike | Mapping[str, ArrayLike] | None" = None,
     *,
     thresholds: "ArrayLike | None" = None,
     confidence_level: float = 0.9,
+    importance_weight: "ArrayLike | None" = None,
+    weight_bound: float | None = None,
+    groups: "ArrayLike | None" = None,
+    max_group_size: int | None = None,
     pos_label: Hashable = None,
 ) -> NetBenefit:
     """Return decision curves: the net benefit of one or more models at every threshold probability,
@@ -116,18 +133,25 @@ def net_benefit(
 
     Claimed: with probability at least `confidence_level`, the net benefit of every model at every
     threshold lies in its band, all at once, for every distribution. Assumed: rows are independent
-    draws from one population, and the models were not trained on them.
+    draws from one population, and the models were not trained on them. With `groups`, the groups
+    are independent draws.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of two classes.
+    y : array-like of shape (n,), or Sample
+        Labels of two classes; or labels and scores of one model together, see `calibrant.scored`.
     scores : array-like of shape (n,), or mapping of names to such arrays
         Predicted probabilities of each model, for the same rows.
     thresholds : array-like of shape (m,), optional
         Threshold probabilities strictly between 0 and 1; 0.01, 0.02, ..., 0.99 by default.
     confidence_level : float, default=0.9
         1 - alpha.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, and an upper bound on the weights, which is required. The curves
+        are then those of the weighted population.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        The group of each row, such as its customer, and as how many rows a group counts at most,
+        which is required. The curves are then those of rows of new groups.
     pos_label : object, optional
         The positive class.
 
@@ -144,6 +168,10 @@ def net_benefit(
     Kolmogorov's distance for the scores of positives and of negatives, which bounds R and F at all
     t at once, ties or not (Massart 1990); models share it evenly.
 
+    With weights or groups it is the mean of b(t) = 1{s >= t} (y - (1 - y) t / (1 - t)), which lies
+    between -t / (1 - t) and 1. Bets on the units bound this mean (`Units.limits`); models and
+    thresholds share alpha evenly, so fewer thresholds have narrower bands.
+
     Examples
     --------
     >>> import numpy as np
@@ -157,10 +185,89 @@ def net_benefit(
     at = np.arange(1, 100) / 100 if thresholds is None else as_numbers(thresholds, "thresholds")
     if not at.size or at.min() <= 0.0 or at.max() >= 1.0:
         raise InvalidValueError("thresholds", "lie strictly between 0 and 1", got=shown(thresholds))
+    bounds = (
+        bound_of(y, "weight_bound", weight_bound),
+        bound_of(y, "max_group_size", max_group_size),
+    )
+    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
+    has_units = any(value is not None for value in (*beside.values(), *bounds))
+    if not has_units and not is_scored(y):
+        codes, checked = _checked_scores(y, scores, pos_label)
+        return _result(_curves_of_rows(codes, checked, at, alpha), at, confidence_level, codes.size)
+    models = {
+        name: read_forecasts(y, given, pos_label, None, **beside, weight_bound=bounds[0])
+        for name, given in _named(y, scores).items()
+    }
+    units = {name: Units.bounded_of(read, *bounds) for name, read in models.items()}
+    first, of_first = next(iter(units.values()))
+    if of_first.row_weights is None:
+        plain = {name: read.scores for name, read in models.items()}
+        curves = _curves_of_rows(first.codes, plain, at, alpha)
+        return _result(curves, at, confidence_level, len(first))
+    return replace(
+        _result(_curves_of_units(units, at, alpha), at, confidence_level, len(first)),
+        population=of_first.population.strip(),
+        drawn=of_first.assumption,
+    )
+
+
+class _Curves(NamedTuple):
+    """Names of models; of each the curve and its band; and the same of acting on all rows."""
+
+    models: tuple[str, ...]
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    act_on_all: FloatArray
+    act_on_all_lower: FloatArray
+    act_on_all_upper: FloatArray
+
+
+def _result(curves: _Curves, at: FloatArray, confidence_level: float, n_rows: int) -> NetBenefit:
+    return NetBenefit(
+        models=curves.models,
+        thresholds=at,
+        value=curves.value,
+        lower=curves.lower,
+        upper=curves.upper,
+        act_on_all=curves.act_on_all,
+        act_on_all_lower=curves.act_on_all_lower,
+        act_on_all_upper=curves.act_on_all_upper,
+        confidence_level=float(confidence_level),
+        n_rows=n_rows,
+    )
+
+
+def _named(y: Any, scores: Any) -> dict[str, Any]:
+    """The scores of each model by its name; of a sample, the column of the scores."""
+    held = rows_in(y)
+    if held is not None:
+        return {held.columns.score: scores}
     models = dict(scores) if isinstance(scores, Mapping) else {"model": scores}
     if not models:
         raise InvalidValueError("scores", "have at least one model", got="none")
+    return models
+
+
+def _checked_scores(
+    y: Any, scores: Any, pos_label: Hashable
+) -> tuple[CodeArray, dict[str, FloatArray]]:
+    """The labels of plain rows, and the probabilities of each model."""
     codes, known = encode_labels(y, classes=None, pos_label=pos_label, score_columns=1)
+    checked = {}
+    for name, given in _named(y, scores).items():
+        label = f"scores of {name}" if isinstance(scores, Mapping) else "scores"
+        values = as_scores(given, positive_column=known.positive_index, name=label)
+        check_in_range(values, 0.0, 1.0, label)
+        check_same_length(values, codes)
+        checked[name] = values
+    return codes, checked
+
+
+def _curves_of_rows(
+    codes: CodeArray, models: Mapping[str, FloatArray], at: FloatArray, alpha: float
+) -> _Curves:
+    """Curves of independent rows: exact limits of the rate, Kolmogorov's distance for the scores."""
     n = codes.size
     n1 = int(codes.sum())
     for_share = _PREVALENCE_SHARE * alpha
@@ -172,11 +279,7 @@ def net_benefit(
     reach = kolmogorov_distance(np.array([n1, n - n1]), (alpha - for_share) / len(models))
     odds = at / (1.0 - at)
     curves = []
-    for name, given in models.items():
-        label = f"scores of {name}" if isinstance(scores, Mapping) else "scores"
-        values = as_scores(given, positive_column=known.positive_index, name=label)
-        check_in_range(values, 0.0, 1.0, label)
-        check_same_length(values, codes)
+    for values in models.values():
         hits, alarms = (_at_or_above(values[codes == code], at) for code in (1, 0))
         best = np.clip(hits + reach[0], 0.0, 1.0), np.clip(alarms - reach[1], 0.0, 1.0)
         worst = np.clip(hits - reach[0], 0.0, 1.0), np.clip(alarms + reach[1], 0.0, 1.0)
@@ -184,10 +287,31 @@ def net_benefit(
         curves.append([_worth(part, *above, odds) for part, above in shares])
     value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
     everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in share)
-    names = tuple(map(str, models))
-    return NetBenefit(
-        names, at, value, lower, upper, everyone, least, most, float(confidence_level), n
-    )
+    return _Curves(tuple(map(str, models)), value, lower, upper, everyone, least, most)
+
+
+def _curves_of_units(
+    models: Mapping[str, tuple[MemoryRows, Units]], at: FloatArray, alpha: float
+) -> _Curves:
+    """Curves of weighted or grouped rows: bets on the net benefit of each unit."""
+    for_share = _PREVALENCE_SHARE * alpha
+    each = (alpha - for_share) / (len(models) * at.size)
+    odds = at / (1.0 - at)
+    curves = []
+    for read, units in models.values():
+        points = []
+        for threshold, price in zip(at.tolist(), odds.tolist(), strict=True):
+            acted = read.scores >= threshold
+            benefit = np.where(acted, np.where(read.codes == 1, 1.0, -price), 0.0)
+            low, high = units.limits(benefit, each, ends=(-price, 1.0))
+            points.append((units.mean(benefit), low, high))
+        curves.append(np.array(points).T)
+    value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
+    read, units = next(iter(models.values()))
+    labels = read.codes.astype(np.float64)
+    shares = (units.mean(labels), *units.limits(labels, for_share))
+    everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in shares)
+    return _Curves(tuple(map(str, models)), value, lower, upper, everyone, least, most)
 
 
 def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:

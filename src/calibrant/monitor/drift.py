@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from calibrant._typing import ArrayLike, CodeArray, IndexArray, IntArray, Seed
 from calibrant.cells.partition import Partition, is_partition
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -242,7 +244,6 @@ class DriftMonitor(EvidenceMonitor):
         prepared = self.watched.prepared(scores, segments)
         check_same_length(prepared, labels.codes)
         regions = self.watched.between(prepared)
-        rows, hits = counts_of(regions, labels.codes, self.watched.n_regions)
         time = None if at is None else shown_time(at, len(labels.codes))
         pooled = self._pooled
         if pooled is not None:
@@ -251,7 +252,9 @@ class DriftMonitor(EvidenceMonitor):
                     "blocks", "be None for a monitor of rows", "blocks", 'set unit="block"'
                 )
             with self._lock:
-                self._take_rows(pooled, rows, hits, time)
+                for part in _parts(regions, pooled.missing):
+                    counts = counts_of(regions[part], labels.codes[part], self.watched.n_regions)
+                    self._take_rows(pooled, *counts, time)
             return self
         units, names = named_units(self.unit, len(labels.codes), at, blocks)
         with self._lock:
@@ -373,3 +376,12 @@ class DriftMonitor(EvidenceMonitor):
         super()._check_state()
         if len(self._starts) != self._test.mixture.n_starts:
             raise InvalidValueError("starts", f"be {self._test.mixture.n_starts} moments")
+
+
+def _parts(regions: IndexArray, missing: int) -> tuple[slice, ...]:
+    """A batch, cut where it completes the reference: its later rows are compared with these."""
+    reached = np.cumsum(regions >= 0)
+    if not 0 < missing < (reached[-1] if reached.size else 0):
+        return (slice(None),)
+    end = int(np.searchsorted(reached, missing)) + 1
+    return slice(end), slice(end, None)

@@ -58,7 +58,7 @@ def notes_of(test: PooledRates | RankedUnits, unit: str) -> tuple[str, ...]:
     notes = []
     if test.reference:
         noun = "row" if unit == "row" else unit
-        what = f"The first {counted(test.reference, noun)} of the stream"
+        what = f"The first {counted(test.n_reference, noun)} of the stream"
         why = "" if unit != "row" else "; calibration counted no rows between edges"
         verb = "will be" if test.in_reference else "were"
         notes.append(f"{what} {verb} the reference that later ones are compared with{why}.")

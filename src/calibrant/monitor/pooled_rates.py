@@ -77,12 +77,25 @@ class PooledRates(Resumed):
         return int(self.pool_rows.sum()) < self.reference
 
     @property
+    def missing(self) -> int:
+        """How many more rows the reference needs."""
+        return max(0, self.reference - int(self.pool_rows.sum()) - self.n_waiting)
+
+    @property
+    def n_reference(self) -> int:
+        """Rows of the reference: more than were asked for, if they came as counts of a large batch."""
+        if self.mixture.n_starts:
+            return int(self.mixture.first[0].sum())
+        return max(self.reference, int(self.pool_rows.sum()))
+
+    @property
     def is_due(self) -> bool:
-        """Whether the rows that wait are enough for a batch.
+        """Whether the rows that wait are enough for a batch, or complete the reference.
 
         It looks at numbers of rows, never at labels.
         """
-        return self.n_waiting >= self.batch_rows
+        completes = self.in_reference and self.missing == 0
+        return self.n_waiting >= self.batch_rows or completes
 
     @property
     def begins(self) -> bool:

@@ -58,6 +58,11 @@ class RankedUnits(Resumed):
     batch_rows = 1
 
     @property
+    def n_reference(self) -> int:
+        """Units of the reference."""
+        return self.reference
+
+    @property
     def in_reference(self) -> bool:
         """Whether units still are those that later ones are ranked among."""
         return self.n_units < self.reference

@@ -30,8 +30,9 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.kinds import bound_of, is_scored
 from calibrant.sample.reader import check_nothing_beside, one_row_each
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.shift.known_weights import (
     Masses,
@@ -211,7 +212,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self._check_parameters()
         stated = Stated(
             score_range=score_range,
-            weight_bound=weight_bound,
+            weight_bound=bound_of(scores, "weight_bound", weight_bound),
             weight_floor=weight_floor,
             weight_error=weight_error,
         )
@@ -249,7 +250,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self._warn_if_weak()
         return self
 
-    def _weighed_column(self, data: Sample, stated: Stated) -> tuple[Sample, Binned, Weights]:
+    def _weighed_column(self, data: Rows, stated: Stated) -> tuple[Rows, Binned, Weights]:
         """Count rows whose weights are a column: the rows, what was counted, and the weights."""
         if data.columns.weight is None:
             advice = "scored(..., weight=)"

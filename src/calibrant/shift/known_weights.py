@@ -18,7 +18,7 @@ from calibrant.limits.shift.evidence import Evidence, weight_sums, weighted_rate
 from calibrant.limits.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.params.arrays import as_weights, check_rows
 from calibrant.sample.kinds import in_memory
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, Weights, estimated_weights
 from calibrant.text.sentences import Setting
@@ -61,7 +61,7 @@ def summed_weights(largest: float, stated: Stated) -> Weights:
     return Weights(True, float(bound), bounded=True)
 
 
-def largest_weight(data: Sample, binned: Binned) -> float:
+def largest_weight(data: Rows, binned: Binned) -> float:
     """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and
     count in no bin.
     """

@@ -26,9 +26,17 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
 from calibrant.sample.facts import ONE_OF_EACH
-from calibrant.sample.kinds import is_scored
-from calibrant.sample.reader import check_no_weights, check_nothing_beside, one_row_each, read_rows
-from calibrant.sample.sample import Sample, settle
+from calibrant.sample.kinds import rows_in
+from calibrant.sample.reader import (
+    check_no_weights,
+    check_nothing_beside,
+    one_row_each,
+    read_rows,
+    refuse,
+)
+from calibrant.sample.rows import Rows
+from calibrant.sample.sample import Sample
+from calibrant.sample.settled import settle
 from calibrant.streams.stream import Stream, StreamParameters
 from calibrant.text.sentences import Setting
 
@@ -203,9 +211,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (classes, self.pos_label)
-        if is_scored(scores) and stream.partition is not None and stream.sequence.order_free:
+        held = rows_in(scores)
+        if held is not None and stream.partition is not None and stream.sequence.order_free:
             check_nothing_beside(y=y, segments=segments, groups=groups)
-            known = self._add_counts(scores, stream, stream.partition, *named)
+            known = self._add_counts(held, stream, stream.partition, *named)
         else:
             known = self._add_rows(scores, y, segments, groups, stream, *named)
         self._stream = stream
@@ -215,7 +224,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     def _add_counts(
         self,
-        data: Sample,
+        data: Rows,
         stream: Stream,
         partition: Partition,
         classes: ArrayLike | None,
@@ -245,7 +254,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         pos_label: Hashable,
     ) -> Classes:
         """Take a batch row by row: first into the start-up window, then into the regions."""
-        if is_scored(scores) and not scores.has_order:
+        held = rows_in(scores)
+        if held is not None and not held.has_order:
             name, rule = (
                 ("sequence", "need counts only")
                 if stream.partition is not None
@@ -262,6 +272,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
                 and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0
             ):
                 classes = _DEFAULT_CLASSES  # zeros alone, or ones alone, are labels 0 and 1
+        if stream.partition is None:
+            refuse(scores, "bins are cut from the stream", "segment", advice="give a partition")
         if stream.partition is None and segments is not None:
             rule = "be None while bins are cut from the stream"
             raise InvalidTypeError(

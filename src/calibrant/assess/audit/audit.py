@@ -11,8 +11,9 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, AttributeRows, FloatArray
 from calibrant.assess.audit.cell_sums import CellSums, cells_of_data
-from calibrant.assess.audit.findings import Audit, AuditTable, Bounds, Finding
+from calibrant.assess.audit.findings import AuditTable, Finding
 from calibrant.assess.audit.resolutions import Proved, Resolutions, audit_cells
+from calibrant.assess.audit.result import Audit, Bounds
 from calibrant.assess.audit.weighted_audit import audit_units
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, read_forecasts
 from calibrant.assess.monotone.monotone_band import MonotoneBand
@@ -20,7 +21,7 @@ from calibrant.assess.subgroups.read import checked_question, read_and_audit_sub
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
-from calibrant.sample.kinds import in_memory, is_scored
+from calibrant.sample.kinds import bound_of, in_memory, rows_in
 from calibrant.sample.reader import check_nothing_beside
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -158,7 +159,7 @@ def audit(
     region a sign, and the mean of label minus score with these signs is bet on: it is at most the
     average error. Where those rows have few score values, each value is a region too, and its
     largest error that is not ruled out is an upper bound; bets bound the mass of other values.
-    Nothing is said of segments that no row set aside has.
+    Nothing is said of segments without pilot rows.
 
     Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5
     % for the unseen mass. With segments, the limits of each segment and those of all rows together
@@ -204,7 +205,10 @@ def audit(
     )
     monotone = Flag().check("monotone", monotone)
     question = checked_question(order, min_share, target, confidence_level)
-    n_skipped = y.skipped_rows() if is_scored(y) else 0
+    weight_bound = bound_of(y, "weight_bound", weight_bound)
+    max_group_size = bound_of(y, "max_group_size", max_group_size)
+    held = rows_in(y)
+    n_skipped = 0 if held is None else held.skipped_rows()
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     band = None
     if _has_units(y, *beside.values(), weight_bound, max_group_size):
@@ -251,7 +255,10 @@ def _has_units(y: ArrayLike | Sample, *beside: object) -> bool:
     """
     if any(value is not None for value in beside):
         return True
-    return is_scored(y) and (y.columns.weight is not None or y.columns.group is not None)
+    rows = rows_in(y)
+    if rows is None:
+        return False
+    return rows.columns.weight is not None or rows.columns.group is not None
 
 
 def _cells(
@@ -266,9 +273,10 @@ def _cells(
 
     Data of any size are counted where they are.
     """
-    if is_scored(y) and not in_memory(y):
+    held = rows_in(y)
+    if held is not None and not in_memory(held):
         check_nothing_beside(scores=scores, segments=segments)
-        return cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
+        return cells_of_data(held, n_bins, classes=classes, pos_label=pos_label)
     return _members(read_forecasts(y, scores, pos_label, classes, segments))
 
 

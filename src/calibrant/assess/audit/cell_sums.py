@@ -16,7 +16,7 @@ from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.cells.tally import Tally, WeightSums
 from calibrant.errors import InvalidValueError
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 
 
@@ -79,7 +79,7 @@ def finest_bins(n_rows: int, n_bins: int | str) -> int:
 
 
 def cells_of_data(
-    data: Sample, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Hashable | None
+    data: Rows, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Hashable | None
 ) -> list[tuple[Hashable, CellSums]]:
     """The cells of all rows, then of each segment. They give the same regions as rows in memory.
 
@@ -121,7 +121,7 @@ def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
 
 
 def _tally(
-    data: Sample, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None
+    data: Rows, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None
 ) -> Tally:
     """Count rows with the scores as weights: their sum, minimum and maximum in each region are
     exact.

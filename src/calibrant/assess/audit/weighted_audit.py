@@ -66,7 +66,7 @@ def audit_units(
     silent = divided.segments(seen=False)
     if silent:
         assumed += (
-            f"nothing is said of segments that no row set aside has, such as {shown(silent[0][0])}",
+            f"nothing is said of segments without pilot rows, such as {shown(silent[0][0])}",
         )
     if max_group_size is None and units.unit is not None:
         _warn_of_cap(parts, units)
@@ -233,6 +233,29 @@ class _Cuts:
         return found
 
 
+def _columns_of(
+    rows: MemoryRows, weights: FloatArray, place: IndexArray, error: Interval
+) -> dict[str, Any]:
+    """Columns of the table, for regions whose error lies in an interval; `place` is each row's."""
+    total = np.bincount(place, weights)
+    mean = np.bincount(place, weights * rows.scores) / total
+    smallest = np.full(total.size, np.inf)
+    largest = np.full(total.size, -np.inf)
+    np.minimum.at(smallest, place, rows.scores)
+    np.maximum.at(largest, place, rows.scores)
+    proved = np.maximum(error.lower, -error.upper) - _ROUNDING
+    return {
+        "low": smallest,
+        "high": largest,
+        "counts": np.bincount(place),
+        "mean_score": np.clip(mean, smallest, largest),
+        "rate": np.bincount(place, weights * rows.codes) / total,
+        "lower": np.clip(mean + error.lower, 0.0, 1.0),
+        "upper": np.clip(mean + error.upper, 0.0, 1.0),
+        "error": np.maximum(proved, 0.0),
+    }
+
+
 def _resolve(
     segment: Hashable,
     rows: MemoryRows,
@@ -279,27 +302,13 @@ def _resolve(
         farthest = (
             float(np.maximum(np.abs(low), np.abs(high)).max()) if seen.size == low_end.size else 1.0
         )
-        own = weights[inside]
-        total = np.bincount(place, own)
-        mean = np.bincount(place, own * some.scores) / total
-        smallest = np.full(seen.size, np.inf)
-        largest = np.full(seen.size, -np.inf)
-        np.minimum.at(smallest, place, some.scores)
-        np.maximum.at(largest, place, some.scores)
         parent = np.empty(seen.size, dtype=np.intp)
         parent[place] = above[inside]  # regions of the next level lie within those of the last
         parts.append(
             {
                 "resolution": np.full(seen.size, level),
                 "parent": parent,
-                "low": smallest,
-                "high": largest,
-                "counts": np.bincount(place),
-                "mean_score": np.clip(mean, smallest, largest),
-                "rate": np.bincount(place, own * some.codes) / total,
-                "lower": np.clip(mean + low, 0.0, 1.0),
-                "upper": np.clip(mean + high, 0.0, 1.0),
-                "error": np.maximum(np.maximum(low, -high) - _ROUNDING, 0.0),
+                **_columns_of(some, weights[inside], place, Interval(low, high)),
                 "relative_lower": relative.lower,
                 "relative_upper": relative.upper,
             }

@@ -27,9 +27,10 @@ from calibrant.params.random import seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.columns import column_of, drawn_rows
 from calibrant.sample.groups import Groups
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.kinds import rows_in
 from calibrant.sample.label_runs import is_sorted, long_run
-from calibrant.sample.reader import ONE_ROW_EACH, read_judged
+from calibrant.sample.reader import ONE_ROW_EACH, check_nothing_beside, read_judged
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.time_order import in_order, read_times
@@ -146,12 +147,13 @@ def check(
     labels: dict[str, Any] = {"classes": classes, "pos_label": pos_label}
     signs: tuple[GroupSign, ...] = ()
     n_in_data = None
-    if is_scored(y):
-        _check_names(y, time, groups)
-        if groups is None and y.columns.group is None:
-            signs = group_signs(y, **labels)
-        y, n_in_data = _drawn(y, time, groups, most_rows, seed)
-    rows, times, together = _read(y, scores, time, groups, **labels)
+    held = rows_in(y)
+    if held is not None:
+        _check_names(held, time, groups)
+        if groups is None and held.columns.group is None:
+            signs = group_signs(held, **labels)
+        held, n_in_data = _drawn(held, time, groups, most_rows, seed)
+    rows, times, together = _read(y if held is None else held, scores, time, groups, **labels)
     n_in_data = len(rows) if n_in_data is None else n_in_data
     rng = rows.ordered_source(seed, "order of ties").generator()
     chosen = in_order(len(rows), times, rng)
@@ -193,7 +195,7 @@ def check(
     )
 
 
-def _check_names(data: Sample, time: Any, groups: Any) -> None:
+def _check_names(data: Rows, time: Any, groups: Any) -> None:
     """Raise an error unless times and groups are columns of the data, and rows without times have
     an order.
     """
@@ -209,8 +211,8 @@ def _check_names(data: Sample, time: Any, groups: Any) -> None:
 
 
 def _drawn(
-    data: Sample, time: Any, groups: Any, most_rows: int | None, seed: int
-) -> tuple[Sample, int | None]:
+    data: Rows, time: Any, groups: Any, most_rows: int | None, seed: int
+) -> tuple[Rows, int | None]:
     """The rows to test: of more than `most_rows` a random sample.
 
     And how many there are, where that was counted.
@@ -226,13 +228,19 @@ def _drawn(
 
 
 def _read(
-    y: ArrayLike | Sample, scores: ArrayLike | None, time: Any, groups: Any, **labels: Any
+    y: ArrayLike | Sample | Rows, scores: ArrayLike | None, time: Any, groups: Any, **labels: Any
 ) -> tuple[MemoryRows, NDArray[Any] | None, Groups | None]:
     """The rows, their times, and their groups."""
-    if is_scored(y):
+    held = rows_in(y)
+    if held is None:
+        rows = read_judged(y, scores, **labels).collect()
+    else:
+        check_nothing_beside(scores=scores)
         named = (("time", time), ("groups", groups))
-        time, groups = (None if name is None else column_of(y, name, part) for part, name in named)
-    rows = read_judged(y, scores, **labels).collect()
+        time, groups = (
+            None if name is None else column_of(held, name, part) for part, name in named
+        )
+        rows = held.with_classes(**labels).collect()
     times = None if time is None else read_times(time, len(rows))
     return rows, times, rows.groups if groups is None else Groups.of(groups, len(rows))
 

@@ -257,21 +257,23 @@ class Exchangeability(Result):
     @property
     def advice(self) -> tuple[Text, ...]:
         """What to do about it."""
-        found: list[Text] = []
+        of_order = self._advice_on_order()
+        if of_order is not None:  # in such a file the other findings say nothing about the rows
+            return (of_order,)
+        return (*self._advice_on_drift(), *self._advice_on_groups())
+
+    def _advice_on_order(self) -> Text | None:
+        """What to do about a file that is sorted by label or by score."""
+        again = ": shuffle it, or give ", Setting("time"), ", then check again"
         if self.long_run:
-            row = f"{self.long_run:,} equal labels come in a row"
-            # in such a file the other findings say nothing about the rows
-            return (
-                (
-                    f"{row}: {SORTED_FILE}: shuffle it, or give ",
-                    Setting("time"),
-                    ", then check again",
-                ),
-            )
+            return (f"{self.long_run:,} equal labels come in a row: {SORTED_FILE}", *again)
         if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
-            return (
-                (f"{_SORTED_SCORES}: shuffle it, or give ", Setting("time"), ", then check again"),
-            )
+            return (_SORTED_SCORES, *again)
+        return None
+
+    def _advice_on_drift(self) -> list[Text]:
+        """What to do where rates or scores have moved."""
+        found: list[Text] = []
         if "labels" in self.causes:
             since = self["labels"].change_time
             recent = (
@@ -300,18 +302,19 @@ class Exchangeability(Result):
             found.append(
                 "calibrate on recent rows, or watch the rate of each bin with DriftMonitor"
             )
-        if any(
-            self._has_runs(*pair) for pair in _PAIRS
-        ):  # after advice on a drift, which also makes neighbours alike
+        return found
+
+    def _advice_on_groups(self) -> list[Text]:
+        """What to do where rows look grouped, or where groups leave few rows.
+
+        It comes after advice on a drift, which also makes neighbours alike.
+        """
+        found: list[Text] = []
+        if any(self._has_runs(*pair) for pair in _PAIRS):
             in_time = any(test.alarm_time is not None for test in self.tests)
             alone = _TOGETHER_IN_TIME if in_time else _TOGETHER
-            found.append(
-                (
-                    _GROUPS_TOGETHER if self.grouped else alone,
-                    Setting("groups"),
-                    ", then check again",
-                )
-            )
+            together = _GROUPS_TOGETHER if self.grouped else alone
+            found.append((together, Setting("groups"), ", then check again"))
         if self.n_left_out and not self.alarm:
             seen = (
                 f"only {self.n_rows:,} of {numbers.rows(self.n_rows + self.n_left_out)} were tested"
@@ -325,7 +328,7 @@ class Exchangeability(Result):
                     " stands, unless rows of a group share their labels or scores",
                 )
             )
-        return tuple(found)
+        return found
 
     def _has_runs(self, drift: str, runs: str) -> bool:
         """Whether runs have at least half the evidence of a drift, which alone gives less."""

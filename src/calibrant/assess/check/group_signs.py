@@ -18,7 +18,7 @@ from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.params.rules import Integer
 from calibrant.sample.columns import first_rows_of
 from calibrant.sample.label_runs import LONG_RUN, long_run
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import from_arrow
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import percent, rows
@@ -46,7 +46,7 @@ _SHUFFLE: tuple[str | Setting, ...] = (
 
 
 def group_signs(
-    data: Sample,
+    data: Rows,
     *,
     most_rows: int = MOST_ROWS,
     pos_label: Hashable = None,
@@ -60,7 +60,7 @@ def group_signs(
 
     Parameters
     ----------
-    data : Sample
+    data : Rows
         The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask, devices
         and streams, which can be read only once, give no first rows, and so no signs.
     most_rows : int, default=20_000
@@ -94,10 +94,11 @@ def group_signs(
     >>> import pyarrow as pa
     >>> from calibrant import scored
     >>> from calibrant.assess.check.group_signs import group_signs
+    >>> from calibrant.sample.kinds import rows_of
     >>> rng = np.random.default_rng(0)
     >>> p, customer = rng.uniform(size=2_000), rng.integers(0, 400, size=2_000)
     >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})
-    >>> for sign in group_signs(scored(table, score="p", label="y")):
+    >>> for sign in group_signs(rows_of(scored(table, score="p", label="y"))):
     ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
     Column 'customer_id' looks like an id and repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
     rows of one customer_id are not independent draws: use group='customer_id'.
@@ -114,13 +115,13 @@ def group_signs(
     return tuple(look.signs())
 
 
-def labelled_rows(table: Any, data: Sample, pos_label: Any, classes: Any) -> MemoryRows:
+def labelled_rows(table: Any, data: Rows, pos_label: Any, classes: Any) -> MemoryRows:
     """The scores and labels of some rows."""
     named = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
     return named.with_classes(classes, pos_label).collect()
 
 
-def _one_label(table: Any, data: Sample, pos_label: Any, classes: Any) -> Text | None:
+def _one_label(table: Any, data: Rows, pos_label: Any, classes: Any) -> Text | None:
     """What is said if some rows have one label, and others of the data have the other one too often
     for chance.
     """
@@ -155,7 +156,7 @@ class _Look:
     others: dict[str, IndexArray]
 
     @classmethod
-    def at(cls, table: Any, data: Sample, pos_label: Any, classes: Any) -> "_Look":
+    def at(cls, table: Any, data: Rows, pos_label: Any, classes: Any) -> "_Look":
         try:
             read = labelled_rows(table, data, pos_label, classes)
             scores = np.asarray(read.scores, dtype=np.float64)

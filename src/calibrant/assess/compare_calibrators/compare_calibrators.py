@@ -36,7 +36,8 @@ from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
 from calibrant.params.random import seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.draw import folds_of, position_keys
-from calibrant.sample.reader import read_judged
+from calibrant.sample.kinds import bound_of
+from calibrant.sample.reader import read_judged, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
@@ -144,6 +145,9 @@ def compare_calibrators(
     alpha = error_budget(confidence_level)
     if simultaneous:
         contenders = _sharing(contenders)
+    weight_bound = bound_of(y, "weight_bound", weight_bound)
+    max_group_size = bound_of(y, "max_group_size", max_group_size)
+    refuse(y, "calibrators are compared on all rows", "segment", advice="compare each segment")
     beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
     read = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside).collect()
     units = Units.of(read, weight_bound, max_group_size)[1]

@@ -12,10 +12,11 @@ from calibrant import kernels
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.cells.score_partition import equal_mass, middle_ranks
-from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import check_rows
+from calibrant.params.bounds import WEIGHT_BOUND
 from calibrant.params.rules import Choice, Optional, check_bins
-from calibrant.sample.reader import read_judged
+from calibrant.sample.reader import read_judged, refuse
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
@@ -26,7 +27,7 @@ _LOOK = 4 * MOST_VALUES
 
 
 def read_scored(
-    y: ArrayLike | Sample,
+    y: ArrayLike | Sample | Rows,
     scores: ArrayLike | None,
     pos_label: Hashable | None,
     classes: ArrayLike | None,
@@ -37,7 +38,7 @@ def read_scored(
 
 
 def read_forecasts(
-    y: ArrayLike | Sample,
+    y: ArrayLike | Sample | Rows,
     scores: ArrayLike | None,
     pos_label: Hashable | None,
     classes: ArrayLike | None,
@@ -249,6 +250,7 @@ def sweep_bins(
     >>> sweep_bins(rng.uniform(size=10_000) < scores**2, scores)
     14
     """
+    refuse(y, "the rule counts rows", "weight", advice="give ece the number of bins")
     return _sweep(read_forecasts(y, scores, pos_label, classes))
 
 

@@ -12,14 +12,14 @@ from calibrant.errors import InvalidTypeError
 from calibrant.limits.bounded_mean import weighted_means
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
-from calibrant.limits.shift.evidence import WEIGHT_BOUND
+from calibrant.params.bounds import GROUP_SIZE, WEIGHT_BOUND
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Integer, Optional
+from calibrant.params.rules import Optional
 from calibrant.sample.groups import Groups
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted, nearest, percent
 
-_LIMITED = Optional(Integer(1))
+_LIMITED = Optional(GROUP_SIZE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

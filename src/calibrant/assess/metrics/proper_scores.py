@@ -14,6 +14,7 @@ from calibrant.assess.metrics.ece import debiased_square
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.params.rules import Number, error_budget
+from calibrant.sample.kinds import bound_of
 from calibrant.sample.sample import Sample
 
 _CLIP = Number(
@@ -123,6 +124,8 @@ def brier_score(
     (0.135, 0.01, 0.125, 0.0)
     """
     alpha = error_budget(confidence_level)
+    weight_bound = bound_of(y, "weight_bound", weight_bound)
+    max_group_size = bound_of(y, "max_group_size", max_group_size)
     beside: dict[str, Any] = {
         "importance_weight": importance_weight,
         "groups": groups,
@@ -204,6 +207,8 @@ def log_loss(
     inf
     """
     alpha = error_budget(confidence_level)
+    weight_bound = bound_of(y, "weight_bound", weight_bound)
+    max_group_size = bound_of(y, "max_group_size", max_group_size)
     beside: dict[str, Any] = {
         "importance_weight": importance_weight,
         "groups": groups,

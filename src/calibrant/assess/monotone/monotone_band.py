@@ -23,8 +23,8 @@ from calibrant.calibrators.regions.weighted_rows import (
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table, written_by
 from calibrant.errors import InvalidTypeError, warn_caller
-from calibrant.limits.shift.evidence import WEIGHT_BOUND
 from calibrant.params.arrays import as_scores
+from calibrant.params.bounds import WEIGHT_BOUND
 from calibrant.params.declared_state import Inline, LabelEntries, Saved
 from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.kind import Entry, EntryTable, Known
@@ -32,7 +32,8 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Integer, Only, RuleTable
 from calibrant.params.state_kinds import Listed, Maybe, Numbers, OneCount
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
-from calibrant.sample.reader import one_row_each, read_rows
+from calibrant.sample.kinds import bound_of
+from calibrant.sample.reader import ONE_EACH, one_row_each, read_rows, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
@@ -209,6 +210,8 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         self
         """
         self._check_parameters()
+        refuse(scores, "one band is made of all rows", "segment", advice=ONE_EACH)
+        weight_bound = bound_of(scores, "weight_bound", weight_bound)
         beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
         data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, **beside)
         bound = None

@@ -36,8 +36,8 @@ from calibrant.params.random import RandomSource
 from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.cross_counts import CountCross, CrossCounts, CrossSums, TakeDrawn, joined_sums
 from calibrant.sample.cross_key import CrossKey, PlaceDraw
-from calibrant.sample.kinds import in_memory, is_scored
-from calibrant.sample.sample import Sample
+from calibrant.sample.kinds import in_memory, rows_in
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 
 MOST_IN_MEMORY = 1_000_000
@@ -45,18 +45,23 @@ MOST_IN_MEMORY = 1_000_000
 _ROUNDING = 1e-9
 
 
-def is_elsewhere(data: object, question: Question) -> bool:
-    """Whether there are more rows than are brought into memory, and the question is one for counts."""
-    if not is_scored(data) or in_memory(data) or question.target != "rows":
-        return False
-    if data.columns.weight is not None or data.columns.group is not None:
-        return False
-    known = data.known_rows()
-    return (sum(data.sizes().values()) if known is None else known) > MOST_IN_MEMORY
+def rows_elsewhere(data: object, question: Question) -> Rows | None:
+    """The rows, if they are more than are brought into memory and the question is one for counts.
+
+    Else None.
+    """
+    rows = rows_in(data)
+    if rows is None or in_memory(rows) or question.target != "rows":
+        return None
+    if rows.columns.weight is not None or rows.columns.group is not None:
+        return None
+    known = rows.known_rows()
+    n_rows = sum(rows.sizes().values()) if known is None else known
+    return rows if n_rows > MOST_IN_MEMORY else None
 
 
 def audit_subgroups_elsewhere(
-    data: Sample, names: list[str], question: Question, pos_label: Hashable, classes: Any
+    data: Rows, names: list[str], question: Question, pos_label: Hashable, classes: Any
 ) -> SubgroupAudit:
     """As `audit_subgroups`, for the rows of an engine or of files."""
     sample, columns = _drawn(data, names, pos_label, classes)
@@ -89,7 +94,7 @@ def _without_rare(
 
 
 def _drawn(
-    data: Sample, names: list[str], pos_label: Hashable, classes: Any
+    data: Rows, names: list[str], pos_label: Hashable, classes: Any
 ) -> tuple[MemoryRows, list[Any]]:
     """About a million rows drawn at random, in memory, and their attributes."""
     from calibrant.sample.sources.arrow import from_arrow

@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant.assess.metrics.bin_sums import read_forecasts, read_scored
 from calibrant.assess.subgroups.audit_subgroups import Question, audit_subgroups
-from calibrant.assess.subgroups.elsewhere import audit_subgroups_elsewhere, is_elsewhere
+from calibrant.assess.subgroups.elsewhere import audit_subgroups_elsewhere, rows_elsewhere
 from calibrant.assess.subgroups.result import TARGETS, SubgroupAudit
 from calibrant.cells.subgroup_family import MOST_ORDERS
 from calibrant.errors import InvalidValueError
@@ -33,9 +33,10 @@ def read_and_audit_subgroups(
 
     `read` says how rows are read, `limits` bounds units.
     """
-    if is_elsewhere(y, question) and isinstance(attributes, list | tuple):
+    elsewhere = rows_elsewhere(y, question)
+    if elsewhere is not None and isinstance(attributes, list | tuple):
         return audit_subgroups_elsewhere(
-            y, list(attributes), question, read["pos_label"], read["classes"]
+            elsewhere, list(attributes), question, read["pos_label"], read["classes"]
         )
     rows = read_forecasts(y, **read, weight_bound=limits["weight_bound"])
     whole = read_scored(y, **read) if rows.weights is not None else rows

@@ -4,25 +4,31 @@ one class.
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant._typing import BoolArray, FloatArray
 from calibrant.assess.threshold.candidates import (
-    Confusion,
-    GroupLadder,
     Ladder,
-    candidates,
     confusion_at,
     labels_that_would_do,
     misses_allowed,
-    nested_groups,
     rows_needed,
 )
-from calibrant.assess.threshold.proved_threshold import Cut, Measured, compared
+from calibrant.assess.threshold.counted_rows import (
+    SIDES,
+    CountedRows,
+    GroupedRows,
+    ladder_of,
+    own_class,
+    regions,
+    rows_by_segment,
+    some_scores,
+    turned_back,
+)
+from calibrant.assess.threshold.cut import Cut, Measured, compared
 from calibrant.assess.threshold.rank_tests import ranked
 from calibrant.assess.threshold.shares import (
     exact_share,
@@ -31,15 +37,11 @@ from calibrant.assess.threshold.shares import (
     measured_at_rank,
     measured_in_groups,
 )
-from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.binomial import sidak_level
-from calibrant.limits.group_sums import GroupDesign, GroupSums
-from calibrant.params.random import RandomSource
-from calibrant.sample.groups import Groups
+from calibrant.limits.group_sums import GroupDesign
 from calibrant.sample.kinds import in_memory
-from calibrant.sample.sample import Sample
+from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted as number_of
 from calibrant.text.numbers import rows as rows_text
@@ -50,7 +52,6 @@ _LEAST_SHARE = (
     0.1  # of groups, at least, that are drawn where they fix the cap on the size of groups
 )
 _GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
-_GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
 _ROUNDING = 1e-9
 _SHARES = 5  # with exact limits beside the target
 _UNLABELLED_PART = (
@@ -61,12 +62,6 @@ _ALONE = (
     "would be enough as the only test, but tests share the error budget and stop at the first that"
     " fails"
 )
-_SIDES = {
-    "precision": ("positive", "above"),
-    "recall": ("positive", "above"),
-    "npv": ("negative", "below"),
-    "specificity": ("negative", "below"),
-}
 
 Tested = tuple[Ladder, BoolArray]
 """What was counted at some thresholds, in the order of the tests, and at which of them the target
@@ -74,96 +69,12 @@ is proved.
 """
 
 
-def regions(cuts: Mapping[Hashable, FloatArray]) -> ScorePartition | SegmentedPartition:
-    """Bins of the scores between thresholds, in each segment."""
-    parts = {name: ScorePartition(edges) for name, edges in cuts.items()}
-    return parts[None] if None in parts else SegmentedPartition(parts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _GroupedRows:
-    """Counted rows of one segment, with their groups."""
-
-    scores: FloatArray
-    codes: CodeArray
-    groups: Groups
-    design: GroupDesign
-    blocks: RandomSource
-
-    def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
-        """What groups have of the rows that the target is about, at each threshold, and of the
-        right ones.
-        """
-        kind, side = _SIDES[target]
-        own = self.codes == (kind == "positive")
-        beyond = (
-            self.scores >= cut if side == "above" else self.scores < cut for cut in cuts.tolist()
-        )
-        tally = nested_groups(
-            ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond),
-            self.groups,
-            self.blocks,
-        )
-        return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
-
-    def shares(self, cut: float) -> dict[str, tuple[float, float]]:
-        """Each share at a threshold, where a group counts up to its cap, as in the tests.
-
-        And where all rows count.
-        """
-        positive = self.codes == 1
-        above = self.scores >= cut
-        sets = {
-            "selected": (np.ones(above.size, dtype=bool), above),
-            "precision": (above, positive),
-            "recall": (positive, above),
-            "specificity": (~positive, ~above),
-            "npv": (~above, ~positive),
-        }
-        sums = GroupSums.of(nested_groups(sets.values(), self.groups, self.blocks), self.design)
-        found = zip(sums.rates.tolist(), sums.uncapped_rates.tolist(), strict=True)
-        return dict(zip(sets, found, strict=True))
-
-
-class _Counted:
-    """Rows of one segment between thresholds in rising order, and what each threshold makes of
-    them.
-    """
-
-    def __init__(self, cuts: FloatArray, counts: Any, positives: Any) -> None:
-        self.cuts = cuts
-        self.n = int(counts.sum())
-        self.n1 = int(positives.sum())
-        missed = np.cumsum(positives)[:-1]
-        rejected = np.cumsum(counts)[:-1] - missed
-        self.seen = Confusion(self.n1 - missed, self.n - self.n1 - rejected, missed, rejected)
-        self.rows: _GroupedRows | None = None
-
-    def tested(self, target: str, start: float) -> Ladder:
-        """The thresholds from the start on, in the order of the tests."""
-        falling = target in ("precision", "specificity")
-        order = (
-            np.flatnonzero(self.cuts <= start)[::-1]
-            if falling
-            else np.flatnonzero(self.cuts >= start)
-        )
-        if self.rows is not None and order.size:
-            return self.rows.ladder(target, self.cuts[order], order)
-        right, rows = self.seen.shares[target]
-        return Ladder(self.cuts[order], rows[order], right[order], order)
-
-    def confusion(self, cut: float) -> Confusion[int]:
-        """Rows on both sides of one of the thresholds."""
-        place = int(np.searchsorted(self.cuts, cut))
-        return Confusion(*(int(part[place]) for part in self.seen))
-
-
 class Search:
     """The search for the thresholds of all targets and segments, within one budget."""
 
     def __init__(
         self,
-        data: Sample,
+        data: Rows,
         targets: dict[str, float],
         alpha: float,
         n_rows: int,
@@ -211,7 +122,7 @@ class Search:
         tail = _UNLABELLED_PART * self.alpha / 2.0
         return parts | {"selected": exact_share(selected, self._unlabelled.size, tail)}
 
-    def _look(self) -> tuple[MemoryRows, Sample]:
+    def _look(self) -> tuple[MemoryRows, Rows]:
         """Rows drawn at random, with their labels, and the others."""
         size = self._pilot
         units = self.data.n_groups() if self.grouped else self.n_rows
@@ -233,7 +144,7 @@ class Search:
         """Every score of the rows themselves, from ranks or from one start; see `threshold`."""
         found = []
         rows = self.data.collect()
-        for place, (name, (scores, codes)) in enumerate(_by_segment(rows, self.names).items()):
+        for place, (name, (scores, codes)) in enumerate(rows_by_segment(rows, self.names).items()):
             ties = rows.random_source(self.seed, "order of ties", place)
             tested = {
                 target: ranked(scores, codes, target, level, self.alpha, start, ties)
@@ -260,10 +171,10 @@ class Search:
             )
         ladders = {
             name: {
-                target: _ladder(scores, codes, target, level, self.alpha, ratio)
+                target: ladder_of(scores, codes, target, level, self.alpha, ratio)
                 for target, level in self.targets.items()
             }
-            for name, (scores, codes) in _by_segment(drawn, self.names).items()
+            for name, (scores, codes) in rows_by_segment(drawn, self.names).items()
         }
         tried = {
             name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()
@@ -289,7 +200,9 @@ class Search:
                 )
         return tuple(cuts)
 
-    def _count(self, data: Sample, cuts: Mapping[Hashable, FloatArray]) -> dict[Hashable, _Counted]:
+    def _count(
+        self, data: Rows, cuts: Mapping[Hashable, FloatArray]
+    ) -> dict[Hashable, CountedRows]:
         partition = regions(cuts)
         tally = data.tally(partition)[0]
         ends = np.cumsum([edges.size + 1 for edges in cuts.values()])
@@ -298,12 +211,12 @@ class Search:
             for end, edges in zip(ends.tolist(), cuts.values(), strict=True)
         ]
         return {
-            name: _Counted(edges, tally.counts[here], tally.positives[here])
+            name: CountedRows(edges, tally.counts[here], tally.positives[here])
             for (name, edges), here in zip(cuts.items(), places, strict=True)
         }
 
     def _with_groups(
-        self, counted: Mapping[Hashable, _Counted], drawn: MemoryRows, others: MemoryRows
+        self, counted: Mapping[Hashable, CountedRows], drawn: MemoryRows, others: MemoryRows
     ) -> None:
         """Let whole groups be tested.
 
@@ -319,11 +232,11 @@ class Search:
             np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1)
         )
         blocks = self.data.block_source(self.seed)
-        for name, (scores, codes) in _by_segment(others, self.names).items():
+        for name, (scores, codes) in rows_by_segment(others, self.names).items():
             groups = others.groups
             if others.segment is not None:
                 groups = groups.take(others.segment == others.segment_names.index(name))
-            counted[name].rows = _GroupedRows(scores, codes, groups, design, blocks)
+            counted[name].rows = GroupedRows(scores, codes, groups, design, blocks)
 
     def _decided(
         self,
@@ -392,7 +305,7 @@ class Search:
         place = tested.strongest(level)
         rows = int(tested.n[place])
         right = int(tested.k[place])
-        kind, side = _SIDES[target]
+        kind, side = SIDES[target]
         beyond = compared(float(tested.cuts[place]))[side]
         if target in ("precision", "npv"):
             seen = f"of {rows_text(rows)} with score {beyond}, {right:,} are {kind}"
@@ -430,18 +343,18 @@ class Search:
         is_here = in_memory(self.data)
         look, counting = (self.data.collect(), self.data) if is_here else self._look()
         cuts = {}
-        for name, (scores, codes) in _by_segment(look, self.names).items():
-            own = _own_class(scores, codes, target)
+        for name, (scores, codes) in rows_by_segment(look, self.names).items():
+            own = own_class(scores, codes, target)
             if is_here:
                 rank = misses_allowed(own.size, level, self.alpha)
                 found = np.partition(own, rank - 1)[rank - 1 : rank] if rank else np.empty(0)
             else:
-                found = _some(own, _GRID)
-            cuts[name] = np.sort(_turned_back(found, target))
+                found = some_scores(own, _GRID)
+            cuts[name] = np.sort(turned_back(found, target))
         counted = self._count(counting, cuts)
         return tuple(self._at_rank(name, counted[name], target, level) for name in self.names)
 
-    def _at_rank(self, name: Any, counted: _Counted, target: str, level: float) -> Cut:
+    def _at_rank(self, name: Any, counted: CountedRows, target: str, level: float) -> Cut:
         right, _ = counted.seen.shares[target]
         of_class = counted.n1 if target == "recall" else counted.n - counted.n1
         allowed = misses_allowed(of_class, level, self.alpha)
@@ -466,51 +379,3 @@ class Search:
             None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)
         )
         return Cut(name, target, level, None, reason, labels, counted=counted.n)
-
-
-def _ladder(
-    scores: FloatArray, codes: CodeArray, target: str, level: float, alpha: float, ratio: float
-) -> FloatArray:
-    """Candidates in the order of the tests."""
-    if not scores.size:
-        return np.empty(0)
-    if target in ("recall", "specificity"):
-        found = _some(_own_class(scores, codes, target), _GROUP_GRID, 2.0 * (1.0 - level))
-    else:
-        turned = (scores, codes) if target == "precision" else (-scores, 1 - codes)
-        found = candidates(*turned, level, alpha, ratio)
-    return _turned_back(found, target)
-
-
-def _own_class(scores: FloatArray, codes: CodeArray, target: str) -> FloatArray:
-    """Scores of the class that the target is about.
-
-    Turned over for specificity, so that low ones are missed.
-    """
-    return np.asarray(scores[codes == 1] if target == "recall" else -scores[codes == 0])
-
-
-def _turned_back(values: FloatArray, target: str) -> FloatArray:
-    """Thresholds that were found with scores and labels turned over."""
-    return values if _SIDES[target][1] == "above" else np.nextafter(-values, np.inf)
-
-
-def _some(scores: FloatArray, size: int, share: float = 1.0) -> FloatArray:
-    """Some of the lowest share of the distinct scores, rising."""
-    values = np.unique(scores)
-    values = values[: math.ceil(share * values.size) + 1]
-    return (
-        values
-        if values.size <= size
-        else values[np.linspace(0, values.size - 1, size).astype(np.intp)]
-    )
-
-
-def _by_segment(rows: MemoryRows, names: list[Any]) -> dict[Hashable, tuple[FloatArray, CodeArray]]:
-    """Scores, as doubles, and codes of each segment; empty where a segment has no row here."""
-    scores = np.asarray(rows.scores, dtype=np.float64)
-    if rows.segment is None:
-        return {None: (scores, rows.codes)}
-    number = {name: place for place, name in enumerate(rows.segment_names)}
-    masks = {name: rows.segment == number.get(name, -1) for name in names}
-    return {name: (scores[here], rows.codes[here]) for name, here in masks.items()}

@@ -8,14 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.assess.threshold.candidates import Confusion, misses_allowed
-from calibrant.assess.threshold.proved_threshold import (
-    SCHEMA,
-    TARGETS,
-    Cut,
-    Measured,
-    Ratio,
-    Threshold,
-)
+from calibrant.assess.threshold.cut import TARGETS, Cut, Measured, Ratio
+from calibrant.assess.threshold.proved_threshold import SCHEMA, Threshold
 from calibrant.assess.threshold.shares import (
     alarms_per_hit,
     measured_anywhere,

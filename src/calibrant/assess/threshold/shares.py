@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.assess.threshold.candidates import Confusion
-from calibrant.assess.threshold.proved_threshold import Measured, Ratio
+from calibrant.assess.threshold.cut import Measured, Ratio
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.kolmogorov import kolmogorov_distance
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.assess.threshold.finder import Search, regions
-from calibrant.assess.threshold.proved_threshold import Cut, Threshold
+from calibrant.assess.threshold.counted_rows import regions
+from calibrant.assess.threshold.cut import Cut
+from calibrant.assess.threshold.finder import Search
+from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.calibrators.regions.weighted_rows import kept_rows
 from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.arrays import as_numbers
@@ -19,13 +21,13 @@ from calibrant.params.rules import (
     FRACTION_OR_COUNT,
     OPEN_UNIT,
     Choice,
-    Integer,
     Number,
     Only,
-    Optional,
     error_budget,
 )
+from calibrant.sample.kinds import bound_of
 from calibrant.sample.reader import read_judged
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.numbers import nearest
 from calibrant.text.numbers import rows as rows_text
@@ -173,7 +175,8 @@ def threshold(
     (FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
     seed = seed_number(random_state)
     _check_start(start, targets, method)
-    cap = Optional(Integer(1)).check("max_group_size", max_group_size)
+    weight_bound = bound_of(y, "weight_bound", weight_bound)
+    max_group_size = bound_of(y, "max_group_size", max_group_size)
     beside: dict[str, Any] = {
         "segments": segments,
         "groups": groups,
@@ -193,7 +196,7 @@ def threshold(
         data = data.collect()
     if unlabelled is not None and (grouped or data.columns.segment is not None):
         raise _with_others("the data")
-    search = Search(data, targets, alpha, n_rows, pilot, seed, cap, unlabelled)
+    search = Search(data, targets, alpha, n_rows, pilot, seed, max_group_size, unlabelled)
     begin = float(start) if start is not None and n_rows > 0 else None
     cuts = _found_cuts(search, method, begin)
     _warn_of_cap(search, max_group_size)
@@ -237,7 +240,7 @@ def _tested_by_side(targets: dict[str, float]) -> bool:
     return targets.keys() <= {"precision", "npv"}
 
 
-def _kept_by_weight(data: Sample, weight_bound: float | None, seed: int) -> Sample:
+def _kept_by_weight(data: Rows, weight_bound: float | None, seed: int) -> Rows:
     """Rows kept by their weight: draws from the weighted population, so that all that is proved
     holds for it.
 

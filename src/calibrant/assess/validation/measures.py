@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
-from sklearn.isotonic import isotonic_regression
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.assess.metrics.auc import delong, normal_limits
 from calibrant.assess.metrics.independent_units import Units
+from calibrant.assess.validation.isotonic import isotonic_rates
 from calibrant.assess.validation.result import ASYMPTOTIC, PROVED, GradeTable, Measure
 from calibrant.calibrators.curves.logistic_fit import fit_logistic
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -103,12 +103,7 @@ def _overlap(codes: CodeArray, scores: FloatArray) -> bool:
 
 def corp(codes: CodeArray, scores: FloatArray, units: Units) -> tuple[Measure, Measure, Measure]:
     """Return the parts of the Brier score by isotonic regression."""
-    inverse = np.unique(scores, return_inverse=True)[1]
-    each = units.weights(codes.size)
-    weights = np.bincount(inverse, each)
-    fitted = isotonic_regression(
-        np.bincount(inverse, each * codes) / weights, sample_weight=weights
-    )[inverse]
+    fitted = isotonic_rates(codes, scores, units)
     mean, given, best = (
         units.mean(values) for values in (codes, (codes - scores) ** 2, (codes - fitted) ** 2)
     )

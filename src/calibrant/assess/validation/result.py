@@ -13,6 +13,7 @@ from calibrant.text.result import Result, frame_of
 from calibrant.text.result_table import ResultTable
 
 PROVED = "proved"
+PROVED_IF_MONOTONE = "proved if monotone"
 ASYMPTOTIC = "asymptotic"
 MEASURED = "measured"
 EXACT_TEST = "exact test"
@@ -37,9 +38,10 @@ class Measure:
     ideal : float
         The value of a calibrated score; NaN if it is not defined.
     basis : str
-        "proved": the limits hold for every distribution and number of rows. "asymptotic": they are
-        approximate. "measured": there are no limits. "exact test": the value is a p-value that is
-        exact for every number of rows.
+        "proved": the limits hold for every distribution and number of rows. "proved if
+        monotone": so they do wherever the rate does not fall as the score rises.
+        "asymptotic": they are approximate. "measured": there are no limits. "exact test": the value
+        is a p-value that is exact for every number of rows.
     """
 
     name: str
@@ -194,7 +196,8 @@ class Validation(Result):
         heads = {"name": "measure", "ideal": "of a calibrated score"}
         about = (
             f"Each interval holds at {level} confidence on its own: for every distribution where it"
-            " is proved, approximately where it is asymptotic."
+            " is proved, approximately where it is asymptotic. ICI, E50 and E90: the distance"
+            " between a score and the rate at that score, its mean, median and 0.9 quantile."
         )
         found = [ResultTable("measures", columns, heads=heads, about=about)]
         if self.grades is not None:

@@ -14,10 +14,12 @@ from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.metrics.proper_scores import brier_score
 from calibrant.assess.validation import measures
+from calibrant.assess.validation.calibration_index import calibration_index
 from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.assess.validation.result import ASYMPTOTIC, EXACT_TEST, PROVED, Measure, Validation
 from calibrant.errors import InvalidTypeError
 from calibrant.params.rules import Integer, Only, error_budget
+from calibrant.sample.kinds import bound_of
 from calibrant.sample.sample import Sample
 
 _DRAWS = 999
@@ -46,6 +48,7 @@ def validation_table(
 
     Claimed: the limits of expected / observed hold for every distribution of labels given the
     scores; those of the Brier score for every distribution; those of the grades for all grades at
+    once; those of ICI, E50 and E90 wherever the rate does not fall as the score rises, all three at
     once. If the score is calibrated, the p-value is at most u with probability at most u, for every
     u and number of rows, over random seeds. Slope, intercepts and AUC have asymptotic limits, and
     the parts of the Brier score none. Assumed: rows are independent, and the model was not trained
@@ -115,8 +118,17 @@ def validation_table(
     Brier(r), discrimination = Brier(mean label) - Brier(r), uncertainty = Brier(mean label); Brier
     score = miscalibration - discrimination + uncertainty.
 
+    *ICI, E50, E90*: the mean, the median and the 0.9 quantile of |score - rate at that score| over
+    these rows. The value takes r for the rate, as CORP does. The limits are those of every rate
+    within a `MonotoneBand` of the same rows: at a score s with the band [L, U] the distance is at
+    least that of s from [L, U], and at most max(|s - L|, |s - U|). The lower limit is reached by a
+    rate that does not fall; the upper one may not be. With weights or groups, and where the rows
+    refute that the rate does not fall, there are no limits.
+
     References
     ----------
+    Austin and Steyerberg (2019), "The Integrated Calibration Index (ICI) and related metrics for
+    quantifying the calibration of logistic regression models", Statistics in Medicine 38.
     Cox (1958), "Two further applications of a model for binary regression". Arrieta-Ibarra, Gujral,
     Tannen, Tygert and Xu (2022), "Metrics of calibration for probabilistic predictions", JMLR 23.
     Dimitriadis, Gneiting and Jordan (2021), "Stable reliability diagrams for probabilistic
@@ -137,6 +149,8 @@ def validation_table(
     """
     alpha = error_budget(confidence_level)
     draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
+    weight_bound = bound_of(y, "weight_bound", weight_bound)
+    max_group_size = bound_of(y, "max_group_size", max_group_size)
     read = read_forecasts(
         y, scores, pos_label, classes, grades, importance_weight, groups, weight_bound
     )
@@ -153,7 +167,7 @@ def validation_table(
     generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
     kuiper, p_value = kuiper_test(codes, probabilities, draws, generator, units)
     bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
-    brier = brier_score(read, confidence_level=confidence_level, **bounds)
+    brier = brier_score(Sample(read), confidence_level=confidence_level, **bounds)
     found = (
         measures.ratio(codes, probabilities, alpha, units),
         *measures.cox(codes, probabilities, alpha, units),
@@ -165,6 +179,7 @@ def validation_table(
         ),
         Measure("Brier score", brier.value, brier.lower, brier.upper, basis=PROVED),
         *measures.corp(codes, probabilities, units),
+        *calibration_index(codes, probabilities, alpha, units),
         measures.area(codes, probabilities, alpha, units),
     )
     return Validation(

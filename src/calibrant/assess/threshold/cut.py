@@ -1,0 +1,164 @@
+"""One proved threshold: its score, its target, and what was measured there."""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from calibrant.text.numbers import nearest, percent
+from calibrant.text.result_table import share_limits
+
+TARGETS = {
+    "precision": "{share} of the rows with score {above} are positive",
+    "recall": "{share} of the positive rows have a score {above}",
+    "npv": "{share} of the rows with score {below} are negative",
+    "specificity": "{share} of the negative rows have a score {below}",
+}
+"""The targets, and what each claims."""
+
+
+PARTS = ("selected", "precision", "recall", "specificity", "npv", "false_alarms")
+"""What is measured at a threshold."""
+
+
+SHOWN = ("selected", "precision", "recall", "false_alarms")
+"""What is printed of a threshold."""
+
+
+NAMES = {"false_alarms": "false alarms per true one"}
+"""Parts that are printed under other names."""
+
+
+def _shown_below(cut: float) -> bool:
+    """Whether a threshold is the double after a short number, which shows it better than its own
+    digits.
+    """
+    under = math.nextafter(cut, -math.inf)
+    return bool(cut) and float(f"{under:.10g}") == under
+
+
+def compared(cut: float) -> dict[str, str]:
+    """Return how scores above and below a threshold compare with it.
+
+    The double after a short number is shown by it.
+
+    >>> compared(0.85), compared(0.8500000000000001)
+    ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
+    """
+    if _shown_below(cut):
+        under = math.nextafter(cut, -math.inf)
+        return {"above": f"> {under!r}", "below": f"<= {under!r}"}
+    return {"above": f">= {cut!r}", "below": f"< {cut!r}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A share among the counted rows, and limits for it in the population.
+
+    0 and 1 if no limits are derived.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    most: ClassVar[float] = 1.0
+
+    @property
+    def limits(self) -> str:
+        """The limits in words; what is true of every share is left out."""
+        return share_limits(self.lower, self.upper, self.most)
+
+    def __str__(self) -> str:
+        known = "unknown" if math.isnan(self.value) else nearest(self.value)
+        return f"{known} ({self.limits})"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Measured):
+    """A number for each of something else, which may exceed 1.
+
+    If no limits are derived, they are 0 and infinity.
+    """
+
+    most: ClassVar[float] = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One target in one segment: the threshold, and what is known of the rows on both sides of it.
+
+    Attributes
+    ----------
+    segment : object
+        The segment; None for all rows.
+    target, level : str, float
+        What was asked for, such as "precision", 0.9.
+    threshold : float or None
+        Rows with score >= threshold are selected; None if nothing is proved.
+    reason : str or None
+        Why nothing is proved.
+    labels_needed : int or None
+        Where nothing is proved: how many labels, of this segment, would probably be enough, if more
+        rows are like these. Always more than there are. None if no threshold looks good enough, or
+        where the estimate is not above the rows that there are: then the reason says that more
+        labels may be enough.
+    counted : int
+        Rows that were counted.
+    selected, precision, recall, specificity, npv : Measured or None
+        The share of rows that are selected, and how often the decision is right. The limits of all
+        of them and the target hold together; see `Threshold.limits_confidence_level`.
+    false_alarms : Ratio or None
+        False alarms for each true one, (1 - precision) / precision.
+    """
+
+    segment: Hashable
+    target: str
+    level: float
+    threshold: float | None
+    reason: str | None = None
+    labels_needed: int | None = None
+    counted: int = 0
+    selected: Measured | None = None
+    precision: Measured | None = None
+    recall: Measured | None = None
+    specificity: Measured | None = None
+    npv: Measured | None = None
+    false_alarms: Ratio | None = None
+
+    @classmethod
+    def at(
+        cls,
+        segment: Hashable,
+        target: str,
+        level: float,
+        cut: float,
+        counted: int,
+        parts: Mapping[str, Measured],
+    ) -> Self:
+        """A threshold that is proved, with what was measured there."""
+        shares: dict[str, Any] = dict(parts)
+        return cls(segment, target, level, cut, counted=counted, **shares)
+
+    def text(self) -> str:
+        """What is proved, in words."""
+        where = "" if self.segment is None else f"in segment {self.segment!r}, "
+        if self.threshold is None:
+            labels = "labels" if self.segment is None else "labels of this segment"
+            needed = self.labels_needed
+            more = "" if needed is None else f"; about {needed:,} {labels} would probably be enough"
+            return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
+        text = TARGETS[self.target].format(
+            share=f"at least {percent(self.level)}", **compared(self.threshold)
+        )
+        return f"{where}{text}"
+
+    @property
+    def threshold_text(self) -> str:
+        """The threshold as text: "> 0.85" for the next number above 0.85."""
+        if self.threshold is None:
+            return "none"
+        return (
+            compared(self.threshold)["above"]
+            if _shown_below(self.threshold)
+            else repr(self.threshold)
+        )

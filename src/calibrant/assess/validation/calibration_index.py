@@ -1,0 +1,76 @@
+"""ICI, E50 and E90: how far scores are from the rate at each score, on average and in quantiles."""
+
+import numpy as np
+
+from calibrant._typing import CodeArray, FloatArray
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.assess.monotone.runs import BandSteps
+from calibrant.assess.validation.isotonic import isotonic_rates
+from calibrant.assess.validation.result import MEASURED, PROVED_IF_MONOTONE, Measure
+
+_QUANTILES = {"E50": 0.5, "E90": 0.9}
+
+
+def calibration_index(
+    codes: CodeArray, scores: FloatArray, alpha: float, units: Units
+) -> tuple[Measure, ...]:
+    """Return ICI, the mean of |score - rate at that score| over the rows, and E50 and E90, its
+    median and its 0.9 quantile (Austin and Steyerberg 2019).
+
+    The value takes the isotonic regression of labels on scores for the rate. The limits do not.
+
+    Notes
+    -----
+    Claimed: if the rate f does not fall as the score rises and labels are independent given the
+    scores, then with probability at least 1 - alpha all three numbers of the true f, at the scores
+    of these rows, lie within their limits. Proof: with that probability the `MonotoneBand` holds,
+    L(s) <= f(s) <= U(s) at every score s. On that event |s - f(s)| is at least the distance of s
+    from [L(s), U(s)], and at most max(|s - L(s)|, |s - U(s)|), at every row at once. The mean and a
+    quantile do not fall if any of their entries rises, so those of the smallest and of the largest
+    distances are limits.
+
+    The lower limit is the best that the band gives: s clipped to [L(s), U(s)] does not fall, as
+    neither s, L nor U do, and has these distances. The upper limit is over all functions within the
+    band; those that do not fall may not reach it.
+    """
+    fitted = isotonic_rates(codes, scores, units)
+    values = _summaries(np.abs(scores - fitted), units)
+    limits = None if units.row_weights is not None else _limits(codes, scores, alpha)
+    if limits is None:
+        return tuple(
+            Measure(name, value, ideal=0.0, basis=MEASURED) for name, value in values.items()
+        )
+    nearest, farthest = (_summaries(distance, units) for distance in limits)
+    return tuple(
+        Measure(name, value, nearest[name], farthest[name], 0.0, PROVED_IF_MONOTONE)
+        for name, value in values.items()
+    )
+
+
+def _summaries(distance: FloatArray, units: Units) -> dict[str, float]:
+    """The mean and the quantiles of distances between scores and rates."""
+    found = {"ICI": float(units.mean(distance))}
+    order = np.argsort(distance, kind="stable")
+    reached = np.cumsum(units.weights(distance.size)[order])
+    for name, share in _QUANTILES.items():
+        place = int(np.searchsorted(reached, share * reached[-1] * (1.0 - 1e-12)))
+        found[name] = float(distance[order[min(place, distance.size - 1)]])
+    return found
+
+
+def _limits(
+    codes: CodeArray, scores: FloatArray, alpha: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """The smallest and the largest distance of each score from a rate within the band; None where
+    the rows refute that the rate does not fall.
+    """
+    values, inverse = np.unique(scores, return_inverse=True)
+    counts = np.bincount(inverse).astype(np.int64)
+    positives = np.bincount(inverse, codes).astype(np.int64)
+    steps = BandSteps.of((values, values, counts, positives), "auto", alpha)
+    if steps.refutation is not None:
+        return None
+    lower, upper = steps.at(values)
+    nearest = np.maximum(np.maximum(lower - values, values - upper), 0.0)
+    farthest = np.maximum(np.abs(values - lower), np.abs(values - upper))
+    return nearest[inverse], farthest[inverse]
