@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from calibrant.answers.model_file import load_model as load_model
     from calibrant.answers.model_file import save_model as save_model
     from calibrant.assess.audit.audit import audit as audit
-    from calibrant.assess.audit.findings import Audit as Audit
+    from calibrant.assess.audit.result import Audit as Audit
     from calibrant.assess.check.check import check as check
     from calibrant.assess.check.exchangeability import Exchangeability as Exchangeability
     from calibrant.assess.compare_calibrators.compare_calibrators import (
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from calibrant.assess.decide import decide as decide
     from calibrant.assess.net_benefit import NetBenefit as NetBenefit
     from calibrant.assess.net_benefit import net_benefit as net_benefit
-    from calibrant.assess.plan import Plan as Plan
-    from calibrant.assess.plan import plan as plan
+    from calibrant.assess.plan.plan import plan as plan
+    from calibrant.assess.plan.result import Plan as Plan
     from calibrant.assess.rates.label_counts import RatePlan as RatePlan
     from calibrant.assess.rates.label_counts import plan_rate as plan_rate
     from calibrant.assess.rates.rate_of_items import rate as rate
@@ -76,7 +76,7 @@ _NAMES = {
         "save_model",
     ),
     "assess.audit.audit": ("audit",),
-    "assess.audit.findings": ("Audit",),
+    "assess.audit.result": ("Audit",),
     "assess.check.exchangeability": ("Exchangeability",),
     "assess.check.check": ("check",),
     "assess.compare_calibrators.compare_calibrators": ("compare_calibrators",),
@@ -92,10 +92,8 @@ _NAMES = {
         "NetBenefit",
         "net_benefit",
     ),
-    "assess.plan": (
-        "Plan",
-        "plan",
-    ),
+    "assess.plan.plan": ("plan",),
+    "assess.plan.result": ("Plan",),
     "assess.rates.label_counts": (
         "RatePlan",
         "plan_rate",

@@ -51,7 +51,8 @@ def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibra
     assert answer["tests"][1]["change_time"] == "2024-01-21"
     assert answer["signs"][0]["column"] == "customer_id"
     text = calibrant("check", drift, *COLUMNS, "--time", "day")
-    assert text.out.startswith(
+    assert text.out.startswith("These rows are not i.i.d. (95% confidence)")
+    assert text.out.split("\n\n")[1].startswith(
         "The rate at a given score has moved, with 95% confidence, from 3,000 rows."
     )
     assert "recent rows" in text.out

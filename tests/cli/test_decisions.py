@@ -329,21 +329,22 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
             "use --confidence, which is 1 - alpha",
         ),
         ("audit", ("--html", "a.html"), "there is no option --html; use -o report.html"),
-        ("fit", ("--report", "a.html"), "use calibrant audit -o report.html"),
+        ("fit", ("--report", "a.html"), "there is no option --report; use -o report.html"),
         (
             "fit",
-            ("-o", "a.html"),
-            "-o must be a model file; got 'a.html': use calibrant audit for a report",
+            ("-o", "a.html", "-o", "B.HTM"),
+            "-o must name at most one report; got 'a.html' and 'B.HTM'",
         ),
         (
             "fit",
-            ("-o", "A.HTM"),
-            "-o must be a model file; got 'A.HTM': use calibrant audit for a report",
+            ("-o", "a.json", "-o", "b.json"),
+            "-o must name at most one model file; got 'a.json' and 'b.json'",
         ),
         ("fit", ("--n-bins", "4"), "there is no option --n-bins; use --bins"),
         ("fit", ("--random-state", "4"), "use --seed"),
         ("check", ("--xyzzy",), "there is no option --xyzzy (see"),
-        ("check", ("--report", "a.html"), "there is no option --report (see"),
+        ("check", ("--report", "a.html"), "there is no option --report; use -o report.html"),
+        ("check", ("-o", "a.txt"), "-o must end in .html, as the report is a web page"),
     ],
 )
 def test_errors_name_what_was_meant(

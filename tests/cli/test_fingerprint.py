@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import scored
+from calibrant import Sample, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.fingerprint import Fingerprint, fingerprint
+from calibrant.sample.kinds import rows_of
 
 ROWS = st.lists(
     st.tuples(
@@ -28,10 +29,14 @@ ROWS = st.lists(
 )
 
 
+def taken_of(data: Sample) -> Fingerprint:
+    return fingerprint(rows_of(data))
+
+
 def of(rows: list[tuple[float, Any, str, float]]) -> Fingerprint:
     columns = map(list, zip(*rows, strict=True))
     table = pa.table(dict(zip("pysw", columns, strict=True)))
-    return fingerprint(scored(table, score="p", label="y", segment="s", weight="w"))
+    return taken_of(scored(table, score="p", label="y", segment="s", weight="w"))
 
 
 @pytest.mark.broad
@@ -70,22 +75,22 @@ def test_values_must_stay_with_their_rows() -> None:
 def test_labels_that_mean_the_same_are_the_same(labels: list[Any]) -> None:
     table = pa.table({"p": [0.1, -0.0, 0.3], "y": labels})
     known = pa.table({"p": [0.3, 0.1, 0.0], "y": [1, 0, 1]})
-    assert fingerprint(scored(table, score="p", label="y")) == fingerprint(
+    assert taken_of(scored(table, score="p", label="y")) == taken_of(
         scored(known, score="p", label="y")
     )
 
 
 def test_formats_engines_and_threads_agree(folder: Path, table: pa.Table) -> None:
     roles = {"score": "p", "label": "y", "segment": "region", "weight": "w"}
-    expected = fingerprint(scored(table, **roles))
+    expected = taken_of(scored(table, **roles))
     narrow = table.set_column(1, "p", pa.array(table["p"].to_numpy().astype(np.float32)))
     for source in ("scores.csv", "scores.parquet"):
         for n_jobs in (1, 4):
-            assert fingerprint(scored(source, **roles, n_jobs=n_jobs)) == expected
-    assert fingerprint(scored(narrow, **roles)) != expected
+            assert taken_of(scored(source, **roles, n_jobs=n_jobs)) == expected
+    assert taken_of(scored(narrow, **roles)) != expected
 
 
 def test_rows_that_can_not_be_used_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"p": [0.1, None], "y": [0, 1]}), tmp_path / "x.parquet")
     with pytest.raises(InvalidValueError, match="row 2"):
-        fingerprint(scored(tmp_path / "x.parquet", score="p", label="y"))
+        taken_of(scored(tmp_path / "x.parquet", score="p", label="y"))

@@ -27,7 +27,7 @@ HEAVY = (
     "rich",
     "pyarrow",
     "jinja2",
-    "calibrant.sample.sample",
+    "calibrant.sample.rows",
     "calibrant.calibrators",
 )
 
@@ -84,7 +84,7 @@ def test_what_no_one_foresaw_is_one_line_too(
     def fails(**options: Any) -> None:
         raise RuntimeError("a\nsurprise")
 
-    monkeypatch.setattr("calibrant.assess.plan.plan", fails)
+    monkeypatch.setattr("calibrant.assess.plan.plan.plan", fails)
     handler = signal.getsignal(signal.SIGTERM)
     answer = calibrant("plan", "--epsilon", "0.1")
     assert answer.code == 2

@@ -237,7 +237,7 @@ def test_the_report_and_the_json_file(calibrant, lines, tmp_path):
     assert json.loads(data.read_text("utf-8"))["verdict"] == "shown"
     assert calibrant("rate", lines, *NAMED, "-o", page).code == 2
     calibrant("rate", lines, *NAMED, "--at-least", "0.999", "-o", page, "--overwrite")
-    assert '<p class="tag">Refuted</p>' in page.read_text("utf-8")
+    assert "</svg>Refuted</p>" in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

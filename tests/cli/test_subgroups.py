@@ -114,8 +114,7 @@ def test_a_forest_shows_findings_first_then_all_rows_then_the_farthest_and_count
     scores = rng.uniform(0.2, 0.6, n)
     y = rng.random(n) < scores + 0.2 * (named["u"] == "a")
     found = audit(y, scores, attributes=named)
-    shown = forest(found)
-    assert shown is not None
+    shown = forest(found.by_attributes)
     n_found = len(found.subgroups)
     assert [row.subgroup for row in shown.rows[:n_found]] == [
         one.subgroup for one in found.subgroups

@@ -71,11 +71,12 @@ def test_the_display_draws_a_curve_through_the_bands_or_steps(kind, smooth, rows
 
 @pytest.mark.parametrize(("kind", "wide"), [(AnchoredCalibrator, True), (BinningCalibrator, False)])
 def test_bars_under_a_curve_are_as_wide_as_the_predictions_of_a_region(kind, wide, rows):
-    from calibrant.draw.report.content import Inputs, MostShown, collect
+    from calibrant.draw.report.audit_figures import after_figure
+    from calibrant.draw.report.inputs import Inputs
 
     scores, y = rows
     inputs = Inputs(audit(y, scores), kind(n_bins=5).fit(scores, y))
-    bars = collect(inputs, MostShown(20, 20, 20, 20))["after"].bars
+    bars = after_figure(inputs, 20).bars
     assert len(bars) == 5
     assert ("smallest" in bars[0].data) is wide
     assert bool(max(bar.width for bar in bars) > 50.0) is wide

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from calibrant import BinningCalibrator, Partition, Report, Tally, audit
+from calibrant import BinningCalibrator, Partition, Report, Tally, audit, threshold
 
 pytestmark = pytest.mark.slow
 
@@ -223,6 +223,18 @@ def test_it_prints_on_a_few_pages(opened, tmp_path, paper) -> None:
     content = path.read_bytes()
     assert content.startswith(b"%PDF")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", content)) <= 7
+
+
+def test_a_wide_table_stays_on_the_paper(browser, tmp_path) -> None:
+    """Thresholds have many columns; on paper nobody can scroll."""
+    found = threshold(Y, SCORES, precision=0.5, npv=0.8, segments=SEGMENTS)
+    path = Report(found).write(tmp_path / "wide.html")
+    page = browser.new_page(viewport={"width": 680, "height": 900})
+    page.goto(path.as_uri())
+    page.emulate_media(media="print")
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
+    page.close()
 
 
 def test_folded_tables_are_printed_unless_they_are_very_long(browser, tmp_path) -> None:

@@ -251,10 +251,12 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"audit": 3}, "audit must be an Audit"),
+        ({"result": 3}, "result must be a Result"),
         ({"audit_after": 3}, "audit_after must be an Audit"),
         ({"title": 3}, "title must be text"),
         ({"source": 3}, "source must be a mapping"),
+        ({"options": 3}, "options must be a mapping"),
+        ({"command": 3}, "command must be text"),
         ({"histogram": 3}, "histogram must be a Tally"),
         ({"warnings": "text"}, "warnings must be a list"),
         ({"calibrator": 3}, "calibrator must be a fitted calibrator"),
@@ -262,7 +264,7 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
 )
 def test_what_can_not_be_shown_is_refused(arguments, message) -> None:
     with pytest.raises(InvalidTypeError, match=message):
-        Report(**{"audit": AUDIT, **arguments})
+        Report(**{"result": AUDIT, **arguments})
 
 
 def test_a_histogram_over_other_regions_is_refused() -> None:

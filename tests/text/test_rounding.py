@@ -21,7 +21,7 @@ from calibrant import (
     threshold,
     validation_table,
 )
-from calibrant.assess.threshold.proved_threshold import Measured
+from calibrant.assess.threshold.cut import Measured
 from calibrant.cli._show import show_guarantee
 from calibrant.metrics import brier_score, ece
 from calibrant.text.numbers import upper

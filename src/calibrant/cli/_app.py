@@ -90,7 +90,8 @@ class LazyGroup(click.Group):
             if sys.stdout is None:
                 advice = "send it to /dev/null if you do not want it"
                 raise RefusedError("standard output", "be open", got="a closed one", advice=advice)
-            result = super().main(given, prog_name, **{**extra, "standalone_mode": False})
+            how = {**extra, "obj": tuple(given), "standalone_mode": False}
+            result = super().main(given, prog_name, **how)
             sys.stdout.flush()
             code = result if isinstance(result, int) else 0
         except (BrokenPipeError, ReaderGone):

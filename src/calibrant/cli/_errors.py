@@ -102,8 +102,7 @@ def _no_such_option(error: click.NoSuchOption) -> str:
         asked, in_options(Setting(asked.replace("-", "_")))
     )  # the parameter's name in Python
     if meant.split()[0].rstrip(",") in every:
-        saves_model = error.ctx is not None and error.ctx.info_name == "fit"
-        near = f"use {'calibrant audit ' if saves_model and meant.startswith('-o') else ''}{meant}"
+        near = f"use {meant}"
     elif asked in _MEANT:
         near = ""
     return f"there is no option {error.option_name}" + (f"; {near}" if near else "")

@@ -10,7 +10,7 @@ from calibrant.cli._words import in_options
 from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
-    from calibrant.sample.sample import Sample
+    from calibrant.sample.rows import Rows
 
 
 class _Method(NamedTuple):
@@ -250,7 +250,7 @@ class Settings:
         given = {part: getattr(self, part) for part in self._takes() if part in _STATED}
         return {part: value for part, value in given.items() if value is not None}
 
-    def fit(self, data: "Sample", labels: Mapping[str, Any]) -> Any:
+    def fit(self, data: "Rows", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""
         from calibrant.calibrators.regions.weakness import reported_by_caller
 

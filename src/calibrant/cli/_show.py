@@ -17,21 +17,31 @@ def show(
     *,
     words: PlainText = in_options,
     sentence: str | None = None,
+    short: str | None = None,
     notes: Sequence[str] = (),
     brief: bool = False,
     always: bool = False,
     bold: bool = True,
 ) -> None:
-    """The sentence, its explanation, the tables, the assumptions and the notes.
+    """The answer in short, its sentence and explanation, the tables, the assumptions and the notes.
 
     `notes` are further ones.
 
     `sentence` stands in place of the result's own, such as the answer to a question that was asked
-    of the result. `brief` leaves tables and assumptions out, for a result that is not the answer
-    itself. With --quiet the result's own notes are left out, unless they belong to the answer,
-    `always`.
+    of the result, and `short` in place of the plain words for it. `brief` leaves the plain words,
+    tables and assumptions out, for a result that is not the answer itself. With --quiet the plain
+    words are left out, and the result's own notes, unless they belong to the answer, `always`.
     """
-    paragraph(render(result.sentence if sentence is None else sentence, words), bold=bold)
+    from calibrant.draw.report.in_short import in_short
+
+    said = render(result.sentence if sentence is None else sentence, words)
+    plainly = in_short(result) if short is None else short
+    if brief or is_quiet() or plainly is None:
+        paragraph(said, bold=bold)
+    else:
+        paragraph(plainly, bold=bold)
+        say()
+        paragraph(said)
     if result.explanation:
         paragraph(render(result.explanation, words))
     if not brief:

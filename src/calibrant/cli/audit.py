@@ -10,7 +10,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._model import check_classes, check_columns, read_model, read_threshold
 from calibrant.cli._output import print_json, remark, saved, say
-from calibrant.cli._report import check_report, shown_names, today
+from calibrant.cli._report import check_report, shown_names, write_report
 from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._target import InputPath
@@ -104,12 +104,11 @@ def command(**options: Any) -> int:
     calibrant audit visits.csv --score p --label y --group patient    # several rows of one patient
     calibrant audit survey.csv --score p --label y --weight w --weight-bound 8
     calibrant audit scores.csv --score p --label y --attribute sex --attribute age -o audit.html
-    # every subgroup calibrant audit scores.csv --score p --label y --full    # with slope, expected
-    / observed, an exact test calibrant audit scores.csv --score p --label y --time day -o
-    audit.html    # month by month calibrant audit rare.csv --score p --label y --scale logit --mark
-    threshold.json -o audit.html calibrant audit scores.csv --score p --label y --check --json    #
-    exit 1 if proved miscalibrated calibrant audit scores.csv --score p --label y --check
-    --tolerance 0.01    # only if off by more than 0.01
+    calibrant audit scores.csv --score p --label y --full         # slope, E/O, an exact test
+    calibrant audit scores.csv --score p --label y --time day -o audit.html      # by month
+    calibrant audit rare.csv --score p --label y --scale logit --mark threshold.json -o audit.html
+    calibrant audit scores.csv --score p --label y --check --json      # exit 1 if miscalibrated
+    calibrant audit scores.csv --score p --label y --check --tolerance 0.01
     """
     check_report(options)
     _check_options(options)
@@ -292,13 +291,12 @@ def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str
 
 
 def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
-    """The event, its rate, and the date of the report."""
+    """The event and its rate."""
     rate = float(found.table.rate[0])  # the first region is that of all rows
     return {
         "event": f"{label} = {positive}",
         "rate of the event": f"{nearest(rate)}, in {rows(found.n_rows)}",
         **({"skipped": f"{rows(found.n_skipped)} without a label"} if found.n_skipped else {}),
-        "made on": today(),
     }
 
 
@@ -312,7 +310,6 @@ def _write_report(
 ) -> None:
     """Write the report, with the guarantee of the model and the thresholds to mark, if any."""
     from calibrant.cells.partition import Partition
-    from calibrant.draw.report.report import Report
     from calibrant.sample.fingerprint import fingerprint
 
     bins = Partition.fixed_width(_HISTOGRAM_BINS)
@@ -325,11 +322,13 @@ def _write_report(
         **data.columns.named,
         "fingerprint": str(fingerprint(data)),
     }
-    report = Report(
+    write_report(
+        options["output"],
         found.audit,
-        None if model is None else model.calibrator,
+        facts,
+        overwrite=options["overwrite"],
+        calibrator=None if model is None else model.calibrator,
         title=options["title"] or f"Audit of {facts['files']}",
-        source=facts,
         histogram=histogram,
         validation=found.validation,
         period=found.period,
@@ -337,4 +336,3 @@ def _write_report(
         scale=options["scale"],
         thresholds=None if options["mark"] is None else read_threshold(options["mark"]),
     )
-    report.write(options["output"], overwrite=options["overwrite"])

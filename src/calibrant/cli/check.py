@@ -7,7 +7,8 @@ import click
 
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled
-from calibrant.cli._output import print_json, remark
+from calibrant.cli._output import print_json, remark, saved
+from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
 from calibrant.cli._words import in_options
 from calibrant.text.numbers import rows
@@ -27,7 +28,9 @@ from calibrant.text.sentences import PlainText, Setting
 @click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be i.i.d.")
 @option.most_rows
 @option.seed
+@option.output("Write a report: one HTML file that needs nothing else.")
 @option.classes
+@option.overwrite
 @option.reading
 @option.common
 def command(**options: Any) -> int:
@@ -43,15 +46,16 @@ def command(**options: Any) -> int:
     calibrant check scores.csv --score p --label y --time day
     calibrant check scores.csv --score p --label y                  # in the order of the file
     calibrant check visits.parquet --score p --label y --time day --group patient
-    calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if they are
-    not
+    calibrant check scores.csv --score p --label y --time day -o check.html
+    calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if not
     """
-    from calibrant import check
+    from calibrant import Sample, check
 
+    check_report(options)
     time = options["time"]
-    with labelled(options) as (_, data, labels):
+    with labelled(options) as (source, data, labels):
         found = check(
-            data,
+            Sample(data),
             time=time,
             groups=options["group"],
             confidence_level=options["confidence"],
@@ -59,14 +63,20 @@ def command(**options: Any) -> int:
             random_state=options["seed"],
             **labels,
         )
+        facts = facts_of(source, **data.columns.named)
     if found.n_in_data > options["most_rows"]:
         seen = f"about {options['most_rows']:,} of {rows(found.n_in_data)}"
         remark(f"{seen} are drawn at random; --most-rows takes more")
     words = _words_for(time)
+    output = options["output"]
+    if output is not None:
+        write_report(output, found, facts, overwrite=options["overwrite"])
     if options["as_json"]:
-        print_json({"command": "check", **result_json(found, words)})
+        print_json({"command": "check", **result_json(found, words), "report": output})
     else:
         show(found, words=words)
+        if output is not None:
+            saved(output)
     return 1 if options["check"] and found.alarm else 0
 
 

@@ -7,9 +7,10 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
-from calibrant.cli._output import print_json, remark
+from calibrant.cli._output import print_json, remark, saved
+from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
-from calibrant.cli._signs import show_signs, signs_of
+from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.text.numbers import rows
 
 
@@ -37,7 +38,9 @@ from calibrant.text.numbers import rows
     help="Let all guarantees hold at once, so that you may choose by them.",
 )
 @option.seed
+@option.output("Write a report: one HTML file that needs nothing else.")
 @option.classes
+@option.overwrite
 @option.reading
 @option.common
 def command(**options: Any) -> None:
@@ -47,19 +50,26 @@ def command(**options: Any) -> None:
     --------
     calibrant compare scores.csv --score p --label y
     calibrant compare visits.csv --score p --label y --group patient
+    calibrant compare scores.csv --score p --label y -o compare.html
     calibrant compare scores.parquet --score p --label y --bins 10 --json
     """
     option.check_bounds(options)
-    with labelled(options, "group", "weight") as (_, data, labels):
+    check_report(options)
+    with labelled(options, "group", "weight") as (source, data, labels):
         n_rows, draw = sample_of(data, options)
         sample = data.with_classes(**labels).collect(draw=draw)
         facts = sample.facts(drawn=False)
         signs = signs_of(data, labels, options)
+        about = facts_of(source, **data.columns.named)
     if draw is not None:
         remark(
             f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)"
         )
     found = _compare(sample, labels, options)
+    output = options["output"]
+    if output is not None:
+        warnings = texts_of(signs)
+        write_report(output, found, about, overwrite=options["overwrite"], warnings=warnings)
     if options["as_json"]:
         print_json(
             {
@@ -67,12 +77,15 @@ def command(**options: Any) -> None:
                 **result_json(found),
                 "n_in_data": n_rows,
                 "n_skipped": facts.skipped,
+                "report": output,
                 "signs_of_groups": signs,
             }
         )
         return
     show(found, notes=facts.notes)
     show_signs(signs)
+    if output is not None:
+        saved(output)
 
 
 def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import print_json, remark, saved
-from calibrant.cli._report import check_report, facts_of
+from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.text.numbers import rows
@@ -143,9 +143,8 @@ def _compare(read: _Rows, options: dict[str, Any]) -> Any:
 
 
 def _write_report(found: Any, read: _Rows, options: dict[str, Any]) -> None:
-    from calibrant._file import write_file
     from calibrant.assess.metrics.reliability import reliability_tables
-    from calibrant.draw.report.pages import models_page
+    from calibrant.draw.report.pages import Beside
 
     level = options["confidence"]
     known = read.first.known
@@ -157,9 +156,15 @@ def _write_report(found: Any, read: _Rows, options: dict[str, Any]) -> None:
         classes=known.labels,
         pos_label=known.positive,
     )
-    warnings = texts_of(read.signs)
-    page = models_page(found, tables, level, read.about, options["scale"], warnings)
-    write_file(page.encode(), options["output"], overwrite=options["overwrite"])
+    write_report(
+        options["output"],
+        found,
+        read.about,
+        overwrite=options["overwrite"],
+        beside=Beside(reliability=tables),
+        scale=options["scale"],
+        warnings=texts_of(read.signs),
+    )
 
 
 def _json(found: Any, read: _Rows, options: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import print_json, saved
-from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._report import facts_of, is_page, write_report
 from calibrant.cli._show import result_json, show
 from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.text.numbers import rows
@@ -57,8 +57,7 @@ def command(**options: Any) -> None:
     --------
     calibrant decide model.json new.csv --cost-false-alarm 1 --cost-miss 5
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
-    calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    #
-    a report
+    calibrant decide model.json new.csv --cost-false-alarm 1 --cost-miss 5 -o report.html
     """
     from calibrant.assess.decide import check_cost, decided_by_region, regions_of, weighed
     from calibrant.guarantee.kinds import is_guarantee
@@ -93,12 +92,7 @@ def command(**options: Any) -> None:
     found = decided_by_region(guarantee, counts, *costs)
     known = int(counts.sum())
     if is_page(output):
-        from calibrant._file import write_file
-        from calibrant.draw.report.pages import decision_page
-
-        write_file(
-            decision_page(guarantee, found, about).encode(), output, overwrite=options["overwrite"]
-        )
+        write_report(output, found, about, overwrite=options["overwrite"], calibrator=calibrator)
     if options["as_json"]:
         told = {"n_rows": known, "n_refused": refused, "output": output, "model": model.fingerprint}
         print_json({"command": "decide", **result_json(found), **told})

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,33 +67,66 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
     calibrant demo -o flights --json
     calibrant demo --watch
     """
-    import numpy as np
-
-    from calibrant import audit
-    from calibrant.cli._flights import LATE, LATE_MINUTES, load_flights, scored_flights, train
+    from calibrant.cli._flights import LATE_MINUTES, load_flights, train
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {name: str(folder / file) for name, file in _FILES.items()}
     if not as_json:
-        say(
-            f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n",
-            bold=True,
-        )
+        asked = f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n"
+        say(asked, bold=True)
     with _step("read 327,346 flights, and the weather an hour before departure"):
         flights = load_flights()
-        month = flights["month"]
     with _step("train gradient boosting on January to June"):
-        model = train(flights[month <= 6], trees)
+        model = train(flights[flights["month"] <= 6], trees)
     if watch:
         _watch(folder, model, flights, as_json=as_json)
         return
+    found = _calibrated(folder, model, flights)
+    if as_json:
+        print_json(_json(found))
+    else:
+        _show(found, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Demo:
+    """What was found about the flights, and the files that it was written to."""
+
+    paths: dict[str, str]
+    picture: str | None
+    before: "Audit"
+    after: "Audit"
+    calibrator: Any
+    held_out: Any
+    december: Any
+
+    @property
+    def n_regions(self) -> int:
+        return len(self.calibrator.guarantee_.regions)
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """In how many regions the guarantee was kept, on held-out flights and in December."""
+        rows = {"held_out": self.held_out, "december": self.december}
+        return {name: _kept(self.calibrator, one) for name, one in rows.items()}
+
+
+def _calibrated(folder: Path, model: Any, flights: Any) -> _Demo:
+    """Audit the scores, calibrate them, audit again on held-out flights, and write the files."""
+    import numpy as np
+
+    from calibrant import audit
+    from calibrant.cli._flights import LATE, scored_flights
+
+    paths = {name: str(folder / file) for name, file in _FILES.items()}
+    month = flights["month"]
     with _step("score July to September, and December"):
-        middle, december = (
-            scored_flights(model, flights[months]) for months in (month.between(7, 9), month == 12)
-        )
+        middle = scored_flights(model, flights[month.between(7, 9)])
+        december = scored_flights(model, flights[month == 12])
     order = np.random.default_rng(0).permutation(len(middle))
-    calibration, held_out = (middle.iloc[part] for part in np.split(order, [order.size // 2]))
+    half = order.size // 2
+    calibration = middle.iloc[order[:half]]
+    held_out = middle.iloc[order[half:]]
     with _step("audit the scores on held-out flights"):
         before = audit(held_out["outcome"], held_out["score"], pos_label=LATE)
     with _step("calibrate on the other half of July to September"):
@@ -104,38 +138,42 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
         _write_csv(december, paths["december"])
         _report(paths["report"], calibrator, before, after, held_out, fingerprint)
         picture = _picture(folder, calibrator, held_out, december)
-    kept = _kept(calibrator, held_out)
-    kept_december = _kept(calibrator, december)
-    n_regions = len(calibrator.guarantee_.regions)
-    if as_json:
-        print_json(
-            {
-                "command": "demo",
-                **paths,
-                "picture": picture,
-                "audit_before": result_json(before),
-                "guarantee": guarantee_json(calibrator),
-                "audit_after": result_json(after),
-                "regions_kept": {"held_out": kept, "december": kept_december, "of": n_regions},
-            }
-        )
-        return
+    return _Demo(paths, picture, before, after, calibrator, held_out, december)
+
+
+def _json(found: _Demo) -> dict[str, Any]:
+    """What was found as plain values; documented on the page of the command line."""
+    return {
+        "command": "demo",
+        **found.paths,
+        "picture": found.picture,
+        "audit_before": result_json(found.before),
+        "guarantee": guarantee_json(found.calibrator),
+        "audit_after": result_json(found.after),
+        "regions_kept": {**found.kept, "of": found.n_regions},
+    }
+
+
+def _show(found: _Demo, folder: Path) -> None:
+    """Before and after calibration, whether the guarantee holds, decisions, and what is next."""
     _head("Before: what is proved of the model's own scores")
-    show(before)
+    show(found.before)
     _head("After: what is guaranteed")
-    show_guarantee(calibrator)
-    _show_kept(kept, kept_december, n_regions, len(held_out), after)
-    _decisions(calibrator, held_out)
+    show_guarantee(found.calibrator)
+    kept = found.kept
+    n_held_out = len(found.held_out)
+    _show_kept(kept["held_out"], kept["december"], found.n_regions, n_held_out, found.after)
+    _decisions(found.calibrator, found.held_out)
     say()
-    saved(paths["report"])
-    _show_next(paths, folder)
+    saved(found.paths["report"])
+    _show_next(found.paths, folder)
 
 
 def _watch(folder: Path, model: Any, flights: Any, *, as_json: bool) -> None:
     """Watch the model in July to September, which it is calibrated on, and in December."""
     from calibrant.cli._flights import scored_flights
     from calibrant.cli._replay import calibrated_on, replay, split_days, summary_of
-    from calibrant.cli.watch import write_report
+    from calibrant.cli.watch import write_drift_report
 
     month = flights["month"]
     with _step("score July to September, and December"):
@@ -154,7 +192,7 @@ def _watch(folder: Path, model: Any, flights: Any, *, as_json: bool) -> None:
         )
     last = found["December"]
     report = str(folder / "drift.html")
-    write_report(last, report, "Late flights, New York, 2013")
+    write_drift_report(last, report, "Late flights, New York, 2013")
     rows = summary_of(found)
     if as_json:
         print_json(
@@ -297,7 +335,7 @@ def _report(
     fingerprint: str,
 ) -> None:
     from calibrant import Partition, Tally
-    from calibrant.draw.report.report import Report
+    from calibrant.cli._report import write_report
 
     facts = {
         **event_facts(before, "outcome", "late"),
@@ -305,17 +343,18 @@ def _report(
         "calibrated on": f"{calibrator.guarantee_.n_rows:,} flights",
         "fingerprint": fingerprint,
     }
-    report = Report(
+    write_report(
+        path,
         before,
-        calibrator,
+        facts,
+        overwrite=True,
+        calibrator=calibrator,
         title="Late flights, New York, July to September 2013",
-        source=facts,
         histogram=Tally.from_data(
             Partition.fixed_width(50), held_out["score"], held_out["outcome"] == "late"
         ),
         audit_after=after,
     )
-    report.write(path)
 
 
 def _picture(folder: Path, calibrator: Any, held_out: Any, december: Any) -> str | None:

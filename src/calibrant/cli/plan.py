@@ -5,8 +5,13 @@ from typing import Any
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._output import print_json
+from calibrant.cli._output import print_json, saved
+from calibrant.cli._report import check_report, write_report
 from calibrant.cli._show import result_json, show
+
+_SETTINGS = ("epsilon", "n", "n_bins", "base_rate", "probability", "interval", "group_size", "icc")
+_CALIBRATORS = {"binning": "BinningCalibrator", "anchored": "AnchoredCalibrator"}
+_NOT_COVERED = "the default method of fit, anchored, is not covered; see --method anchored"
 
 
 @option.command("How many labels does a guarantee need?")
@@ -45,32 +50,47 @@ from calibrant.cli._show import result_json, show
 @click.option(
     "--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1."
 )
+@click.option(
+    "--method",
+    type=click.Choice(tuple(_CALIBRATORS)),
+    default="binning",
+    show_default=True,
+    help="What is fitted: binning is planned for any rates, anchored for smooth ones.",
+)
+@option.output("Write a report: one HTML file that needs nothing else.")
+@option.overwrite
 @option.common
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: Any) -> None:
+def command(ctx: click.Context, /, method: str, **options: Any) -> None:
     """Say how many labels a guarantee needs, or what a number of labels guarantees.
 
-    The answer uses the exact intervals of fit, not a formula. It is for fit --method binning. The
-    default method, anchored, is not covered; its epsilon is usually larger.
+    The answer for fit --method binning uses its exact intervals, not a formula, and holds for any
+    rates. That for --method anchored, the default of fit, is an estimate by simulation for rates
+    that rise smoothly with the score.
 
     Examples
     --------
     calibrant plan --epsilon 0.05 --bins 10
-    calibrant plan --rows 20000 --bins 10
+    calibrant plan --rows 20000 --bins 10 -o plan.html
     calibrant plan --epsilon 0.01 --bins 5 --base-rate 0.02
     calibrant plan --epsilon 0.1 --bins 5 --group-size 10 --icc 0.3
+    calibrant plan --epsilon 0.05 --method anchored
     """
     if (options["epsilon"] is None) == (options["n"] is None):
         raise click.UsageError("give one of --epsilon and --rows", ctx)
     from calibrant import plan
 
-    del options["quiet"]
-    options["pilot"] = {None: "auto", "none": None}.get(options["pilot"], options["pilot"])
-    found = plan(confidence_level=confidence, **options)
-    if as_json:
-        print_json({"command": "plan", **result_json(found), "method": "binning"})
-    else:
-        show(
-            found,
-            notes=["the default method, anchored, is not covered; its epsilon is usually larger"],
-        )
+    check_report(options)
+    pilot = {None: "auto", "none": None}.get(options["pilot"], options["pilot"])
+    settings = {name: options[name] for name in _SETTINGS}
+    settings["calibrator"] = _CALIBRATORS[method]
+    found = plan(confidence_level=options["confidence"], pilot=pilot, **settings)
+    output = options["output"]
+    if output is not None:
+        write_report(output, found, {"method": method}, overwrite=options["overwrite"])
+    if options["as_json"]:
+        print_json({"command": "plan", **result_json(found), "method": method, "report": output})
+        return
+    show(found, notes=[_NOT_COVERED] if method == "binning" else [])
+    if output is not None:
+        saved(output)

@@ -9,14 +9,19 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._output import print_json, saved
-from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._report import is_page, shown_names, write_report
 from calibrant.cli._show import result_json, show
 from calibrant.cli._target import check_target
 from calibrant.text.numbers import counted, percent, plain
 
 NOT_DECIDED = 3
 _CODES = {"shown": 0, "refuted": 1, "undecided": NOT_DECIDED}
-_TAGS = {"refuted": "Refuted", "undecided": "Not decided"}
+_ANSWERS = {"shown": "Yes", "refuted": "No", "undecided": "Not decided"}
+_STANDS = {
+    "shown": ("right", "Shown"),
+    "refuted": ("wrong", "Refuted"),
+    "undecided": ("open", "Not decided"),
+}
 _ROLES = ("score", "label", "group", "segment", "order")
 
 
@@ -81,9 +86,9 @@ def command(**options: Any) -> int:
     Examples
     --------
     calibrant rate eval.jsonl --score judge --label human --group question --at-least 0.95
-    calibrant rate eval.jsonl --score output.judge.pass --label review.ok --at-least 0.9 -o
-    rate.html calibrant rate logs/run.eval --score scores.model_graded_qa.value --label
-    metadata.human calibrant rate results.json --score judge --label human --json
+    calibrant rate eval.jsonl --score output.judge.pass --label review.ok -o rate.html
+    calibrant rate logs/run.eval --score scores.model_graded_qa.value --label metadata.human
+    calibrant rate results.json --score judge --label human --json
     """
     from calibrant import rate
 
@@ -127,10 +132,20 @@ def command(**options: Any) -> int:
     if options["as_json"]:
         print_json(state)
     else:
-        show(found, sentence=answer)
+        show(found, sentence=answer, short=_in_short(found, verdict))
         for path in outputs:
             saved(path)
     return 0 if verdict is None else _CODES[verdict]
+
+
+def _in_short(found: Any, verdict: str | None) -> str | None:
+    """The answer to the gate in plain words."""
+    from calibrant.draw.report.in_short import in_short
+
+    said = in_short(found)
+    if verdict is None or said is None:
+        return said
+    return f"{_ANSWERS[verdict]}: {said[:1].lower()}{said[1:]}"
 
 
 def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | None]:
@@ -192,19 +207,14 @@ def _write(
     from calibrant._file import write_file
 
     if is_page(path):
-        from calibrant.draw.report.pages import result_page
+        from calibrant.draw.report.headline import Headline
+        from calibrant.draw.report.pages import Beside
 
-        facts = facts_of(_Named(names), score=options["score"], label=options["label"])
-        content = result_page(
-            found, "Rate", facts, verdict=answer, not_proved=_TAGS.get(verdict or "", "")
-        )
-    else:
-        content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        facts = {"files": shown_names(names), "score": options["score"], "label": options["label"]}
+        stands = None if verdict is None else Headline(*_STANDS[verdict])
+        short = _in_short(found, verdict)
+        beside = Beside(answer, stands, at_least=options["at_least"], short=short)
+        write_report(path, found, facts, overwrite=options["overwrite"], beside=beside)
+        return
+    content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_file(content.encode(), path, overwrite=options["overwrite"])
-
-
-class _Named:
-    """Files, by their names."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names

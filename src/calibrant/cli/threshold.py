@@ -10,7 +10,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import print_json, saved, warn
-from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._report import facts_of, is_page, write_report
 from calibrant.cli._show import result_json, show
 from calibrant.cli._signs import on_first_rows, signs_of, texts_of
 from calibrant.cli._target import InputPath, check_target
@@ -98,8 +98,7 @@ def command(**options: Any) -> int:
     calibrant threshold scores.csv --score p --label y --precision 0.9
     calibrant threshold scores.parquet --score p --label y --recall 0.95 --segment region
     calibrant threshold scores.csv --score p --label y --precision 0.9 --npv 0.99 -o thresholds.json
-    calibrant threshold scores.csv --score p --label y --precision 0.9 -o thresholds.html    # a
-    report
+    calibrant threshold scores.csv --score p --label y --precision 0.9 -o thresholds.html
     """
     _check_output(options)
     found = _find(options)
@@ -223,8 +222,7 @@ def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]
     """The report, with curves from a random sample where there are very many rows."""
     import numpy as np
 
-    from calibrant._file import write_file
-    from calibrant.draw.report.pages import threshold_page
+    from calibrant.draw.report.pages import Beside
 
     n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_DRAWN})
     sample = data.collect(draw=draw)
@@ -242,9 +240,15 @@ def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]
         else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
     )
     event = f"{options['label']} = {found.threshold.positive_label}"
-    about = facts_of(source, event=event, **drawn)
-    page = threshold_page(found.threshold, rows_of, about, found.warnings)
-    write_file(page.encode(), options["output"], overwrite=options["overwrite"])
+    about = facts_of(source, event=event, **data.columns.named, **drawn)
+    write_report(
+        options["output"],
+        found.threshold,
+        about,
+        overwrite=options["overwrite"],
+        beside=Beside(rows_of=rows_of),
+        warnings=found.warnings,
+    )
 
 
 def _json(found: _Found, options: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._events import EventFile, Fields, take_lines
 from calibrant.cli._model import read_model
 from calibrant.cli._output import paragraph, print_json, remark, saved, warn
+from calibrant.cli._report import write_report
 from calibrant.cli._show import show
 from calibrant.cli._target import InputPath, OutputPath
 from calibrant.text.numbers import upper
@@ -127,7 +128,7 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
     if once:
         _warn_if_old(found)
     if output is not None:
-        write_report(found, output, title=Path(options["model"]).name)
+        write_drift_report(found, output, title=Path(options["model"]).name)
     if as_json:
         print_json({"command": "watch", **found.to_dict()})
     else:
@@ -192,29 +193,12 @@ def status(found: "MonitorSnapshot") -> str:
     )
 
 
-def write_report(found: "MonitorSnapshot", path: str, title: str) -> None:
+def write_drift_report(found: "MonitorSnapshot", path: str, title: str) -> None:
     """The report of drift, with epsilon over time."""
-    from calibrant._file import draft_of
-    from calibrant.draw.report.charts import epsilon_chart
-    from calibrant.draw.report.pages import Chart, result_page
-
     facts = {
         "model": title,
         "until": found.now or "",
         "counted until": found.counted_until or "",
         "maturity": f"{found.maturity:g} days",
     }
-    numbers = [
-        ("Counted", f"{found.n_mature:,}", f"predictions, {found.n_labels:,} with a label"),
-        ("Pending", f"{found.n_pending:,}", "not mature yet"),
-    ]
-    if found.path:
-        numbers.append(("Epsilon", upper(found.epsilon), "over all days, if rates did not change"))
-    charts = []
-    if found.path:
-        figure = epsilon_chart([step.epsilon for step in found.path], found.path[0].day)
-        charts.append(Chart("Is it still good enough?", [figure]))
-    alarm = "Alarm" if found.alarm else ""
-    content = result_page(found, "Drift", facts, not_proved=alarm, numbers=numbers, charts=charts)
-    with draft_of(path, overwrite=True) as draft:
-        draft.write_text(content, encoding="utf-8")
+    write_report(path, found, facts, overwrite=True, title=f"Drift of {title}")

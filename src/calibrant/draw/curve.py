@@ -22,10 +22,13 @@ def predicted_curve(
     """Scores and predictions from left to right, as columns; None for a calibrator that predicts
     one value in each region, which is drawn as steps.
 
-    It begins and ends with the scores that the calibrator was fitted on. Both sides of each edge
-    are among the scores, so that a jump is drawn where it is.
+    It begins and ends with the scores that the calibrator was fitted on, and within the outer
+    bounds, beyond which it takes no scores. Both sides of each edge are among the scores, so that a
+    jump is drawn where it is.
     """
     left, right = _seen(calibrator, left, right)
+    left = max(left, float(bounds.min()))
+    right = min(right, float(bounds.max()))
     edges = bounds[np.isfinite(bounds) & (bounds > left) & (bounds < right)]
     sides = (edges, np.nextafter(edges, left), np.nextafter(edges, right))
     scores = np.unique(np.concatenate([np.linspace(left, right, _POINTS), *sides]))

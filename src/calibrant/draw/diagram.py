@@ -47,6 +47,16 @@ def new_axes(width: float, height: float) -> Axes:
     return axes
 
 
+def panel_below(ax: Axes) -> Axes:
+    """Axes below these, in the place that both share."""
+    place = ax.get_subplotspec()
+    if place is None:
+        return ax.inset_axes((0.0, -0.55, 1.0, 0.35))
+    parts: Any = place.subgridspec(2, 1, height_ratios=(2.4, 1.0))
+    ax.set_subplotspec(parts[0])
+    return ax.figure.add_subplot(parts[1])
+
+
 def without_frame(ax: Axes) -> None:
     """Leave only the axes at the left and at the bottom."""
     ax.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from calibrant._typing import FloatArray
-from calibrant.assess.threshold.proved_threshold import Cut, Threshold
+from calibrant.assess.threshold.cut import Cut
+from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.errors import InvalidValueError
 
 QUIET = "0.55"

@@ -179,6 +179,15 @@ def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
     return import_module("pyarrow").table(dict(columns))
 
 
+def frame_of_arrow(table: Any) -> Any:
+    """An Arrow table as a frame of pandas, else of Polars, else as it is."""
+    if find_spec("pandas") is not None:
+        return table.to_pandas()
+    if find_spec("polars") is not None:
+        return import_module("polars").from_arrow(table)
+    return table
+
+
 def _printed(table: ResultTable) -> str:
     """A table as lines of text, without its middle where it is long, and how to read it."""
     heads, rows = table.text(most=ROWS_SHOWN)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.assess.threshold.proved_threshold import Threshold
-from calibrant.draw.report.figures import Figure, Series, path_of
+from calibrant.draw.report.figures import QUIET_STYLE, Figure, Series, path_of
 from calibrant.draw.report.scales import (
     Axis,
     Frame,
@@ -18,7 +18,7 @@ from calibrant.draw.report.scales import (
     limits_of,
     threshold_marks,
 )
-from calibrant.draw.style import logit_ends
+from calibrant.draw.style import STYLES, logit_ends
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import limits as limits_text
 from calibrant.text.numbers import nearest
@@ -26,6 +26,7 @@ from calibrant.text.numbers import nearest
 WIDE = Frame(480, 376, 50, 468, 34, 330, margin=6.0)
 """The frame of a figure that stands alone."""
 _POINTS = 200  # of a curve
+_ACTIONS = {1: "act", 0: "do not act", QUIET_STYLE: "cannot tell"}
 
 
 def _whiskers(x: FloatArray, low: FloatArray, high: FloatArray, axes: tuple[Axis, Axis]) -> str:
@@ -91,7 +92,7 @@ def decision_chart(
     both = limits_of([*low.tolist(), *high.tolist(), even])
     axes = axes_in(WIDE, limits_of([*value.tolist(), even]), both)
     series = []
-    for number, name in enumerate(("act", "do not act", "cannot tell")):
+    for number, name in _ACTIONS.items():
         here = np.flatnonzero(action[seen] == name)
         points = []
         for one in here.tolist():
@@ -150,7 +151,9 @@ def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") 
             for one, other in zip(x.tolist(), y.tolist(), strict=True)
         )
         path = path_of(x.tolist(), y.tolist(), axes)
-        series.append(Series(name, number, path, _whiskers(x, low, high, axes), points))
+        series.append(
+            Series(name, number % len(STYLES), path, _whiskers(x, low, high, axes), points)
+        )
     text = (
         "Mean score across and observed rate upwards, with limits that hold for all bins of all"
         " models at once."
@@ -179,7 +182,13 @@ def differences_chart(
         y = axes[1](len(rows) - number)
         path = f"M{axes[0](low)} {y}H{axes[0](high)}" if np.isfinite(low) else ""
         series.append(
-            Series(pair, number, path, "", ((axes[0](value), y, f"{pair}: {nearest(value)}"),))
+            Series(
+                pair,
+                number % len(STYLES),
+                path,
+                "",
+                ((axes[0](value), y, f"{pair}: {nearest(value)}"),),
+            )
         )
     zero = MarkLine("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
     text = "Each pair of models with its difference and the limits of it."
@@ -198,3 +207,41 @@ def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
     )
     labels = f"days since {first_day}", "epsilon"
     return Figure("epsilon", "Epsilon over time", text, WIDE, axes, *labels, False, (line,))
+
+
+def rates_chart(
+    rows: Sequence[tuple[str, float, float, float]], at_least: float | None = None
+) -> Figure:
+    """Estimates with their limits, one below the other, and the rate that was asked for."""
+    asked = [] if at_least is None else [at_least]
+    ends = [end for _, *values in rows for end in values]
+    height = 26 * (len(rows) + 1)
+    frame = Frame(440, height + 48, 14, 428, 6, height + 6, margin=6.0, n_ticks=4)
+    axes = axes_in(frame, limits_of([*ends, *asked]), (0.0, len(rows) + 1.0))
+    series = []
+    for number, (name, value, low, high) in enumerate(rows):
+        y = axes[1](len(rows) - number)
+        title = f"{name}: {nearest(value)}, limits {limits_text(low, high)}"
+        path = f"M{axes[0](low)} {y}H{axes[0](high)}"
+        series.append(Series(name, number % len(STYLES), path, "", ((axes[0](value), y, title),)))
+    rules = tuple(
+        MarkLine(
+            f"asked for: at least {nearest(rate)}",
+            f"M{axes[0](rate)} {axes[1].end}V{axes[1].start}",
+            0,
+        )
+        for rate in asked
+    )
+    text = "Each estimate with its limits, which hold for all of them at once."
+    return Figure(
+        "rates",
+        "Rates and limits",
+        text,
+        frame,
+        axes,
+        "rate",
+        "",
+        False,
+        tuple(series),
+        rules=rules,
+    )

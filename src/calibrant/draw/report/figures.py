@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.assess.audit.findings import Audit, AuditTable
+from calibrant.assess.audit.findings import AuditTable
+from calibrant.assess.audit.result import Audit
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.cells.tally import Tally
 from calibrant.draw.report.histogram import Bar, region_bars, score_bars, span_bars
@@ -38,6 +39,10 @@ _LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are draw
 _TITLES = (
     250  # marks that get a title; more would make the file heavy, and the table has the numbers
 )
+
+
+QUIET_STYLE = 6
+"""The number of the grey style: of what is not decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class Figure:
     notes: tuple[str, ...] = ()
     rules: tuple[MarkLine, ...] = ()
     spans: tuple[Span, ...] = ()
+    level: float | None = None
 
     @property
     def ticks(self) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]:
@@ -94,7 +100,9 @@ class Figure:
 
     @property
     def diagonal(self) -> str:
-        """The line on which rate and score agree, where that is in sight."""
+        """The line on which rate and score agree, where that is in sight: level for differences."""
+        if self.level is not None:
+            return f"M{self.axes[0].start} {self.axes[1](self.level)}H{self.axes[0].end}"
         ends = max(axis.low for axis in self.axes), min(axis.high for axis in self.axes)
         return path_of(ends, ends, self.axes) if self.has_diagonal else ""
 

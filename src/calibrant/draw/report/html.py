@@ -12,8 +12,9 @@ import numpy as np
 from calibrant._optional import needed
 from calibrant._version import __version__
 from calibrant.draw.report.names import FINDINGS, name_of, region_name
+from calibrant.draw.report.page import Page
 from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
-from calibrant.text.sentences import sentence
+from calibrant.text.sentences import PlainText, in_python, render, sentence
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,12 +30,10 @@ _FILTERS = {
 }
 
 
-def rendered_page(name: str, **parts: Any) -> str:
-    """The text of a page, with the style of all reports and what made them."""
-    template = _environment(needed("jinja2", "report", "reports are made")).get_template(
-        f"{name}.html.jinja"
-    )
-    return template.render(**parts)
+def rendered_page(page: Page, words: PlainText = in_python) -> str:
+    """The text of a page. `words` is how settings are written in it."""
+    environment = _environment(needed("jinja2", "report", "reports are made"))
+    return environment.get_template("report.html.jinja").render(page=page, words=words)
 
 
 @cache
@@ -46,8 +45,9 @@ def _environment(jinja2: Any) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=jinja2.pass_context(_in_words),
     )
-    script = _asset("hover.js")
+    script = _asset("report.js")
     environment.filters |= _FILTERS
     environment.globals |= {
         "findings": FINDINGS,
@@ -63,6 +63,11 @@ def _environment(jinja2: Any) -> "Environment":
         ),
     }
     return environment
+
+
+def _in_words(context: Any, value: Any) -> Any:
+    """A text that names settings, in the words of the reader."""
+    return render(value, context.get("words", in_python)) if isinstance(value, str) else value
 
 
 def _asset(name: str) -> str:

@@ -1,229 +1,230 @@
-"""Short reports: any result as one HTML page.
+"""The report of any result: its sentence, numbers, figures and tables.
 
-What differs is which charts and key numbers go with it.
+What differs between results is which figures and key numbers go with them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from calibrant._typing import CodeArray, FloatArray
-from calibrant.assess.compare_models.model_comparison import ModelComparison
-from calibrant.assess.decide import Decisions
 from calibrant.assess.metrics.reliability import ReliabilityTable
-from calibrant.assess.threshold.proved_threshold import Threshold
-from calibrant.draw.report.charts import (
-    decision_chart,
-    differences_chart,
-    models_chart,
-    threshold_chart,
-)
-from calibrant.draw.report.figures import Figure
-from calibrant.draw.report.html import rendered_page
-from calibrant.draw.report.names import name_of, region_name
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.text.numbers import limits, nearest, percent
+from calibrant.draw.report import figure_sections as figures
+from calibrant.draw.report.headline import Headline, headline
+from calibrant.draw.report.in_short import in_short
+from calibrant.draw.report.inputs import Inputs, MostShown
+from calibrant.draw.report.made import made_section, next_section, to_copy
+from calibrant.draw.report.names import name_of
+from calibrant.draw.report.page import Headed, KeyNumber, Made, Page, Section
+from calibrant.draw.report.shared_sections import shown_tables
+from calibrant.text.numbers import limits, nearest, percent, upper
 from calibrant.text.result import Result
-from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import TextTable
 
-_MOST_FIGURES = 12
-_MOST_ROWS = 400
+RowsOf = Callable[[object], tuple[FloatArray, CodeArray]]
+"""Scores and labels of a segment, or of all rows for None."""
 
 
-class Chart(NamedTuple):
-    """A section with figures."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a command knows beside its result: an answer to what was asked, and more to draw."""
 
-    title: str
-    figures: Sequence[Figure]
-    remark: str = ""
+    sentence: str | None = None
+    headline: Headline | None = None
+    rows_of: RowsOf | None = None
+    reliability: Mapping[str, ReliabilityTable] | None = None
+    at_least: float | None = None
+    short: str | None = None
+    notes: tuple[str, ...] = ()
 
 
-def result_page(
-    found: Result,
-    title: str,
-    facts: Mapping[str, str],
-    *,
-    verdict: str | None = None,
-    not_proved: str = "",
-    numbers: Sequence[tuple[str, str, str]] = (),
-    charts: Sequence[Chart] = (),
-    warnings: Sequence[str] = (),
-) -> str:
-    """The page of any result: its sentence, assumptions and notes, its charts and its tables.
-
-    Parameters
-    ----------
-    found : Result
-    title : str
-    facts : mapping from str to str
-        Where the data come from.
-    verdict : str, optional
-        What stands in place of the sentence.
-    not_proved : str
-        The word above the sentence where what was asked is not proved, such as "Refuted"; empty if
-        it is proved.
-    numbers : sequence of (name, value, note)
-        Key numbers, as text.
-    charts : sequence of Chart
-    warnings : sequence of str
-    """
-    return rendered_page(
-        "result",
-        found=found,
+def result_page(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) -> Page:
+    """The page of a result that is not an audit."""
+    found = inputs.result
+    name, numbers_of = _KINDS.get(_kind(found), (_spaced(type(found).__name__), _no_numbers))
+    title = name_of(inputs.title or name, 160)
+    stands = beside.headline or headline(found)
+    if inputs.warnings and stands.kind == "right":
+        stands = Headline("open", f"{stands.tag}, if what is assumed holds")
+    answer = beside.sentence or found.sentence
+    short = beside.short or in_short(found)
+    behind = [text for text in (answer if short else "", found.explanation) if text]
+    details = (*behind, *found.notes, *beside.notes)
+    said = Headed(*stands, short or answer, details)
+    return Page(
         title=title,
-        eyebrow=f"{title} report",
-        verdict=found.sentence if verdict is None else verdict,
-        proved=not not_proved,
-        not_proved=not_proved,
-        numbers=numbers,
-        charts=charts,
-        tables=[_caption_and_text(table) for table in found.tables() if len(table)],
-        facts=[*facts.items()],
-        warnings=warnings,
+        eyebrow=name if inputs.title else "calibrant report",
+        statements=(said,),
+        to_copy=to_copy(found, beside.sentence),
+        numbers=tuple(numbers_of(found)),
+        sections=tuple(_sections(inputs, made, sizes, beside)),
+        warnings=tuple(inputs.warnings),
     )
 
 
-def _caption_and_text(table: ResultTable) -> tuple[str, TextTable]:
-    name = table.name.replace("_", " ")
-    caption = f"{name[:1].upper()}{name[1:]}"
-    if table.about:
-        caption = f"{caption}. {table.about}"
-    text = replace(table, shown=table.shown or None).text(_shortened, most=_MOST_ROWS)
-    return caption, text
+def _sections(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) -> Iterator[Section]:
+    found = inputs.result
+    yield from _figures(inputs, sizes, beside)
+    tables = shown_tables(found, sizes)
+    if tables:
+        yield Section("numbers-title", "The numbers", "tables", {"lead": "", "tables": tables})
+    if found.assumptions:
+        content = {"assumed": found.assumptions}
+        yield Section("assumed-title", "What is assumed", "assumed", content)
+    yield next_section(found, made)
+    yield made_section(found, made)
 
 
-def _shortened(text: str) -> str:
-    """A name that is not too long for a table; that of a region keeps both its ends."""
-    return region_name(text) if text[:1] in "([" else name_of(text)
+def _figures(inputs: Inputs, sizes: MostShown, beside: Beside) -> Iterable[Section]:
+    """The figures of a result, as far as what they draw is known."""
+    found: Any = inputs.result
+    kind = _kind(found)
+    if kind == "Threshold" and beside.rows_of is not None:
+        return figures.of_threshold(found, beside.rows_of)
+    if kind == "Differences":
+        return figures.of_models(found, beside.reliability, inputs.scale)
+    if kind == "Decisions" and inputs.calibrator is not None:
+        return figures.of_decisions(found, inputs.calibrator.guarantee_)
+    if kind == "Guarantee":
+        return figures.of_guarantee(found, inputs.calibrator, sizes, inputs.scale)
+    if kind == "Rate":
+        return figures.of_rate(found, beside.at_least)
+    drawn = {
+        "Comparison": figures.of_methods,
+        "MonitorSnapshot": figures.of_monitor,
+        "ReliabilityTable": figures.of_reliability,
+    }
+    if kind in drawn:
+        return drawn[kind](found)
+    return figures.of_subgroups(found, sizes) if kind == "SubgroupAudit" else ()
 
 
-def threshold_page(
-    found: Threshold,
-    rows_of: Callable[[object], tuple[FloatArray, CodeArray]],
-    facts: Mapping[str, str],
-    warnings: Sequence[str] = (),
-) -> str:
-    """The page of `calibrant threshold`.
+def _kind(found: Result) -> str:
+    """The name of the class that decides what is shown: its own, or the first that is listed."""
+    names = [kind.__name__ for kind in type(found).__mro__]
+    return next((name for name in names if name in _KINDS), names[0])
 
-    `rows_of` gives scores and labels of a segment, for the curves.
+
+def _spaced(name: str) -> str:
+    """The name of a class as words.
+
+    >>> _spaced("RatePlan")
+    'Rate plan'
     """
-    segments = list(dict.fromkeys(cut.segment for cut in found.cuts))
-    figures = []
-    for number, segment in enumerate(segments[:_MOST_FIGURES], start=1):
-        scores, codes = rows_of(segment)
-        name = "Every threshold" if segment is None else name_of(segment)
-        if scores.size:
-            figures.append(
-                threshold_chart(f"threshold-{number}", name, found, segment, scores, codes)
-            )
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+    return words.strip().capitalize()
+
+
+def _no_numbers(found: Any) -> Iterator[KeyNumber]:
+    yield from ()
+
+
+def _of_threshold(found: Any) -> Iterator[KeyNumber]:
     n_proved = sum(cut.threshold is not None for cut in found.cuts)
-    n_counted = (
+    counted = (
         f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
     )
-    numbers = [
-        ("Confidence", percent(found.confidence_level), "in all targets at once"),
-        ("Proved", f"{n_proved:,} of {len(found.cuts):,}", "targets"),
-        ("Rows", f"{found.n_rows:,}", n_counted),
-    ]
-    selected = _selected(found)
-    if selected is not None:
-        numbers.append(("Selected", nearest(selected), "of the rows"))
-    not_proved = ""
-    if n_proved < len(found.cuts):
-        not_proved = "Not all proved" if n_proved else "Not proved"
-    remark = _left_out(len(segments) - _MOST_FIGURES, "segment")
-    charts = [Chart("Thresholds and what they select", figures, remark)]
-    return result_page(
-        found,
-        "Thresholds",
-        facts,
-        not_proved=not_proved,
-        numbers=numbers,
-        charts=charts,
-        warnings=warnings,
-    )
-
-
-def _selected(found: Threshold) -> float | None:
-    """The share of rows that is selected, where one threshold decides that."""
+    yield KeyNumber("Confidence", percent(found.confidence_level), "in all targets at once")
+    yield KeyNumber("Proved", f"{n_proved:,} of {len(found.cuts):,}", "targets")
+    yield KeyNumber("Rows", f"{found.n_rows:,}", counted)
     for cut in found.cuts:
         decides = len(found.cuts) == 1 or (cut.target == "precision" and cut.segment is None)
         if decides and cut.selected is not None:
-            return cut.selected.value
-    return None
+            yield KeyNumber("Selected", nearest(cut.selected.value), "of the rows")
+            return
 
 
-def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, str]) -> str:
-    """The page of `calibrant decide`."""
-    rows = np.zeros(found.action.size, dtype=np.int64) if found.rows is None else found.rows
-    known = int(rows.sum())
-    figure = decision_chart(guarantee, found.action, rows, found.break_even)
-    numbers = [
-        ("Rows", f"{known:,}", "with a decision"),
-        *((name.capitalize(), f"{count:,}", "rows") for name, count in found.counts.items()),
-        ("Break-even rate", nearest(found.break_even), "acting and not acting cost the same"),
-    ]
-    if known:
+def _of_decisions(found: Any) -> Iterator[KeyNumber]:
+    counts = found.counts
+    total = sum(counts.values())
+    yield KeyNumber("Rows", f"{total:,}", "with a decision")
+    for name, count in counts.items():
+        yield KeyNumber(name.capitalize(), f"{count:,}", "rows")
+    yield KeyNumber(
+        "Break-even rate", nearest(found.break_even), "acting and not acting cost the same"
+    )
+    yield KeyNumber("Cost of a false alarm", f"{found.cost_false_alarm:g}", "as given")
+    yield KeyNumber("Cost of a miss", f"{found.cost_miss:g}", "as given")
+    if total:
         between = f"per row ({limits(found.cost_lower, found.cost_upper)})"
-        numbers.append(("Expected cost", nearest(found.cost), between))
-    not_proved = "" if guarantee.is_proved else "Not proved"
-    charts = [Chart("Regions", [figure])]
-    return result_page(
-        found, "Decisions", facts, not_proved=not_proved, numbers=numbers, charts=charts
+        yield KeyNumber("Expected cost", nearest(found.cost), between)
+
+
+def _of_models(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber(
+        "Confidence", percent(found.confidence_level), "in all differences called proved"
     )
+    yield KeyNumber("Models", f"{len(found.models):,}", "on the same rows")
+    yield KeyNumber("Rows", f"{found.n_rows:,}", "compared")
 
 
-def models_page(
-    found: ModelComparison,
-    tables: Mapping[str, ReliabilityTable],
-    level: float,
-    facts: Mapping[str, str],
-    scale: str = "linear",
-    warnings: Sequence[str] = (),
-) -> str:
-    """The page of `calibrant compare-models`.
-
-    The intervals of all `tables` hold at once at `level`.
-    """
-    figures: list[Figure] = []
-    for measure in dict.fromkeys(one.measure for one in found.differences):
-        pairs = [
-            (f"{name_of(one.first)} minus {name_of(one.second)}", one.value, one.lower, one.upper)
-            for one in found.differences
-            if one.measure == measure
-        ]
-        chart = differences_chart(
-            pairs[:_MOST_FIGURES], f"Differences in {measure}", f"pairs-{len(figures) + 1}"
-        )
-        figures.append(chart)
-    charts = [
-        Chart(
-            "Reliability",
-            [models_chart(tables, scale)],
-            f"Intervals: {percent(level)}, all bins and models at once.",
-        ),
-        Chart("Paired differences", figures),
-    ]
-    numbers = [
-        ("Confidence", percent(found.confidence_level), "in all differences called proved"),
-        ("Models", f"{len(found.models):,}", "on the same rows"),
-        ("Rows", f"{found.n_rows:,}", "compared"),
-    ]
-    not_proved = "Open" if found.best is None else ""
-    title = "Which model is better?"
-    return result_page(
-        found,
-        title,
-        facts,
-        not_proved=not_proved,
-        numbers=numbers,
-        charts=charts,
-        warnings=warnings,
+def _of_monitor(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber(
+        "Counted", f"{found.n_mature:,}", f"predictions, {found.n_labels:,} with a label"
     )
+    yield KeyNumber("Pending", f"{found.n_pending:,}", "not mature yet")
+    if found.path:
+        yield KeyNumber("Epsilon", upper(found.epsilon), "over all days, if rates did not change")
 
 
-def _left_out(count: int, noun: str) -> str:
-    return f"{count:,} more {noun}s are left out." if count > 0 else ""
+def _of_guarantee(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins at once")
+    yield KeyNumber("Rows", f"{found.n_rows:,}", "counted")
+    stated = found.stated
+    share = "" if stated.kept.all() else f", for at least {percent(stated.mass)} of the population"
+    proved = "" if found.is_proved else ", not proved"
+    yield KeyNumber(
+        "Within", upper(stated.epsilon), f"of the true rate{share}{proved}", stated.epsilon
+    )
+    if found.average_epsilon is not None:
+        yield KeyNumber("On average within", upper(found.average_epsilon), "of the true rate")
+
+
+def _of_rate(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber("Estimate", nearest(found.estimate), "share of positives")
+    yield KeyNumber("Limits", limits(found.lower, found.upper), percent(found.confidence_level))
+    yield KeyNumber("Labels", f"{found.n_labels:,}", f"of {found.n_items:,} items")
+
+
+def _of_plan(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber("Labels", f"{found.n:,}", "drawn at random")
+    yield KeyNumber("Epsilon", upper(found.epsilon), f"in each of {found.n_bins:,} bins")
+    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins at once")
+
+
+def _of_rows(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber("Rows", f"{found.n_rows:,}", "tested")
+    yield KeyNumber("Confidence", percent(found.confidence_level), "in all tests at once")
+    yield KeyNumber("p-value", upper(found.p_value), "of all tests together")
+
+
+def _of_subgroups(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber("Rows", f"{found.n_rows:,}", "audited")
+    yield KeyNumber("Subgroups", f"{len(found.table.subgroup):,}", "searched")
+    if found.p_value is not None:
+        yield KeyNumber("p-value", upper(found.p_value), "that no subgroup is off")
+
+
+def _of_validation(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber("Rows", f"{found.n_rows:,}", "validated")
+    yield KeyNumber("p-value", upper(found.p_value), "of the exact test of calibration")
+
+
+def _of_comparison(found: Any) -> Iterator[KeyNumber]:
+    yield KeyNumber("Methods", f"{len(found.methods):,}", "side by side")
+    yield KeyNumber("Rows", f"{found.n_rows:,}", f"in {found.n_folds:,} folds")
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], Iterator[KeyNumber]]]] = {
+    "Comparison": ("Methods side by side", _of_comparison),
+    "Decisions": ("Decisions", _of_decisions),
+    "Differences": ("Which model is better?", _of_models),
+    "Exchangeability": ("Are the rows i.i.d.?", _of_rows),
+    "Guarantee": ("Guarantee", _of_guarantee),
+    "MonitorSnapshot": ("Drift", _of_monitor),
+    "Plan": ("Plan", _of_plan),
+    "Rate": ("Rate", _of_rate),
+    "ReliabilityTable": ("Reliability", _no_numbers),
+    "SubgroupAudit": ("Subgroups", _of_subgroups),
+    "Threshold": ("Thresholds", _of_threshold),
+    "Validation": ("Validation", _of_validation),
+}

@@ -14,56 +14,72 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._file import write_file
-from calibrant.assess.audit.findings import Audit
+from calibrant.assess.audit.result import Audit
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.assess.validation.result import Validation
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
-from calibrant.draw.report.content import Inputs, MostShown, collect
+from calibrant.draw.report.audit_page import audit_page
 from calibrant.draw.report.html import rendered_page
+from calibrant.draw.report.inputs import Inputs, MostShown
+from calibrant.draw.report.page import Made
+from calibrant.draw.report.pages import Beside, result_page
 from calibrant.draw.style import SCALES
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import Choice, Number, check_type
+from calibrant.text.result import Result
+from calibrant.text.sentences import PlainText, in_python
 
 _MOST_BYTES = 1_000_000
+_NOTHING = Beside()
 # Tried in turn until the file is small enough; the first fits nearly always.
 _SIZES = (
-    MostShown(marks=1000, table_rows=1000, segments=1000, small_figures=12),
-    MostShown(marks=1000, table_rows=600, segments=1000, small_figures=12),
-    MostShown(marks=500, table_rows=300, segments=1000, small_figures=12),
-    MostShown(marks=250, table_rows=150, segments=1000, small_figures=12),
-    MostShown(marks=150, table_rows=100, segments=400, small_figures=8),
-    MostShown(marks=60, table_rows=60, segments=100, small_figures=4),
+    MostShown(marks=1000, table_rows=1000, segments=1000, small_figures=12, file_rows=1000),
+    MostShown(marks=1000, table_rows=600, segments=1000, small_figures=12, file_rows=600),
+    MostShown(marks=500, table_rows=300, segments=1000, small_figures=12, file_rows=300),
+    MostShown(marks=250, table_rows=150, segments=1000, small_figures=12, file_rows=150),
+    MostShown(marks=150, table_rows=100, segments=400, small_figures=8, file_rows=100),
+    MostShown(marks=60, table_rows=60, segments=100, small_figures=4, file_rows=60),
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Inputs):
-    """A report: one HTML page with what is proved about a score, which loads nothing from other
-    places.
+    """A report: one HTML page with any result, which loads nothing from other places.
 
-    Every number comes from `audit` or from the calibrator's `guarantee_`; nothing is computed here.
-    Lower limits are rounded down and upper limits up, so that every statement stays true. The same
-    results give the same text. It has less than a megabyte: of very many regions or segments those
-    with the largest errors are shown, and the page says how many are left out.
+    Every report has the same parts: the sentence and how it stands, a sentence to copy, key
+    numbers, a table of contents, figures, tables that can be downloaded as CSV, what is assumed,
+    what to do next, and how the report was made. That of an audit also shows what cannot be known.
+
+    Every number comes from the result or from the calibrator's `guarantee_`; nothing is computed
+    here. Lower limits are rounded down and upper limits up, so that every statement stays true. The
+    same results give the same text. It has less than a megabyte: of very many regions or segments
+    those with the largest errors are shown, and the page says how many are left out.
 
     Parameters
     ----------
-    audit : Audit
-        From `calibrant.audit`, of the scores as they are.
+    result : Result
+        What `audit`, `threshold`, `rate`, `check`, `compare_models`, `plan` or another function of
+        calibrant returns, or the `guarantee_` of a calibrator.
     calibrator : fitted calibrator or classifier, default=None
-        Its guarantee is shown beside the audit. None makes a report of the audit alone.
+        Its guarantee is shown beside an audit, and drawn with decisions. None makes a report of the
+        result alone.
     title : str, default=None
         Title of the page.
     source : mapping, default=None
         Facts about the data, shown as they are: file names, columns, fingerprint, date.
+    options : mapping, default=None
+        Options that were chosen, shown as they are. None shows the settings that the result
+        records.
+    command : str, default=None
+        The command or the call that made the result, shown so that it can be copied.
     histogram : Tally, default=None
-        Counts of the scores over `Partition.fixed_width(k)`. None draws the regions of the audit as
-        densities.
+        Counts of the scores of an audit over `Partition.fixed_width(k)`. None draws the regions of
+        the audit as densities.
     audit_after : Audit, default=None
         Audit of the calibrated scores, on rows that the calibrator was not fitted on.
     validation : Validation, default=None
-        The table of validators, from `calibrant.validation_table`.
+        The table of validators, from `calibrant.validation_table`, beside an audit.
     period : str, default=None
         What the segments of the audit are, such as "month", where they are periods of time: they
         are shown in order.
@@ -71,8 +87,8 @@ class Report(Inputs):
         Of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit" is for
         rare events.
     thresholds : Threshold, or mapping of names to scores, default=None
-        Marked in the diagram of the scores; those of a `Threshold` with what happens to the rows
-        between them.
+        Marked in the diagram of the scores of an audit; those of a `Threshold` with what happens to
+        the rows between them.
     warnings : sequence of str, default=()
         Shown first, above the verdict, such as the signs that `check` found.
 
@@ -84,12 +100,14 @@ class Report(Inputs):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import BinningCalibrator, Report, audit
+    >>> from calibrant import BinningCalibrator, Report, audit, threshold
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=4_000)
     >>> y = rng.uniform(size=4_000) < scores**2
     >>> report = Report(audit(y, scores), BinningCalibrator(10).fit(scores, y), title="Late flights")
     >>> "Proved miscalibrated by at least 0.17" in report.html
+    True
+    >>> "What to do next" in Report(threshold(y, scores, precision=0.8)).html
     True
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -104,12 +122,8 @@ class Report(Inputs):
     @cached_property
     def html(self) -> str:
         """The text of the page."""
-        page = ""
-        for sizes in _SIZES:
-            page = rendered_page("audit", **collect(self, sizes))
-            if len(page.encode()) < _MOST_BYTES:
-                break
-        return page
+        made = Made(self.command, self.source or {}, self.options)
+        return html_of(self, made)
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write the page to a file, completely or not at all, and return its path.
@@ -129,11 +143,30 @@ class Report(Inputs):
         return Path(path)
 
 
+def html_of(
+    inputs: Inputs, made: Made, beside: Beside = _NOTHING, words: PlainText = in_python
+) -> str:
+    """The text of a report that is small enough; `words` is how settings are written in it."""
+    of_audit = Audit in type(inputs.result).__mro__
+    html = ""
+    for sizes in _SIZES:
+        if of_audit:
+            page = audit_page(inputs, made, sizes)
+        else:
+            page = result_page(inputs, made, sizes, beside)
+        html = rendered_page(page, words)
+        if len(html.encode()) < _MOST_BYTES:
+            break
+    return html
+
+
 _KINDS: dict[str, tuple[Any, str]] = {
     "audit_after": (Audit, "be an Audit, from calibrant.audit, or None"),
     "title": (str, "be text, or None"),
     "period": (str, "be text, such as 'month', or None"),
     "source": (Mapping, "be a mapping from names to facts, or None"),
+    "options": (Mapping, "be a mapping from names to values, or None"),
+    "command": (str, "be text, or None"),
     "histogram": (Tally, "be a Tally, or None"),
     "validation": (Validation, "be a Validation, from calibrant.validation_table, or None"),
     "thresholds": (Threshold | Mapping, "be a Threshold, a mapping from names to scores, or None"),
@@ -149,10 +182,9 @@ def _check(inputs: Inputs) -> None:
     Choice(SCALES).check("scale", inputs.scale)
     for cut in inputs.thresholds.values() if isinstance(inputs.thresholds, Mapping) else ():
         Number().check("thresholds", cut)
-    audit = inputs.audit
     calibrator = inputs.calibrator
     histogram = inputs.histogram
-    check_type("audit", audit, Audit, "an Audit, from calibrant.audit")
+    check_type("result", inputs.result, Result, "a Result, such as an Audit from calibrant.audit")
     if calibrator is not None:
         if hasattr(calibrator, "get_params"):
             check_is_fitted(calibrator)

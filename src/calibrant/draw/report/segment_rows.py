@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.assess.audit.findings import Audit, AuditTable, Finding
+from calibrant.assess.audit.findings import AuditTable, Finding
+from calibrant.assess.audit.result import Audit
 from calibrant.draw.report.figures import Figure, audit_figure, audit_limits
 from calibrant.draw.report.names import name_of
 from calibrant.draw.report.scales import SMALL, Axis, Thresholds, limits_of

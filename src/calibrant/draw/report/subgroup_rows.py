@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.assess.audit.findings import Audit
 from calibrant.assess.subgroups.findings import TOO_LOW, SubgroupFinding
 from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.draw.report.scales import Axis, limits_of
@@ -43,11 +42,8 @@ class Forest(NamedTuple):
     n_left_out: int
 
 
-def forest(audit: Audit) -> Forest | None:
+def forest(found: SubgroupAudit) -> Forest:
     """Collect the findings, all rows, and the subgroups whose rates are farthest from their scores."""
-    found = audit.by_attributes
-    if found is None:
-        return None
     table = found.table
     by_words = {finding.subgroup: finding for finding in found.findings}
     named = [number for number, words in enumerate(table.subgroup) if words in by_words]

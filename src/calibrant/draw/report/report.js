@@ -113,6 +113,22 @@
       show(chart, marks[current], true);
     });
   }
+  for (const part of document.querySelectorAll(".copy")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "screen";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(part.textContent);
+        button.textContent = "Copied";
+        spoken.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(part); // the reader copies it by hand
+      }
+    });
+    part.after(button);
+  }
   addEventListener("scroll", () => { if (owner && Math.abs(scrollY - shownAt) > 2) { hide(); } }, { passive: true });
   addEventListener("beforeprint", () => {
     hide();

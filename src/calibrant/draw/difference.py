@@ -1,0 +1,168 @@
+"""The second panel of a reliability diagram: observed minus predicted, spaced by rows.
+
+Where scores crowd in a corner, rates and scores lie on top of each other and of the diagonal. Their
+difference does not, and if bins stand side by side with the width of their share of the rows, none
+is hidden behind another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.assess.metrics.reliability import ReliabilityTable
+from calibrant.draw.style import GUARANTEED, OBSERVED, QUIET
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.text.numbers import nearest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CORNER = 0.2
+_CROWD = 0.75
+_TICKS = 5
+
+
+def scores_crowd(middles: FloatArray, counts: IntArray, low: float, high: float) -> bool:
+    """Whether three quarters of the rows have scores in one fifth of the axis, at an end of it.
+
+    It is a rule on scores alone, not on labels: a panel that appears when rates look wrong would
+    choose what is shown by what was found.
+
+    >>> scores_crowd(np.array([0.05, 0.5, 0.9]), np.array([80, 10, 10]), 0.0, 1.0)
+    True
+    >>> scores_crowd(np.array([0.05, 0.5, 0.9]), np.array([40, 20, 40]), 0.0, 1.0)
+    False
+    """
+    total = int(counts.sum())
+    if not total or not low < high:
+        return False
+    place = (middles - low) / (high - low)
+    at_ends = (counts[place <= _CORNER].sum(), counts[place >= 1.0 - _CORNER].sum())
+    return bool(max(at_ends) >= _CROWD * total)
+
+
+def table_crowds(table: ReliabilityTable, low: float, high: float) -> bool:
+    """Whether the scores of a table crowd at an end of the axis."""
+    edges = table.histogram_edges
+    return scores_crowd((edges[:-1] + edges[1:]) / 2, table.histogram, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class BinDifferences:
+    """Rate minus prediction of each bin that has rows, from the lowest score to the highest.
+
+    Attributes
+    ----------
+    begin, end : float arrays
+        The rows of the bin, as a share of all rows in the order of their scores.
+    score : float array
+        Mean score, or prediction, of the bin.
+    value, lower, upper : float arrays
+        Observed rate minus prediction, and the limits of the true rate minus the prediction. They
+        hold for all bins at once if the limits of the rates do: the prediction is a fixed number.
+    """
+
+    begin: FloatArray
+    end: FloatArray
+    score: FloatArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def middle(self) -> FloatArray:
+        """Where the bin stands."""
+        return (self.begin + self.end) / 2
+
+
+def differences_from(
+    counts: IntArray,
+    predicted: FloatArray,
+    rate: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> BinDifferences:
+    """BinDifferences of bins in any order; those without rows are left out."""
+    seen = np.flatnonzero(counts > 0)
+    order = seen[np.argsort(predicted[seen], kind="stable")]
+    share = np.cumsum(counts[order]) / max(int(counts[order].sum()), 1)
+    score = predicted[order]
+    return BinDifferences(
+        begin=np.concatenate([[0.0], share[:-1]]),
+        end=share,
+        score=score,
+        value=rate[order] - score,
+        lower=lower[order] - score,
+        upper=upper[order] - score,
+    )
+
+
+def table_differences(
+    table: ReliabilityTable, guarantee: Guarantee | None = None
+) -> BinDifferences:
+    """Observed rate minus mean score, or minus what a guarantee of the same bins is about.
+
+    With a guarantee the bins stand where its own do: side by side with those, by its rows.
+    """
+    if guarantee is None:
+        return differences_from(
+            table.counts, table.mean_score, table.rate, table.lower, table.upper
+        )
+    return differences_from(guarantee.counts, guarantee.value, table.rate, table.lower, table.upper)
+
+
+def guarantee_differences(guarantee: Guarantee) -> BinDifferences:
+    """Limits of the true rate minus the prediction, around 0."""
+    value = guarantee.value
+    return differences_from(guarantee.counts, value, value, guarantee.lower, guarantee.upper)
+
+
+def draw_differences(
+    ax: Axes, observed: Sequence[BinDifferences], guaranteed: BinDifferences | None
+) -> None:
+    """The panel: bands of what is guaranteed, and observed differences with their limits."""
+    ax.axhline(0.0, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
+    if guaranteed is not None:
+        height = guaranteed.upper - guaranteed.lower
+        width = guaranteed.end - guaranteed.begin
+        ax.bar(
+            guaranteed.begin,
+            height,
+            width,
+            guaranteed.lower,
+            align="edge",
+            color=GUARANTEED,
+            alpha=0.22,
+            linewidth=0,
+        )
+    for one in observed:
+        whiskers = np.maximum([one.value - one.lower, one.upper - one.value], 0.0)
+        ax.errorbar(
+            one.middle,
+            one.value,
+            yerr=whiskers,
+            color=OBSERVED,
+            linestyle="none",
+            marker="o",
+            markersize=3.6,
+            elinewidth=1.1,
+            zorder=3,
+        )
+    _label(ax, next(iter(observed), guaranteed))
+
+
+def _label(ax: Axes, shown: BinDifferences | None) -> None:
+    """Name the axes; scores stand below the rows that have them."""
+    ax.set_xlim(-0.01, 1.01)
+    ax.set_xlabel("score, spaced by rows")
+    ax.set_ylabel("rate minus prediction")
+    if shown is None or not shown.score.size:
+        return
+    last = shown.score.size - 1
+    places = np.unique(np.linspace(0, last, min(_TICKS, last + 1)).round().astype(int))
+    ax.set_xticks(shown.middle[places], [nearest(float(shown.score[place])) for place in places])

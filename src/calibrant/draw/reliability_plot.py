@@ -1,0 +1,212 @@
+"""A reliability diagram, drawn from its numbers by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+from calibrant.assess.metrics.reliability import (
+    ReliabilityTable,
+)
+from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.draw.axes import (
+    has_marks_at_upper_left,
+    highest_rate,
+    logit_limits,
+    score_limits,
+    set_limits,
+)
+from calibrant.draw.diagram import (
+    Display,
+    draw_band,
+    draw_diagonal,
+    draw_guarantee,
+    draw_legend,
+    draw_model,
+    draw_observed,
+    draw_strip,
+    draw_thresholds,
+    panel_below,
+    without_frame,
+)
+from calibrant.draw.difference import (
+    draw_differences,
+    guarantee_differences,
+    table_crowds,
+    table_differences,
+)
+from calibrant.draw.style import QUIET, SCALES
+from calibrant.errors import InvalidTypeError
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.params.rules import Choice, Flag, Only
+from calibrant.text.numbers import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class ReliabilityPlot(Display):
+    """Observed rates, a guarantee, or both, and how they are drawn.
+
+    See `calibrant.ReliabilityDisplay`, which also makes one from rows or a calibrator.
+    """
+
+    def __init__(
+        self,
+        observed: ReliabilityTable | Mapping[str, ReliabilityTable] | None = None,
+        guarantee: Guarantee | None = None,
+        bounds: FloatArray | None = None,
+        *,
+        curve: FloatArray | None = None,
+        name: str | None = None,
+        band: MonotoneBand | None = None,
+        confidence_level: float | None = None,
+    ) -> None:
+        if observed is None and guarantee is None:
+            raise InvalidTypeError(
+                "ReliabilityDisplay", "get observed, guarantee with bounds, or both", got="neither"
+            )
+        if (guarantee is None) != (bounds is None):
+            raise InvalidTypeError(
+                "guarantee and bounds", "be given together", got="only one of them"
+            )
+        self.models = dict(observed) if isinstance(observed, Mapping) else {}
+        self.observed = None if isinstance(observed, Mapping) else observed
+        self.guarantee = guarantee
+        self.bounds = bounds
+        self.curve = curve
+        self.name = name
+        self.band = band
+        self.confidence_level = confidence_level
+        self.difference_ax_: Axes | None = None
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        histogram: bool = True,
+        legend: bool = True,
+        scale: str = "linear",
+        thresholds: Threshold | Mapping[str, float] | None = None,
+        limits: tuple[float, float, float] | None = None,
+        difference: bool | str = "auto",
+    ) -> Self:
+        """Draw the numbers.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure. pyplot is used only for a new figure.
+        histogram : bool, default=True
+            Whether to draw the histogram of the scores.
+        legend : bool, default=True
+            Whether to draw the legend.
+        scale : {"linear", "logit"}, default="linear"
+            Of both axes. "logit" shows rare events, with rates of 0.001 and of 0.01 apart; it has
+            no histogram.
+        thresholds : Threshold, or mapping of names to scores, default=None
+            Marked by lines; those of a `Threshold` with what happens to the rows between them.
+        limits : (float, float, float), default=None
+            The ends of the axis of scores, and the highest rate; None takes those of the data.
+        difference : bool or "auto", default="auto"
+            Whether to draw a second panel, of one model: observed rate minus prediction with its
+            limits, which hold for all bins at once as those of the rates do. Its bins stand side by
+            side, as wide as their share of the rows. "auto" draws it in a new figure where three
+            quarters of the rows have scores in one fifth of the axis, at an end of it: a rule on
+            scores alone.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display itself.
+        """
+        Choice(SCALES).check("scale", scale)
+        (Flag() | Only("auto")).check("difference", difference)
+        logit = scale == "logit"
+        if logit:
+            limits = *logit_limits(self._observed, self.guarantee), 1.0
+        elif limits is None:
+            limits = *score_limits(self._observed, self.bounds), highest_rate(self._drawn)
+        left, right, top = limits
+        both = self._wants_difference(difference, left, right, logit=logit, new=ax is None)
+        self._begin(ax, 5.6, (5.6 if thresholds is None else 6.9) + (2.4 if both else 0.0))
+        strip = histogram and not logit and self.observed is not None
+        draw_diagonal(self.ax_, left, right, scale)
+        self._draw_guaranteed(left, right)
+        self._draw_rates(left, right, logit)
+        if strip and self.observed is not None:
+            draw_strip(self.ax_, self.observed, top)
+        set_limits(self.ax_, left, right, top, strip=strip, logit=logit)
+        self._write_titles()
+        without_frame(self.ax_)
+        if thresholds is not None:
+            draw_thresholds(self.ax_, thresholds)
+        if legend:
+            marks_in_corner = has_marks_at_upper_left(self._observed, left, right)
+            draw_legend(self.ax_, below=thresholds is not None or top < 1.0 or marks_in_corner)
+        if both:
+            self._draw_difference()
+        return self
+
+    def _wants_difference(
+        self, difference: bool | str, left: float, right: float, *, logit: bool, new: bool
+    ) -> bool:
+        """Whether there is a second panel."""
+        if self.models:
+            return False
+        if difference != "auto":
+            return bool(difference)
+        table = self.observed
+        return new and not logit and table is not None and table_crowds(table, left, right)
+
+    def _draw_difference(self) -> None:
+        """The second panel, below the first."""
+        self.difference_ax_ = panel_below(self.ax_)
+        guaranteed = None if self.guarantee is None else guarantee_differences(self.guarantee)
+        observed = (
+            [] if self.observed is None else [table_differences(self.observed, self.guarantee)]
+        )
+        draw_differences(self.difference_ax_, observed, guaranteed)
+        without_frame(self.difference_ax_)
+
+    def _draw_guaranteed(self, left: float, right: float) -> None:
+        """The bands behind the rates: of a monotone rate, and of the calibrator."""
+        if self.band is not None and not self.band.is_refuted_:
+            draw_band(self.ax_, self.band, left, right)
+        if self.guarantee is not None and self.bounds is not None:
+            bounds = np.clip(self.bounds, left, right)
+            draw_guarantee(self.ax_, self.guarantee, bounds, self.curve)
+
+    def _draw_rates(self, left: float, right: float, logit: bool) -> None:
+        """The observed rates; those of several models side by side, except on the logit scale."""
+        floor = left if logit else None
+        if self.observed is not None:
+            draw_observed(self.ax_, self.observed, self.name, floor)
+        gap = 0.0 if logit else 0.006
+        middle = (len(self.models) - 1) / 2
+        for number, (name, table) in enumerate(self.models.items()):
+            shift = (number - middle) * gap * (right - left)
+            draw_model(self.ax_, table, name, number, floor, shift)
+
+    def _write_titles(self) -> None:
+        """The title, which says what the intervals of several models are, and those of the axes."""
+        if self.models and self.confidence_level is not None:
+            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
+            self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
+        self.ax_.set_xlabel("score")
+        self.ax_.set_ylabel(f"rate of class {self._drawn[0].positive_label!r}")
+
+    @property
+    def _observed(self) -> list[ReliabilityTable]:
+        return [table for table in (*self.models.values(), self.observed) if table is not None]
+
+    @property
+    def _drawn(self) -> list[ReliabilityTable | Guarantee]:
+        """All that is drawn with rates: what was observed, and what is guaranteed."""
+        if self.guarantee is None:
+            return list(self._observed)
+        return [*self._observed, self.guarantee]

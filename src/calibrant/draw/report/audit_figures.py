@@ -1,0 +1,117 @@
+"""The figures of an audit's report: the scores as they are, and after calibration."""
+
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IndexArray
+from calibrant.assess.audit.findings import AuditTable
+from calibrant.calibrators.regions.region_calibrator import score_bins
+from calibrant.draw.curve import predicted_ends
+from calibrant.draw.difference import scores_crowd
+from calibrant.draw.report.figures import Figure, audit_figure, guarantee_figure
+from calibrant.draw.report.gaps import difference_figure
+from calibrant.draw.report.histogram import MOST_BARS
+from calibrant.draw.report.inputs import Inputs
+from calibrant.draw.report.segment_rows import finest
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.kinds import is_guarantee
+from calibrant.text.numbers import counted
+
+
+def guaranteed_limits(inputs: Inputs) -> FloatArray | None:
+    """Where each region of the model begins and ends, and its limits, to be compared with what each
+    period showed.
+
+    None without periods, and for a model whose regions are not those of one score.
+    """
+    guarantee = inputs.guarantee
+    bins = score_bins(inputs.calibrator)
+    if inputs.period is None or bins is None or not is_guarantee(guarantee):
+        return None
+    return np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
+
+
+def before_figure(inputs: Inputs, most: int) -> Figure:
+    """The scores as they are, against observed rates."""
+    audit = inputs.audit
+    every, drawn, bars = (
+        finest(audit.table, audit.table.blocks[0], limit) for limit in (None, most, MOST_BARS)
+    )
+    figure = audit_figure(
+        "before",
+        "Scores as they are",
+        audit,
+        drawn,
+        histogram=inputs.histogram,
+        bar_rows=bars,
+        scale=inputs.scale,
+        thresholds=inputs.thresholds,
+    )
+    if drawn.size == every.size:
+        return figure
+    return figure.with_notes(
+        f"{drawn.size:,} coarser regions are drawn in place of the {every.size:,} finest."
+    )
+
+
+def gap_figure(inputs: Inputs, most: int) -> Figure | None:
+    """Observed rate minus score, spaced by rows, where scores crowd at an end of the axis."""
+    table = inputs.audit.table
+    chosen = finest(table, table.blocks[0], most)
+    counts = table.counts[chosen]
+    if not scores_crowd(table.mean_score[chosen], counts, 0.0, 1.0):
+        return None
+    return difference_figure("gaps", table, chosen)
+
+
+def after_figure(inputs: Inputs, most: int) -> Figure | None:
+    """What is guaranteed after calibration, or an audit of calibrated scores on other rows."""
+    guarantee = inputs.guarantee
+    after = inputs.audit_after
+    scale = inputs.scale
+    checked = (
+        None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
+    )
+    if is_guarantee(guarantee):
+        return guaranteed_figure(guarantee, inputs.calibrator, most, scale, checked)
+    if after is None or checked is None:
+        return None
+    name = "Other scores, on other rows" if guarantee is None else "After calibration"
+    return audit_figure("after", name, after, checked[1], x_label="calibrated score", scale=scale)
+
+
+def guaranteed_figure(
+    guarantee: Guarantee,
+    calibrator: Any,
+    most: int,
+    scale: str = "linear",
+    checked: tuple[AuditTable, IndexArray] | None = None,
+) -> Figure | None:
+    """The guaranteed interval of each region, and an audit over it; None if no region has rows."""
+    seen = np.flatnonzero(guarantee.counts > 0)
+    chosen = largest(guarantee.radius, seen, most)
+    if chosen.size == 0:
+        return None
+    ends = None if calibrator is None else ends_of_regions(calibrator)
+    figure = guarantee_figure("after", "After calibration", guarantee, chosen, checked, scale, ends)
+    if seen.size > chosen.size:
+        drawn = f"{chosen.size:,} of {seen.size:,} regions are drawn"
+        figure = figure.with_notes(f"{drawn}, those with the widest intervals.")
+    if n_empty := guarantee.counts.size - seen.size:
+        are = "is" if n_empty == 1 else "are"
+        regions = counted(n_empty, "region without rows", "regions without rows")
+        figure = figure.with_notes(f"{regions} {are} not drawn: there the interval is 0 to 1.")
+    return figure
+
+
+def ends_of_regions(calibrator: Any) -> FloatArray | None:
+    """What a curve predicts at both ends of each region; None for bins, and for segments."""
+    fitted = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
+    bins = score_bins(fitted)
+    return None if bins is None else predicted_ends(fitted, bins.bounds)
+
+
+def largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:
+    """Those of the places `at` with the largest values, in their order, if there are too many."""
+    return at if at.size <= most else np.sort(at[np.argsort(-values[at], kind="stable")[:most]])

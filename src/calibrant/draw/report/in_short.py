@@ -1,0 +1,213 @@
+"""An answer in short, as one would say it to a manager: what is known, and what it rests on.
+
+The sentence of the result stands behind it, with every number. Of a result that no short wording is
+exact about, such as the guarantee of another population, nothing is said here.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
+from calibrant.text.result import Result
+
+_NEW_ROWS = "as long as new rows are like these"
+_THESE_ROWS = "as long as the rows are i.i.d. and new to the model"
+
+
+def in_short(found: Result) -> str | None:
+    """The answer in one or two plain sentences; None where its own sentence is the shortest."""
+    for kind in type(found).__mro__:
+        if kind.__name__ in _WORDINGS:
+            return _WORDINGS[kind.__name__](found)
+    return None
+
+
+def points(share: str) -> str:
+    """A share that is rounded already, in points of 100.
+
+    >>> points("0.047"), points("0.01"), points("0.1")
+    ('4.7 points', '1 point', '10 points')
+    """
+    number = _hundredths(share)
+    return f"{number} point{'' if number == '1' else 's'}"
+
+
+def _hundredths(share: str) -> str:
+    return f"{(100 * Decimal(share)).normalize():f}"
+
+
+def _of_guarantee(found: Any) -> str | None:
+    statement = found.statement
+    plain = (
+        found.is_proved
+        and not found.is_vacuous
+        and statement.population.name == "SAME"
+        and statement.event.name == "POSITIVE_CLASS"
+        and not statement.of_groups
+    )
+    if not plain:
+        return None
+    stated = found.stated
+    average = "average " if statement.claim.name == "AVERAGE" else ""
+    where = "in every score range at once"
+    if statement.n_segments:
+        where = "in every score range of every segment at once"
+    if not stated.kept.all():
+        where = f"for at least {percent(stated.mass)} of the population"
+    like = _NEW_ROWS if statement.groups is None else "as long as new groups are like these"
+    return (
+        f"With {percent(found.confidence_level)} confidence, the {average}calibrated probability is"
+        f" within {points(upper(stated.epsilon))} of the true rate {where}, {like}."
+    )
+
+
+def _of_no_guarantee(found: Any) -> str | None:
+    return "Nothing is guaranteed with this method."
+
+
+def _of_audit(found: Any) -> str | None:
+    worst = found.worst
+    subgroups = found.by_attributes
+    if found.population or (worst is None and subgroups is not None and subgroups.is_any_off):
+        return None
+    confidence = percent(found.confidence_level)
+    rows = _THESE_ROWS if not found.n_groups else "as long as the groups are i.i.d."
+    if worst is not None:
+        where = (
+            "some scores are" if worst.segment is None else f"some scores of {worst.segment} are"
+        )
+        side = "too high" if "high" in worst.direction else "too low"
+        off = points(lower(worst.error))
+        return f"With {confidence} confidence, {where} {side} by at least {off}, {rows}."
+    bounds = found.within_segments or found
+    if bounds.is_nearly_calibrated:
+        off = points(upper(bounds.upper_bound))
+        seen = "no score that was seen is off by more than"
+        return f"With {confidence} confidence, {seen} {off}, {rows}."
+    wrong = "wrong"
+    if found.tolerance:
+        wrong = f"wrong by more than {points(f'{found.tolerance:g}')}"
+    return (
+        f"These {found.n_rows:,} rows do not show that the scores are {wrong}. That does not prove"
+        " that they are right."
+    )
+
+
+def _of_threshold(found: Any) -> str | None:
+    if len(found.cuts) != 1:
+        return None
+    cut = found.cuts[0]
+    if cut.threshold is None:
+        target = f"{cut.target} of {percent(cut.level)}"
+        return f"A {target} cannot be proved with these {found.n_rows:,} rows."
+    said = {
+        "precision": "{share} of the rows with a score of about {cut} or more are positive",
+        "recall": "{share} of the positive rows have a score of about {cut} or more",
+        "npv": "{share} of the rows with a score below about {cut} are negative",
+        "specificity": "{share} of the negative rows have a score below about {cut}",
+    }[cut.target].format(share=f"at least {percent(cut.level)}", cut=nearest(cut.threshold))
+    like = _NEW_ROWS if found.max_group_size is None else "as long as new groups are like these"
+    return f"With {percent(found.confidence_level)} confidence, {said}, {like}."
+
+
+def _of_decisions(found: Any) -> str | None:
+    counts = found.counts
+    if not sum(counts.values()) or not found.is_proved:
+        return None
+    return (
+        f"Act on {counts['act']:,} rows, leave {counts['do not act']:,} alone;"
+        f" {counts['cannot tell']:,} are too close to call"
+        f" ({percent(found.confidence_level)} confidence, as long as these rows are like those of"
+        " calibration)."
+    )
+
+
+def _of_models(found: Any) -> str | None:
+    if found.population:
+        return None
+    if found.best is None:
+        proved = any(one.better is not None and one.is_proved for one in found.differences)
+        return None if proved else "The data cannot tell which model is better."
+    if len(found.models) > 2:
+        return f"{found.best!r} is better than every other model, {_THESE_ROWS}s."
+    brier = next(one for one in found.differences if one.measure == "Brier score")
+    low, high = sorted(map(abs, (brier.lower, brier.upper)))
+    gain = f"{points(lower(low)).split()[0]} to {points(upper(high))} of the Brier score"
+    confidence = percent(found.confidence_level)
+    other = next(model for model in found.models if model != found.best)
+    sure = f"({confidence} confidence), {_THESE_ROWS}s"
+    return f"{found.best!r} is better than {other!r}, by {gain} {sure}."
+
+
+def _of_rate(found: Any) -> str | None:
+    if found.sequential or (found.draw is not None and found.draw.refuted):
+        return None
+    share = " to ".join(map(_hundredths, limits(found.lower, found.upper).split(" to ")))
+    whose = "these items" if found.target == "items" else "the population"
+    return (
+        f"With {percent(found.confidence_level)} confidence, {share}% of {whose} are positive, as long"
+        " as the labelled items were drawn at random."
+    )
+
+
+def _of_plan(found: Any) -> str | None:
+    # an estimate, with groups or for a curve, is said in its own sentence
+    if found.group_size is not None or found.calibrator == "AnchoredCalibrator":
+        return None
+    supposed = "if no scores are tied"
+    if found.base_rate is not None:
+        supposed += f" and {percent(found.base_rate)} of rows are positive"
+    if found.probability != 1.0:
+        supposed += f", with a chance of at least {percent(found.probability)}"
+    return (
+        f"Label {found.n:,} rows drawn at random, and each of {found.n_bins:,} score ranges is"
+        f" within {points(upper(found.epsilon))} of the true rate ({percent(found.confidence_level)}"
+        f" confidence), {supposed}."
+    )
+
+
+def _of_rows(found: Any) -> str | None:
+    if found.alarm:
+        return (
+            f"These rows are not i.i.d. ({percent(found.confidence_level)} confidence), so a guarantee"
+            " from all of them does not hold."
+        )
+    most = percent(round(1.0 - found.confidence_level, 12))
+    return (
+        f"Nothing shows that these {found.n_rows:,} rows are not i.i.d. (i.i.d. rows raise an alarm at"
+        f" most {most} of the time)."
+    )
+
+
+def _of_monitor(found: Any) -> str | None:
+    if found.alarm:
+        return "Alarm: the model has drifted. Look at what changed, and calibrate again."
+    predictions = counted(found.n_mature, "prediction")
+    return f"No alarm after {predictions}: nothing shows that the model has drifted."
+
+
+def _of_comparison(found: Any) -> str | None:
+    best = f"{found.best!r} predicts best on rows that it was not fitted on"
+    proved = [one for one in found.differences if one.measure == "Brier score" and one.is_proved]
+    worse = [one.first if one.second == found.best else one.second for one in proved if one.better]
+    if not worse:
+        return f"{best}, but no other method is proved to be worse."
+    return f"{best}. Proved to be worse: {', '.join(worse)}."
+
+
+_WORDINGS: dict[str, Callable[[Any], str | None]] = {
+    "Audit": _of_audit,
+    "Comparison": _of_comparison,
+    "Decisions": _of_decisions,
+    "Differences": _of_models,
+    "Exchangeability": _of_rows,
+    "Guarantee": _of_guarantee,
+    "MonitorSnapshot": _of_monitor,
+    "NoGuarantee": _of_no_guarantee,
+    "Plan": _of_plan,
+    "Rate": _of_rate,
+    "SubgroupGuarantee": lambda found: None,
+    "Threshold": _of_threshold,
+    "WeakerGuarantee": lambda found: None,
+}

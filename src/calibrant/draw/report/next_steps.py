@@ -1,0 +1,234 @@
+"""What to do next with a result: calls for readers of Python, commands for those of the command
+line.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from calibrant.draw.report.page import Step
+from calibrant.text.result import Result
+
+
+class Advice(NamedTuple):
+    """Why to do something, and how in Python and on the command line.
+
+    A command names places: {rows} for the data and their columns, {data} for the data alone, and
+    {model} for the model file.
+    """
+
+    why: str
+    python: str = ""
+    command: str = ""
+
+
+_FIT = Advice(
+    "Calibrate the scores, with a guarantee",
+    "AnchoredCalibrator().fit(scores, y)",
+    "fit {rows} -o model.json",
+)
+_AUDIT = Advice(
+    "Ask whether the scores are calibrated", "audit(y, scores)", "audit {rows} -o audit.html"
+)
+_CHECK = Advice(
+    "Test whether the rows are i.i.d., which this report assumes",
+    "check(y, scores, time=time)",
+    "check {rows} --time COLUMN",
+)
+_WATCH = Advice(
+    "Watch the model in production: a guarantee ends when the data change",
+    'Monitor("watch.db", calibrator, maturity=7)',
+    "watch labels.jsonl --model {model} --store watch.db --maturity 7",
+)
+_SUBGROUPS = Advice(
+    "Ask the same of every subgroup",
+    'audit(y, scores, attributes={"sex": sex, "age": age})',
+    "audit {rows} --attribute COLUMN -o subgroups.html",
+)
+_FRAME = Advice("Take the numbers further: each table can be downloaded, and is a frame in Python")
+
+
+def steps_in_python(found: Result) -> tuple[Step, ...]:
+    """What to do next, as calls of Python."""
+    return tuple(
+        Step(one.why, one.python) for one in advice_on(found) if one.python or one == _FRAME
+    )
+
+
+def steps_as_commands(found: Result, places: Mapping[str, str]) -> tuple[Step, ...]:
+    """What to do next, as commands."""
+    return tuple(
+        Step(one.why, f"calibrant {one.command.format(**places)}" if one.command else "")
+        for one in advice_on(found)
+        if one.command or one == _FRAME
+    )
+
+
+def advice_on(found: Result) -> list[Advice]:
+    """What to do next with a result, the most useful first."""
+    for kind in type(found).__mro__:
+        if kind.__name__ in _ADVICE:
+            return list(_ADVICE[kind.__name__](found))
+    return [_FRAME]
+
+
+def _on_audit(found: Any) -> Iterator[Advice]:
+    if found.worst is not None:
+        yield _FIT
+    else:
+        yield Advice(
+            f"See how small an error {found.n_rows:,} labels can prove",
+            f"plan(n={found.n_rows}, n_bins=10)",
+            f"plan --rows {found.n_rows} --bins 10",
+        )
+    if found.by_attributes is None:
+        yield _SUBGROUPS
+    yield _CHECK
+
+
+def _on_guarantee(found: Any) -> Iterator[Advice]:
+    if found.epsilon is None:
+        yield Advice(
+            "Fit a calibrator that has a guarantee",
+            "AnchoredCalibrator().fit(scores, y)",
+            "fit {rows} --method anchored -o model.json",
+        )
+        return
+    yield Advice(
+        "Calibrate new scores",
+        "calibrator.predict(new_scores)",
+        "apply {model} new.csv -o out.csv",
+    )
+    yield Advice(
+        "Decide by what errors cost",
+        "decide(calibrator, new_scores, cost_false_alarm=1, cost_miss=5)",
+        "decide {model} new.csv --cost-false-alarm 1 --cost-miss 5",
+    )
+    yield _CHECK
+    yield _WATCH
+
+
+def _on_decisions(found: Any) -> Iterator[Advice]:
+    if found.counts["cannot tell"]:
+        yield Advice(
+            "Refer the rows that are too close to call to a person, or label more rows: a narrower"
+            " guarantee decides more of them",
+            "plan(epsilon=0.02, n_bins=10)",
+            "plan --epsilon 0.02 --bins 10",
+        )
+    yield _WATCH
+
+
+def _on_threshold(found: Any) -> Iterator[Advice]:
+    needed = [cut.labels_needed for cut in found.cuts if cut.labels_needed is not None]
+    if needed:
+        yield Advice(
+            f"Label more rows: about {max(needed):,} would probably be enough",
+            "threshold(y, scores, ...)",
+            "threshold {rows} ...",
+        )
+    if any(cut.threshold is not None for cut in found.cuts):
+        yield Advice(
+            "Select rows in the database",
+            'to_sql(found, score="p")',
+            "export thresholds.json --to sql --dialect duckdb",
+        )
+    yield _CHECK
+
+
+def _on_models(found: Any) -> Iterator[Advice]:
+    if found.best is None:
+        yield Advice(
+            "Go on as labels come in: a sequential comparison may stop as soon as it is decided",
+            f"SequentialModelComparison({tuple(found.models)!r})",
+            "compare-models {data} ...",
+        )
+    else:
+        yield Advice(
+            f"Ask whether {found.best!r} is calibrated",
+            "audit(y, scores)",
+            f"audit {{data}} --score {found.best} -o audit.html",
+        )
+    yield _CHECK
+
+
+def _on_rate(found: Any) -> Iterator[Advice]:
+    yield Advice(
+        "Plan how many labels the next question needs",
+        "plan_rate(at_least=0.95, expected_rate=0.99)",
+        "rate {rows} --at-least 0.95",
+    )
+
+
+def _on_plan(found: Any) -> Iterator[Advice]:
+    yield Advice(
+        f"Draw {found.n:,} rows at random, label them, and calibrate",
+        f"BinningCalibrator({found.n_bins}).fit(scores, y)",
+        f"fit {{rows}} --method binning --bins {found.n_bins} -o model.json",
+    )
+
+
+def _on_rows(found: Any) -> Iterator[Advice]:
+    if found.alarm:
+        yield Advice(
+            "Calibrate on the most recent rows only",
+            "AnchoredCalibrator().fit(scores[recent], y[recent])",
+            "fit {rows} --holdout last -o model.json",
+        )
+    else:
+        yield _AUDIT
+    yield _WATCH
+
+
+def _on_monitor(found: Any) -> Iterator[Advice]:
+    if found.alarm:
+        yield Advice(
+            "Calibrate again, on rows from after the change",
+            "AnchoredCalibrator().fit(new_scores, new_y)",
+            "fit new.csv -o model.json",
+        )
+    else:
+        yield Advice(
+            "Go on watching: every look counts, and you may look as often as you like",
+            "monitor.snapshot()",
+            "watch labels.jsonl --model {model} --store watch.db --once",
+        )
+
+
+def _on_comparison(found: Any) -> Iterator[Advice]:
+    yield Advice(
+        "Fit the method you choose on rows that did not choose it: then its guarantee holds",
+        "AnchoredCalibrator().fit(new_scores, new_y)",
+        "fit {rows} --method METHOD -o model.json",
+    )
+
+
+def _on_subgroups(found: Any) -> Iterator[Advice]:
+    if found.is_any_off:
+        yield Advice(
+            "Calibrate within subgroups",
+            "SubgroupCalibrator().fit(scores, y, attributes=attributes)",
+            "fit {rows} --segment COLUMN -o model.json",
+        )
+    yield _CHECK
+
+
+def _on_validation(found: Any) -> Iterator[Advice]:
+    yield _AUDIT
+    yield _CHECK
+
+
+_ADVICE: dict[str, Callable[[Any], Iterator[Advice]]] = {
+    "Audit": _on_audit,
+    "Comparison": _on_comparison,
+    "Decisions": _on_decisions,
+    "Differences": _on_models,
+    "Exchangeability": _on_rows,
+    "Guarantee": _on_guarantee,
+    "MonitorSnapshot": _on_monitor,
+    "NoGuarantee": _on_guarantee,
+    "Plan": _on_plan,
+    "Rate": _on_rate,
+    "SubgroupAudit": _on_subgroups,
+    "Threshold": _on_threshold,
+    "Validation": _on_validation,
+}

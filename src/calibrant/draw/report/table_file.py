@@ -1,0 +1,88 @@
+"""Tables of a report, and the same tables as CSV inside the report: nothing is fetched."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from urllib.parse import quote
+
+from calibrant.draw.report.decimals import aligned_rows
+from calibrant.draw.report.names import name_of, region_name
+from calibrant.text.result_table import ResultTable, plain_values
+
+_FORMULA = re.compile(r"\s*[=+\-@\t\r]")  # what spreadsheets take for the start of a formula
+
+
+class TableFile(NamedTuple):
+    """A table as CSV: the name of the file, the link that holds it, and what it leaves out."""
+
+    name: str
+    link: str
+    said: str
+
+
+class ShownTable(NamedTuple):
+    """A table as text, with a link to its numbers."""
+
+    identifier: str
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    kinds: Sequence[str]
+    file: TableFile
+
+
+def shown_table(table: ResultTable, identifier: str, most: int, most_in_file: int) -> ShownTable:
+    """A table as people read it. Of more than `most` rows the middle is left out."""
+    name = table.name.replace("_", " ")
+    caption = f"{name[:1].upper()}{name[1:]}"
+    if table.about:
+        caption = f"{caption}. {table.about}"
+    heads, rows = replace(table, shown=table.shown or None).text(_shortened, most=most)
+    aligned = aligned_rows(rows, first=1)
+    file = table_file(table, most_in_file)
+    return ShownTable(identifier, caption, heads, aligned, _kinds(rows), file)
+
+
+def table_file(table: ResultTable, most: int) -> TableFile:
+    """All columns of the first `most` rows as CSV, with every digit, in a link that holds the text
+    itself.
+    """
+    columns = [plain_values(column)[:most] for column in table.columns.values()]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([map(_cell, row) for row in zip(*columns, strict=True)])
+    link = "data:text/csv;charset=utf-8," + quote(text.getvalue(), safe=",:;()[]/!*'")
+    total = len(table)
+    kept = f"the first {most:,} of {total:,} rows" if total > most else ""
+    return TableFile(f"{table.name}.csv", link, kept)
+
+
+def _cell(value: object) -> object:
+    """A value for a spreadsheet: text that would be run as a formula gets a ' in front."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, str) and _FORMULA.match(value):
+        return f"'{value}"
+    return value
+
+
+def _shortened(text: str) -> str:
+    """A name that is not too long for a table; that of a region keeps both its ends."""
+    return region_name(text) if text[:1] in "([" else name_of(text)
+
+
+def _kinds(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Which columns hold words, and which numbers."""
+    return [
+        "words" if not place or not _are_numbers(cells) else "n"
+        for place, cells in enumerate(zip(*rows, strict=True))
+    ]
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell]
+    return all(re.match(r"-?[\d.]|-?inf|at (?:least|most) ", cell) for cell in filled)

@@ -1,0 +1,140 @@
+"""Every result has a report with the same parts, and no word in it says more than the result."""
+
+import csv
+import io
+import re
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import Report
+from calibrant.draw.report.decimals import align_decimals
+from calibrant.draw.report.headline import headline
+from calibrant.draw.report.in_short import in_short
+from calibrant.draw.report.next_steps import advice_on
+from calibrant.draw.report.table_file import table_file
+from calibrant.text.result_table import ResultTable, plain_values
+from result_examples import EXAMPLES
+from worlds.report_pages import read
+
+PREFIX = "data:text/csv;charset=utf-8,"
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def shown(request):
+    """A result, and its report as a tree."""
+    result = EXAMPLES[request.param]()
+    return result, read(Report(result, command="the call", source={"file": "a.csv"}).html)
+
+
+def test_every_report_has_the_parts(shown) -> None:
+    result, root = shown
+    first = root.all("div", "statement")[0]
+    assert " ".join(result.sentence.split()) in first.text
+    short = None if isinstance(result, calibrant.Audit) else in_short(result)
+    assert [node.text for node in first.all("p", "verdict")] == [short or result.sentence]
+    assert first.all("p", "tag")[0].text == headline(result).tag
+    copied = root.all("p", "copy")[0].text
+    assert copied.startswith(" ".join(result.sentence.split()))
+    for assumption in () if "Assumed:" in result.sentence else result.assumptions:
+        assert " ".join(assumption.split()) in copied
+    links = [node.attributes["href"][1:] for node in root.all("nav")[0].all("a")]
+    titles = [node.attributes["id"] for node in root.all("h2")]
+    assert links == titles[1:]
+    assert {"next-title", "made-title"} <= set(links)
+    assert root.all("ol", "steps")[0].all("li")
+    made = root.all("section")[titles.index("made-title")].text
+    assert "the call" in made
+    assert "a.csv" in made
+    assert "calibrant 0." in made
+
+
+def test_every_table_is_in_the_file_as_csv(shown) -> None:
+    result, root = shown
+    links = {
+        node.attributes["download"]: unquote(node.attributes["href"].removeprefix(PREFIX))
+        for node in root.all("a")
+        if "download" in node.attributes
+    }
+    for table in result.tables():
+        if not len(table) or (isinstance(result, calibrant.Audit) and table.name == "findings"):
+            continue
+        rows = list(csv.reader(io.StringIO(links[f"{table.name}.csv"])))
+        assert rows[0] == list(table.columns)
+        assert len(rows) == len(table) + 1
+        for place, column in enumerate(table.columns.values()):
+            values = plain_values(column)
+            if all(isinstance(value, float) and np.isfinite(value) for value in values):
+                assert [float(row[place]) for row in rows[1:]] == values
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_every_result_has_something_to_do_next(kind) -> None:
+    assert advice_on(EXAMPLES[kind]())
+
+
+def test_proved_stands_only_beside_what_is_proved() -> None:
+    """Beside "the data cannot tell" it would say the opposite of the sentence."""
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=300)
+    y = rng.uniform(size=300) < scores
+    models = {"one": scores, "two": scores + 1e-6 * (0.5 - scores)}
+    undecided = [
+        calibrant.compare_models(y, models),
+        calibrant.threshold(y, scores, precision=0.999),
+        calibrant.decide(
+            calibrant.BinningCalibrator(1).fit(scores, y),
+            scores,
+            cost_false_alarm=1,
+            cost_miss=1,
+        ),
+        calibrant.PlattCalibrator().fit(scores, y).guarantee_,
+        calibrant.plan(epsilon=0.1, n_bins=5),
+        calibrant.check(y, scores),
+        calibrant.audit(y, scores),
+    ]
+    for result in undecided:
+        stands = headline(result)
+        assert stands.kind == "open", result.sentence
+        assert not stands.tag.startswith("Proved"), result.sentence
+
+
+def test_a_difference_says_who_wins() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=4_000)
+    y = rng.uniform(size=4_000) < scores
+    found = calibrant.compare_models(y, {"old": 0.5 * scores, "new": scores})
+    text = read(Report(found).html).text
+    assert "old minus new: new is better" in text
+    assert headline(found).tag == "Proved"
+
+
+def test_rows_of_npv_and_specificity_show_them() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=4_000)
+    y = rng.uniform(size=4_000) < scores
+    found = calibrant.threshold(y, scores, precision=0.7, npv=0.7)
+    heads = found.tables()[0].text().heads
+    assert "npv" in heads
+    assert "npv" not in calibrant.threshold(y, scores, precision=0.7).tables()[0].text().heads
+    only = calibrant.threshold(y, scores, specificity=0.7).tables()[0].text().heads
+    assert "specificity" in only
+
+
+def test_decimal_points_stand_below_each_other() -> None:
+    cells = align_decimals(["0.5", "12.25", "100", "1,000.125", "-3.5"])
+    behind = {len(re.split(r"[.\u2008]", cell)[1]) for cell in cells}
+    assert behind == {3}
+    assert [cell.strip() for cell in cells] == ["0.5", "12.25", "100", "1,000.125", "-3.5"]
+    assert align_decimals(["a", "", "0.5"]) == ["a", "", "0.5"]
+
+
+def test_a_formula_in_a_name_is_not_run_by_a_spreadsheet() -> None:
+    table = ResultTable("names", {"name": ["=1+1", "@x", "plain", 'a "b", c'], "value": [-0.5] * 4})
+    text = unquote(table_file(table, 10).link.removeprefix(PREFIX))
+    rows = list(csv.reader(io.StringIO(text)))[1:]
+    assert [row[0] for row in rows] == ["'=1+1", "'@x", "plain", 'a "b", c']
+    assert [float(row[1]) for row in rows] == [-0.5] * 4
+    assert table_file(table, 2).said == "the first 2 of 4 rows"

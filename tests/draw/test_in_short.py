@@ -1,0 +1,101 @@
+"""The plain words for an answer are short, and never say more than the answer."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.draw.report.in_short import in_short, points
+from result_examples import EXAMPLES
+
+RNG = np.random.default_rng(0)
+SCORES = RNG.uniform(size=3_000)
+Y = (RNG.uniform(size=3_000) < SCORES**2).astype(int)
+SPOKEN = ("Audit", "Guarantee", "NoGuarantee", "Threshold", "Decisions", "Differences", "Rate")
+SPOKEN += ("Plan", "Exchangeability", "MonitorSnapshot", "Comparison")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_they_are_short(name) -> None:
+    said = in_short(EXAMPLES[name]())
+    if name in SPOKEN:
+        assert said is not None
+    if said is not None:
+        assert len(said.split()) <= 45
+        assert said[0].isupper() or said[0] == "'"
+        assert said.endswith(".")
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) / 100 for number in re.findall(r"([\d.]+) points?", text)]
+
+
+@pytest.mark.parametrize("epsilon", [0.04701, 0.01, 0.0999999, 0.000123456])
+def test_a_bound_in_points_is_not_smaller_than_the_bound(epsilon) -> None:
+    guarantee = calibrant.BinningCalibrator(4).fit(SCORES, Y).guarantee_
+    low = np.zeros_like(guarantee.value)
+    made = replace(guarantee, value=low, lower=low, upper=low + epsilon, mass_limits=None)
+    (shown,) = numbers(in_short(made))
+    assert epsilon <= shown <= 1.1 * epsilon
+
+
+def test_a_proved_error_in_points_is_not_larger_than_the_error() -> None:
+    found = calibrant.audit(Y, SCORES)
+    said = in_short(found)
+    (shown,) = numbers(said)
+    assert 0.9 * found.worst.error <= shown <= found.worst.error
+    assert "too high" in said
+    assert "i.i.d." in said
+
+
+def test_a_difference_is_within_its_limits() -> None:
+    models = {"old": SCORES, "new": SCORES**2}
+    found = calibrant.compare_models(Y, models)
+    said = in_short(found)
+    assert said.startswith("'new' is better than 'old'")
+    low, high = map(float, re.search(r"by ([\d.]+) to ([\d.]+) points", said).groups())
+    brier = next(one for one in found.differences if one.measure == "Brier score")
+    assert low / 100 <= brier.lower <= brier.upper <= high / 100
+
+
+def test_what_is_not_proved_is_not_said() -> None:
+    """Nothing is said where only the long sentence is exact."""
+    weighted = calibrant.AnchoredCalibrator(n_bins=4).fit(
+        SCORES, Y, importance_weight=0.5 + SCORES, weight_bound=1.5
+    )
+    assert in_short(weighted.guarantee_) is None
+    audited = calibrant.audit(Y, SCORES, importance_weight=0.5 + SCORES, weight_bound=1.5)
+    assert in_short(audited) is None
+    fitted = calibrant.BinningCalibrator(4).fit(SCORES, Y)
+    assert in_short(fitted.guarantee_.with_caveat("folds were used")) is None
+    nothing = np.zeros_like(fitted.guarantee_.value)
+    vacuous = replace(fitted.guarantee_, lower=nothing, upper=nothing + 1.0, mass_limits=None)
+    assert in_short(vacuous) is None
+
+
+def test_a_subgroup_that_is_off_is_not_contradicted() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.3, 0.7, size=8_000)
+    side = rng.random(8_000) < 0.5
+    y = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
+    found = calibrant.audit(y, scores, attributes={"side": side})
+    assert found.worst is None
+    assert found.by_attributes.is_any_off
+    assert in_short(found) is None
+
+
+def test_average_is_said_of_a_curve() -> None:
+    curve = calibrant.AnchoredCalibrator(n_bins=4).fit(SCORES, Y).guarantee_
+    bins = calibrant.BinningCalibrator(4).fit(SCORES, Y).guarantee_
+    assert "the average calibrated probability" in in_short(curve)
+    assert "the calibrated probability" in in_short(bins)
+
+
+def test_points_keep_every_digit() -> None:
+    assert [points(text) for text in ("0.000012", "1", "0.01")] == [
+        "0.0012 points",
+        "100 points",
+        "1 point",
+    ]
