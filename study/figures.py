@@ -4,8 +4,10 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from by_rows import compared
 from matplotlib.axes import Axes
-from page import NOMINAL, compared, read, share
+from quoting import NOMINAL, read, share
+from ranking import ranks
 
 BLUE = "#1f5f8b"
 RED = "#b5402f"
@@ -100,7 +102,13 @@ def clusters(axes: Axes, folder: Path) -> None:
     axes.legend(frameon=False, loc="lower right")
 
 
-SIZES = {guarantees: (7.5, 9.0), methods: (7.5, 6.5), order: (6.5, 5.5), clusters: (7.5, 4.0)}
+SIZES = {
+    guarantees: (7.5, 9.0),
+    methods: (7.5, 6.5),
+    ranks: (7.5, 5.5),
+    order: (6.5, 5.5),
+    clusters: (7.5, 4.0),
+}
 
 
 def draw(folder: Path) -> None:

@@ -2,18 +2,12 @@
 their benchmarks.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+from quoting import markdown
 
 PEERS = ["ppi_py", "truescore"]
-
-
-def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *lines))
 
 
 def side_by_side(folder: Path) -> pd.DataFrame:

@@ -16,6 +16,7 @@ Line = dict[str, Any]
 SPLITS = 3  # of the rows of each set
 DRAWS = 5  # of each split: samples from a known population
 ORDER_TIMES = 3  # as many rows in order as at random
+BATCH = 200  # rows that a monitor sees at a time, later or elsewhere
 CLUSTER_DRAWS = 16  # of each model: samples of whole groups
 CLUSTERS = 800  # drawn each time
 
@@ -129,7 +130,10 @@ def order_part(real: RealSet, by: str, model: str, cache: Path) -> Iterator[Line
         fitted = AnchoredCalibrator().fit(scores[known], y[known])
         both = np.concatenate([known, later])
         found = check(y[both], scores[both], time=moment[both])
-        monitor = DriftMonitor(fitted.partition_).update(scores[both], y[both])
+        monitor = DriftMonitor(fitted)
+        for start in range(0, len(later), BATCH):
+            batch = later[start : start + BATCH]
+            monitor.update(scores[batch], y[batch])
         yield {
             "set": real.name,
             "by": by,

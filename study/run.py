@@ -1,4 +1,4 @@
-"""Run the study: python study/run.py [rows] [peers] [order] [clusters].
+"""Run the study: python study/run.py [rows] [peers] [order] [clusters] [coverage].
 
 Results are kept in the cache, one file for each part, set, model and split, so that a run can be
 stopped and resumed. When all units of a part are done, its table is written to docs/study, and the
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import known_truth
 import numpy as np
 import pandas as pd
 from page import RESULTS, write_page
@@ -134,7 +135,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; all if none is named"
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"some of {', '.join(PARTS)}, coverage; all if none is named",
     )
     parser.add_argument(
         "--cache", type=Path, default=CACHE, help="folder of wheels, scores and results"
@@ -146,9 +150,15 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     options = parser.parse_args()
-    parts = options.parts or list(PARTS)
-    if unknown := set(parts) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
+    known = [*PARTS, "coverage"]
+    parts = options.parts or known
+    if unknown := set(parts) - set(known):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
+    if "coverage" in parts:
+        known_truth.run(list(known_truth.QUESTIONS))  # simulations, with no sets
+        parts = [part for part in parts if part != "coverage"]
+        if not parts:
+            return
     if unknown := set(options.sets or ()) - set(BY_NAME):
         parser.error(f"no such set: {', '.join(sorted(unknown))}")
     sets = tuple(real for real in SETS if options.sets is None or real.name in options.sets)

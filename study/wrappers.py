@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
-from label_rates import markdown
+from quoting import markdown
 
 KINDS = {"logistic": "logistic regression", "lightgbm": "boosting", "forest": "random forest"}
 LOSS = "log loss, %"

@@ -1,0 +1,106 @@
+"""Tables on rows that are split by time, by site or by cluster."""
+
+from pathlib import Path
+
+from quoting import at_least, markdown, read, shown
+
+
+def warnings(folder: Path) -> str:
+    order = read(folder, "order")
+    order["refuted"] = order.distance > 0
+    lines = []
+    for by in ("time", "site"):
+        for shuffled in (False, True):
+            each = order[(order.by == by) & (order.shuffled == shuffled)]
+            bad = each[each.refuted]
+            fine = each[~each.refuted]
+            lines.append(
+                [
+                    "the same rows, shuffled" if shuffled else f"by {by}",
+                    str(len(each)),
+                    f"{len(bad)}",
+                    f"{each.gap.median():.3f}",
+                    at_least(each.distance.max()),
+                    f"{bad.check.sum()} of {len(bad)}",
+                    f"{bad.monitor.sum()} of {len(bad)}",
+                    f"{fine.check.sum()} of {len(fine)}",
+                    f"{fine.monitor.sum()} of {len(fine)}",
+                ]
+            )
+    header = [
+        "split",
+        "guarantees",
+        "refuted",
+        "median gap",
+        "largest proved distance",
+        "refuted: check warned",
+        "refuted: monitor warned",
+        "others: check warned",
+        "others: monitor warned",
+    ]
+    return markdown(header, lines)
+
+
+def order(folder: Path) -> str:
+    table = read(folder, "order")
+    lines = []
+    for (name, by), each in table.groupby(["set", "by"], sort=False):
+        real = each[~each.shuffled]
+        mixed = each[each.shuffled]
+        lines.append(
+            [
+                name,
+                f"{by}: {real.column.iloc[0]}",
+                f"{real.rows.iloc[0]:,}",
+                f"{real.later.iloc[0]:,}",
+                f"{real.epsilon.mean():.3f}",
+                f"{real.gap.mean():.3f}",
+                f"{mixed.gap.mean():.3f}",
+                f"{(real.distance > 0).sum()}/{len(real)}",
+                at_least(real.distance.max()),
+                f"{real.check.sum()}/{len(real)}",
+                f"{real.monitor.sum()}/{len(real)}",
+            ]
+        )
+    header = [
+        "set",
+        "by",
+        "rows",
+        "later",
+        "epsilon",
+        "gap",
+        "shuffled",
+        "refuted",
+        "distance",
+        "check",
+        "monitor",
+    ]
+    return markdown(header, lines)
+
+
+def clusters(folder: Path) -> str:
+    table = read(folder, "clusters")
+    lines = []
+    ways = [("binning", True), ("binning", False), ("anchored", True), ("anchored", False)]
+    for name, each in table.groupby("set", sort=False):
+        cells = [name, each.column.iloc[0], f"{each.groups.iloc[0]:,}", f"{each.rows.iloc[0]:,}"]
+        for method, grouped in ways:
+            found = each[(each.method == method) & (each.grouped == grouped)]
+            cells.append(f"{found.broken.sum()}/{found.draws.sum()}, {found.epsilon.mean():.2f}")
+        lines.append(cells)
+    total = ["**all**", "", "", ""]
+    for method, grouped in ways:
+        found = table[(table.method == method) & (table.grouped == grouped)]
+        count, rate, _ = shown(found.broken.sum(), found.draws.sum())
+        total.append(f"{count}: {rate}")
+    header = [
+        "set",
+        "groups by",
+        "groups",
+        "rows",
+        "binning with groups",
+        "without",
+        "default with groups",
+        "without",
+    ]
+    return markdown(header, [*lines, total])
