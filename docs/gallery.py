@@ -17,18 +17,20 @@ from mkdocs.structure.files import File, InclusionLevel
 
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 import notebooks
+from dark import dark_name
 from examples import ROOT, pictures_of, place_of
 
 DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
 CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
 CARD = (
-    '<a href="{name}.html"><img src="{name}.png" alt="{picture}"'
-    ' loading="lazy"><span>{title}</span></a>'
+    '<a href="{name}.html"><img src="{name}.png#only-light" alt="{picture}" loading="lazy">'
+    '<img src="{name}-dark.png#only-dark" alt="{picture}" loading="lazy"><span>{title}</span></a>'
 )
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w-]+)\.png\)")
 STYLE = """<style>
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: 0.8rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 0.8rem; }
 .cards a { border: 1px solid var(--md-default-fg-color--lightest); border-radius: 0.2rem; padding: 0.4rem; }
-.cards img { width: 100%; aspect-ratio: 4 / 3; object-fit: contain; background: white; }
+.cards img { width: 100%; aspect-ratio: 4 / 3; object-fit: contain; }
 .cards span { display: block; font-size: 0.7rem; line-height: 1.3; padding-top: 0.3rem; }
 </style>"""  # noqa: E501
 
@@ -116,7 +118,7 @@ def on_files(files: Any, config: Any) -> None:
         files.append(File.generated(config, uri, inclusion=InclusionLevel.INCLUDED, **content))
 
     for example, names in examples.items():
-        for name in names:
+        for name in with_dark(example, names):
             made = MADE / place_of(example) / name
             add((example.parent.relative_to(DOCS) / name).as_posix(), abs_src_path=str(made))
     for name, script in scripts().items():
@@ -129,8 +131,32 @@ def on_files(files: Any, config: Any) -> None:
     add("tutorials/realdata.py", abs_src_path=str(TOOLS / "realdata.py"))
 
 
+def with_dark(example: Path, names: list[str]) -> list[str]:
+    """The pictures of an example, and those of the dark site that were made."""
+    folder = MADE / place_of(example)
+    dark = [dark_name(name).name for name in names]
+    return [*names, *(name for name in dark if (folder / name).exists())]
+
+
+def two_pictures(markdown: str, uri: str) -> str:
+    """Show each picture that code makes as it is for the scheme of the site."""
+    example = DOCS / uri
+    if uri.startswith("gallery/"):
+        example = example.with_suffix(".py")
+    folder = MADE / place_of(example)
+
+    def both(found: re.Match[str]) -> str:
+        alt, name = found.groups()
+        if not (folder / f"{name}-dark.png").exists():
+            return found[0]
+        return f"![{alt}]({name}.png#only-light)![{alt}]({name}-dark.png#only-dark)"
+
+    return PICTURE.sub(both, markdown)
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put cards with thumbnails on the index of the gallery, and notebooks under chapters."""
+    markdown = two_pictures(markdown, page.file.src_uri)
     if DOCS / page.file.src_uri in chapters():
         name = Path(page.file.src_uri).stem
         return f"{markdown}\n\n*Download this chapter as a [notebook]({name}.ipynb).*\n"

@@ -27,6 +27,7 @@ from rich.table import Table
 
 from calibrant import Partition, scored
 from calibrant.sample.counts import Count
+from calibrant.sample.kinds import rows_of
 
 ROWS = 10**12
 BYTES_A_ROW = 5.0  # a float32 score and a uint8 label
@@ -73,9 +74,9 @@ def measured(n_bins: int) -> Costs:
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(table, Path(folder) / "scores.parquet", row_group_size=1 << 20)
         data = scored(folder, score="p", label="y", n_jobs=1, progress=False)
-        work = Count(data.columns, partition)
-        result = data.fold(work)
-        seconds = median(_timed(lambda: data.fold(work)) for _ in range(5))
+        work = Count(rows_of(data).columns, partition)
+        result = rows_of(data).fold(work)
+        seconds = median(_timed(lambda: rows_of(data).fold(work)) for _ in range(5))
     merge = median(_timed(lambda: result + result) for _ in range(50))
     return Costs(seconds / rows, merge, len(pickle.dumps(result)))
 

@@ -98,6 +98,7 @@ PUBLIC = {
         "InvalidTypeError",
         "InvalidValueError",
         "NoTableError",
+        "NotTakenError",
         "StoreError",
         "WeakGuaranteeWarning",
     ],

@@ -11,10 +11,11 @@ from scipy import stats
 
 from calibrant import BinningCalibrator, OnlineCalibrator, Partition, Tally, plan
 from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import region_limits
-from calibrant.intervals import get_method
+from calibrant.guarantee.absorbed import absorbed_budget, region_limits
+from calibrant.intervals import clopper_pearson, get_method
 from calibrant.limits.binomial import lower_limit
 
 
@@ -128,3 +129,30 @@ def test_even_shares_of_the_budget_are_no_shares_where_edges_are_absorbed() -> N
         np.testing.assert_allclose(even.lower, plain.lower, rtol=1e-9)
         np.testing.assert_allclose(even.upper, plain.upper, rtol=1e-9)
     assert absorbing
+
+
+@pytest.mark.parametrize(("tied", "n_cells"), [(19, 2), (20, 3), (21, 3)])
+def test_an_absorbed_edge_has_limits_of_its_own_from_20_rows_on(tied: int, n_cells: int) -> None:
+    scores = np.concatenate([np.arange(400) / 1000, [0.5] * tied, 0.6 + np.arange(400) / 1000])
+    bins = ScorePartition(
+        np.array([0.5]),
+        first_rank=np.array([401]),
+        last_rank=np.array([400 + tied]),
+        n_rows=scores.size,
+        absorbing=1,
+    )
+    tally = Tally.from_data(bins, scores, np.arange(scores.size) % 2)
+    found = region_limits(bins, tally, get_method("clopper-pearson"), 0.1)
+    alpha = 0.1 - absorbed_budget(bins, 0.1)
+    alike = clopper_pearson(Tally.from_counts([400] * n_cells, [200] * n_cells), alpha)
+    assert found.lower[0] == pytest.approx(float(alike.lower[0]), rel=1e-9)
+
+
+def test_the_seed_of_a_stream_stays_the_same_and_differs_between_streams() -> None:
+    scores = np.linspace(0.1, 0.9, 8)
+    first, second = (
+        OnlineCalibrator(Partition.fixed_width(2)).fit(scores, [0, 1] * 4) for _ in range(2)
+    )
+    assert first._stream.seed == first._stream.seed
+    assert OnlineCalibrator.from_dict(first.to_dict())._stream.seed == first._stream.seed
+    assert first._stream.seed != second._stream.seed

@@ -3,8 +3,8 @@
     python tools/examples.py out/docs docs/tutorials/credit.md docs/gallery/two_models.py
 
 Each example runs in a folder of its own below out/docs, where it leaves its pictures: a page by
-`savefig`, a script by `plt.show()`. An example that has not changed, nor calibrant, is not run
-again. The tests run the same code.
+`savefig`, a script by `plt.show()`; and of each picture a second one, for the dark site. An example
+that has not changed, nor calibrant, is not run again. The tests run the same code.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(python|pycon|shell-session)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -97,6 +99,26 @@ def run_commands(code: str) -> None:
             raise AssertionError(f"{command}\nprints\n{result.output}\nand not\n{shown}")
 
 
+@contextlib.contextmanager
+def twice() -> Iterator[None]:
+    """Within this, a picture that is saved as PNG is saved for the dark site, too."""
+    from dark import save_dark
+    from matplotlib.figure import Figure
+
+    save = Figure.savefig
+
+    def save_both(figure: Any, name: Any, **options: Any) -> None:
+        save(figure, name, **options)
+        if isinstance(name, str | Path) and str(name).endswith(".png"):
+            save_dark(figure, name, save, **options)
+
+    Figure.savefig = save_both  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        Figure.savefig = save  # type: ignore[method-assign]
+
+
 def run_script(script: Path) -> None:
     """Run a script of the gallery; the picture it shows becomes a file, named like the script."""
     import matplotlib.pyplot as plt
@@ -105,15 +127,14 @@ def run_script(script: Path) -> None:
     show = plt.show
 
     def save() -> None:
-        plt.savefig(f"{script.stem}.png", dpi=120)
+        plt.gcf().savefig(f"{script.stem}.png", dpi=120)
         shown.append(plt.gcf())
 
     plt.show = save
+    code = compile(script.read_text(encoding="utf-8"), str(script), "exec")
     try:
-        exec(
-            compile(script.read_text(encoding="utf-8"), str(script), "exec"),
-            {"__name__": "__main__"},
-        )
+        with plt.rc_context():  # a script has its own style
+            exec(code, {"__name__": "__main__"})
     finally:
         plt.show = show
         plt.close("all")
@@ -148,7 +169,7 @@ def stand_in(reason: str, names: list[str]) -> None:
 @cache
 def surroundings() -> bytes:
     """What all examples depend on: calibrant, the tools, and the libraries."""
-    tools = [ROOT / "tools" / name for name in ("examples.py", "realdata.py")]
+    tools = [ROOT / "tools" / name for name in ("dark.py", "examples.py", "realdata.py")]
     sources = [*sorted((ROOT / "src").rglob("*.py")), *tools]
     versions = repr([metadata.version(name) for name in LIBRARIES])
     return hashlib.sha256(
@@ -180,7 +201,7 @@ def main() -> None:
         os.chdir(place)
         print(f"running {example.relative_to(ROOT)}", flush=True)
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()), twice():
                 (run_script if example.suffix == ".py" else run_page)(example)
         except Exception as error:
             if (reason := excuse(error)) is None:

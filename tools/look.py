@@ -4,21 +4,28 @@
     python tools/look.py site --pictures out/look            # keeps screenshots, and a printed page
     python tools/look.py site how-to/audit.html index.html   # these pages only
 
-Every page is opened from disk in Chromium, 375 pixels wide and dark, and 1280 pixels wide and
+Every page is opened from disk in Chromium, 375 pixels wide and dark, and 1400 pixels wide and
 light; a page of each kind in all four ways. A page must load nothing from the network, must not be
 wider than the window, and must have no serious or critical finding of axe-core. Pictures must be
-there. Search must find something.
+there. Lists must be lists, and not lines of a paragraph. In the wide window no code scrolls
+sideways, no table is cut, a signature has lines of at most 100 characters, and `fit` is the first
+method of its class. Search must find something, and the searches of `searches.py` their pages.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SCREENS = ((375, "dark"), (1280, "light"), (375, "light"), (1280, "dark"))
+import searches
+
+WIDE = 1400
+SCREENS = ((375, "dark"), (WIDE, "light"), (375, "light"), (WIDE, "dark"))
 KINDS = (
     "index.html",
     "tutorials/credit.html",
@@ -35,7 +42,36 @@ KINDS = (
 
 The others are looked at on the first two.
 """
-ABSENT = "[...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src)"
+ABSENT = """() => [...document.images]
+    .filter(one => one.complete && !one.naturalWidth)
+    .map(one => `no picture ${one.src}`)"""
+COLLAPSED = r"""() => [...document.querySelectorAll(".md-content p")]
+    .filter(one => {
+        const marked = [...one.childNodes].map(node =>
+            node.nodeType === Node.TEXT_NODE ? node.textContent : `[${node.textContent}]`).join("")
+        return /\n\s*(?:[-*]|1\.) (?:\[|[A-Z][a-z])/.test(marked)
+    })
+    .map(one => `a list in a paragraph: ${one.textContent.trim().slice(0, 80)}`)"""
+TOO_WIDE = """() => {
+    const wider = (selector) => [...document.querySelectorAll(`.md-content ${selector}`)]
+        .filter(one => one.scrollWidth > one.clientWidth + 1)
+        .map(one => one.textContent.trim().slice(0, 80))
+    return [
+        ...wider("pre > code").map(text => `code scrolls sideways: ${text}`),
+        ...wider(".md-typeset__scrollwrap").map(text => `a table is cut: ${text}`),
+    ]
+}"""
+SIGNATURES = r"""() => [...document.querySelectorAll(".doc-signature code")]
+    .flatMap(one => one.textContent.split("\n"))
+    .filter(line => line.length > 100)
+    .map(line => `a long line in a signature: ${line.slice(0, 80)}`)"""
+FIT_FIRST = """() => [...document.querySelectorAll(".doc-class")]
+    .map(one => [...one.querySelectorAll(":scope .doc-function > .doc-heading")]
+        .map(heading => heading.id.split(".").at(-1)))
+    .filter(names => names.includes("fit") && names[0] !== "fit")
+    .map(names => `fit comes after ${names[0]}`)"""
+EVERYWHERE = (ABSENT, COLLAPSED)
+WHERE_WIDE = (TOO_WIDE, SIGNATURES, FIT_FIRST)
 
 
 def wrong_with(page: Any, width: int) -> list[str]:
@@ -49,7 +85,52 @@ def wrong_with(page: Any, width: int) -> list[str]:
     ]
     if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
         found.append(f"{wide} pixels wide")
-    return found + [f"no picture {source}" for source in page.evaluate(ABSENT)]
+    for script in (*EVERYWHERE, *(WHERE_WIDE if width >= WIDE else ())):
+        found += page.evaluate(script)
+    return found
+
+
+def look_at(
+    browser: Any, site: Path, names: list[str], screen: tuple[int, str], pictures: Path | None
+) -> Iterator[str]:
+    """Open pages on one screen, and give what is wrong with them."""
+    width, scheme = screen
+    window = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = window.new_page()
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    for name in names:
+        page.goto((site / name).resolve().as_uri())
+        page.wait_for_timeout(100)
+        if pictures:
+            picture = f"{name.replace('/', '-')}-{width}-{scheme}.png"
+            page.screenshot(path=pictures / picture)
+        for what in wrong_with(page, width):
+            yield f"{name}, {width} pixels, {scheme}: {what}"
+    yield from (f"loads {url}" for url in fetched if url.startswith("http"))
+    window.close()
+
+
+def wrong_with_searches(tab: Any, site: Path) -> list[str]:
+    """Searches that do not find their page among the first three."""
+    worker = next((site / "assets" / "javascripts" / "workers").glob("search.*.js"))
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    source = worker.read_text(encoding="utf-8")
+    return searches.missed(searches.found_by_search(tab, source, index, list(searches.SEARCHES)))
+
+
+def search(browser: Any, site: Path, pictures: Path | None) -> list[str]:
+    """Type a word, which must find something, and give the searches that fail; print a page."""
+    page = browser.new_page()
+    page.goto((site / "index.html").resolve().as_uri())
+    page.click(".md-search__input")
+    page.keyboard.type("precision", delay=20)
+    page.wait_for_selector(".md-search-result__link", timeout=60_000)
+    unfound = wrong_with_searches(browser.new_page(), site)
+    if pictures:
+        page.goto((site / "explanation" / "shift.html").resolve().as_uri())
+        page.pdf(path=pictures / "printed.pdf", format="A4")
+    return unfound
 
 
 def main() -> None:
@@ -65,46 +146,28 @@ def main() -> None:
         path.relative_to(options.site).as_posix() for path in options.site.rglob("*.html")
     )
     names = options.pages or [
-        name for name in built if name != "404.html"
-    ]  # which is for servers, not for disks
+        name
+        for name in built
+        if name != "404.html"  # which is for servers, not for disks
+        and 'http-equiv="refresh"' not in (options.site / name).read_text(encoding="utf-8")
+    ]
+    if options.pictures:
+        options.pictures.mkdir(parents=True, exist_ok=True)
     views = 0
     wrong = []
-    chromium = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
+    found = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    chromium = next(filter(None, found), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for number, (width, scheme) in enumerate(SCREENS):
-            window = browser.new_context(
-                viewport={"width": width, "height": 900}, color_scheme=scheme
-            )
-            page = window.new_page()
-            fetched: list[str] = []
-            page.on("request", lambda request, fetched=fetched: fetched.append(request.url))
-            for name in names if number < 2 else [name for name in names if name in KINDS]:
-                page.goto((options.site / name).resolve().as_uri())
-                page.wait_for_timeout(100)
-                if options.pictures:
-                    options.pictures.mkdir(parents=True, exist_ok=True)
-                    page.screenshot(
-                        path=options.pictures / f"{name.replace('/', '-')}-{width}-{scheme}.png"
-                    )
-                found = [
-                    f"{name}, {width} pixels, {scheme}: {what}" for what in wrong_with(page, width)
-                ]
-                print("\n".join(found), end="\n" if found else "", flush=True)
-                wrong += found
-                views += 1
-            wrong += [f"loads {url}" for url in fetched if url.startswith("http")]
-            window.close()
-        page = browser.new_page()
-        page.goto((options.site / "index.html").resolve().as_uri())
-        page.click(".md-search__input")
-        page.keyboard.type("precision", delay=20)
-        page.wait_for_selector(".md-search-result__link", timeout=60_000)
-        if options.pictures:
-            page.goto((options.site / "explanation" / "shift.html").resolve().as_uri())
-            page.pdf(path=options.pictures / "printed.pdf", format="A4")
+        for number, screen in enumerate(SCREENS):
+            chosen = names if number < 2 else [name for name in names if name in KINDS]
+            for what in look_at(browser, options.site, chosen, screen, options.pictures):
+                print(what, flush=True)
+                wrong.append(what)
+            views += len(chosen)
+        for what in search(browser, options.site, options.pictures):
+            print(what)
+            wrong.append(what)
         browser.close()
     print(
         f"{len(wrong)} findings" if wrong else f"{views} views and a search: nothing serious found"

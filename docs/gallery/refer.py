@@ -1,38 +1,42 @@
 """Act, leave alone, or refer
 
-Two thresholds, proved at once: above one at least 90 % are ill, below the other at least 90 % are
-healthy. The rows between them are for a person.
+Two thresholds, proved at once: above one at least 85 % of the flights are late, below the other at
+least 95 % are on time. The flights between them are for a person.
 
-Picture: Histograms of the scores of healthy and ill patients, with a shaded middle strip between
-two thresholds.
+Picture: The share of late flights by score, rising, with three zones: leave alone below the lower
+threshold, act above the upper one, and refer between them.
 """
 
 import matplotlib.pyplot as plt
-from sklearn.datasets import load_breast_cancer
+import numpy as np
+from realdata import scored_flights
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from calibrant import threshold
 
-X, benign = load_breast_cancer(return_X_y=True)
-X_train, X_new, y_train, y = train_test_split(X[:, :10], benign == 0, test_size=0.7, random_state=0)
-model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
-scores = model.predict_proba(X_new)[:, 1]
+plt.style.use("calibrant.draw.plain")
 
-act, leave = threshold(y, scores, precision=0.9, npv=0.9).cuts
-figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-axes.hist(
-    [scores[~y], scores[y]],
-    bins=30,
-    stacked=True,
-    label=["healthy", "ill"],
-    color=["#7f7f7f", "#d95f02"],
-)
-low, high = sorted([act.threshold, leave.threshold])
-axes.axvspan(low, high, alpha=0.2, label="refer to a person")
-axes.set(xlabel="score", ylabel="patients")
-axes.legend(frameon=False)
+model = make_pipeline(StandardScaler(), LogisticRegression())
+flights = scored_flights(model, ["hour", "distance", "month", "dep_delay"])
+late, scores = flights["late"].to_numpy(), flights["score"].to_numpy()
+
+act, leave = threshold(late, scores, precision=0.85, npv=0.95).cuts
+zones = {
+    "leave alone": (0, leave.threshold, "C0"),
+    "refer": (leave.threshold, act.threshold, "0.5"),
+}
+zones["act"] = (act.threshold, 1, "C1")
+
+figure, axes = plt.subplots()
+edges = np.linspace(0, 1, 31)
+counts = [np.histogram(scores[late == is_late], edges)[0] for is_late in (False, True)]
+axes.bar(edges[:-1], counts[1] / sum(counts), 1 / 30, align="edge", color="0.75")
+for name, (start, stop, color) in zones.items():
+    share = np.mean((scores >= start) & (scores < stop))
+    axes.axvspan(start, stop, color=color, alpha=0.2, linewidth=0)
+    axes.text((start + stop) / 2, 1.04, f"{name}\n{share:.0%}", ha="center", color=color)
+axes.set(xlabel="score", ylabel="share of late flights", xlim=(0, 1), ylim=(0, 1.15))
 
 plt.show()

@@ -15,6 +15,8 @@ from sklearn.model_selection import train_test_split
 
 from calibrant import ReliabilityDisplay
 
+plt.style.use("calibrant.draw.plain")
+
 X, digit = load_digits(return_X_y=True)
 X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
 forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)

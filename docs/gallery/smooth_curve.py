@@ -1,29 +1,39 @@
 """A smooth curve with a guarantee
 
-`AnchoredCalibrator` predicts a curve that keeps the ranking, where bins predict steps. What is
-proved is the average of the curve in each region, drawn as a band.
+The default calibrator draws a smooth curve that keeps the ranking of the scores. It guarantees the
+average of the curve in every region: with 90 % confidence, all bands hold the true rate at once.
 
-Picture: A smooth rising curve through the guaranteed intervals of the regions, and the true rate, a
-dotted line, close to it.
+Picture: Scores of an overfitted model, far too extreme, and a smooth calibrated curve inside the
+guaranteed bands of its regions, with the rates of held-out flights close to it.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from realdata import scored_flights
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from calibrant import AnchoredCalibrator
 
-rng = np.random.default_rng(0)
-scores = rng.uniform(size=5_000)
-y = rng.uniform(size=5_000) < scores**2
+plt.style.use("calibrant.draw.plain")
 
-calibrator = AnchoredCalibrator().fit(scores, y)
-grid = np.linspace(0.001, 0.999, 400)
-lower, upper = calibrator.predict_rate_interval(grid).T
-figure, axes = plt.subplots(figsize=(6, 4.5), layout="constrained")
-axes.fill_between(grid, lower, upper, step="mid", alpha=0.25, label="rate of the region, 90 %")
-axes.plot(grid, calibrator.predict(grid), label="predicted")
-axes.plot(grid, grid**2, ":", color="black", label="true rate")
-axes.set(xlabel="score", ylabel="rate")
-axes.legend(frameon=False)
+model = HistGradientBoostingClassifier(max_iter=300, random_state=0)
+flights = scored_flights(model, ["hour", "distance", "month", "day"])
+flights = flights.sample(frac=1.0, random_state=1)
+known, new = flights[:8_000], flights[8_000:].sort_values("score")
+
+calibrator = AnchoredCalibrator().fit(known["score"], known["late"])
+scores = new["score"].to_numpy()
+lower, upper = calibrator.predict_rate_interval(scores).T
+percent = np.linspace(0, 100, len(new))
+held_out = [part.mean() for part in np.array_split(new["late"].to_numpy(float), 20)]
+
+figure, axes = plt.subplots()
+axes.plot(percent, scores, "--", color="0.5", label="score of the model")
+axes.fill_between(percent, lower, upper, alpha=0.2, linewidth=0, label="rate of the region, 90 %")
+axes.plot(percent, calibrator.predict(scores), label="calibrated probability")
+axes.plot(np.arange(2.5, 100, 5), held_out, "o", color="C1", label="held-out flights")
+axes.set(xlabel="flights in the order of their scores, %", ylabel="share of late flights")
+axes.set_ylim(0, 1)
+axes.legend(loc="upper left")
 
 plt.show()

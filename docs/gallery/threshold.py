@@ -17,6 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from calibrant import threshold
 
+plt.style.use("calibrant.draw.plain")
+
 X, benign = load_breast_cancer(return_X_y=True)
 X_train, X_new, y_train, y = train_test_split(X[:, :10], benign == 0, test_size=0.7, random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
@@ -24,11 +26,11 @@ scores = model.predict_proba(X_new)[:, 1]
 
 found = threshold(y, scores, precision=0.9)
 cuts = np.linspace(0.01, 0.98, 98)
-figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+figure, axes = plt.subplots()
 axes.plot(cuts, [y[scores >= cut].mean() for cut in cuts], label="observed precision")
-axes.axhline(0.9, color="grey", linestyle="--", label="target")
-axes.axvline(found.threshold, color="#d95f02", label=f"proved from {found.threshold:.2f} on")
+axes.axhline(0.9, color="0.5", linestyle="--", label="target")
+axes.axvline(found.threshold, color="C1", label=f"proved from {found.threshold:.2f} on")
 axes.set(xlabel="threshold", ylabel="precision")
-axes.legend(frameon=False)
+axes.legend()
 
 plt.show()

@@ -14,6 +14,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import BinningCalibrator, ReliabilityDisplay
 
+plt.style.use("calibrant.draw.plain")
+
 X, digit = load_digits(return_X_y=True)
 X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
 tree = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0).fit(X_train, y_train)

@@ -3,26 +3,31 @@
 Venn-Abers gives a pair: the probability if the row is negative, and if it is positive. Their
 distance says how much one more row can change the fit; it shrinks as rows are added.
 
-Picture: Pairs of curves over the score for 50 and for 1,000 rows; the gap between the curves is
-much smaller for 1,000.
+Picture: Pairs of curves over the score for 50 and for 2,000 flights; the gap between the curves is
+much smaller for 2,000.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from realdata import scored_flights
+from sklearn.ensemble import RandomForestClassifier
 
 from calibrant import VennAbersCalibrator
 
-rng = np.random.default_rng(0)
-scores = rng.uniform(size=1_000)
-y = rng.uniform(size=1_000) < scores**2
-grid = np.linspace(0.01, 0.99, 300)
+plt.style.use("calibrant.draw.plain")
 
-figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", sharey=True)
-for axes, n_rows in zip(panels, (50, 1_000), strict=True):
-    calibrator = VennAbersCalibrator().fit(scores[:n_rows], y[:n_rows])
+flights = scored_flights(RandomForestClassifier(random_state=0))
+flights = flights.sample(frac=1.0, random_state=3)
+grid = np.linspace(0.01, 0.99, 500)
+
+figure, panels = plt.subplots(1, 2, figsize=(8.0, 4.0), sharey=True)
+for axes, n_rows in zip(panels, (50, 2_000), strict=True):
+    known = flights[:n_rows]
+    calibrator = VennAbersCalibrator().fit(known["score"], known["late"])
     lower, upper = calibrator.predict_multiprobability(grid).T
-    axes.fill_between(grid, lower, upper, alpha=0.4)
-    axes.plot(grid, grid**2, ":", color="black")
-    axes.set(title=f"{n_rows:,} rows", xlabel="score", ylabel="probability")
+    axes.plot([0, 1], [0, 1], "--", color="0.6", linewidth=1)
+    axes.fill_between(grid, lower, upper, alpha=0.4, linewidth=0)
+    axes.set(title=f"{n_rows:,} flights", xlabel="score", ylim=(0, 1))
+panels[0].set_ylabel("probability of being late")
 
 plt.show()

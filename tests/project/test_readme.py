@@ -85,6 +85,53 @@ def test_the_gallery_lists_each_script_once_and_describes_it():
         assert len(text.splitlines()) <= 42, path.name
 
 
+def test_the_gallery_has_real_data_and_one_style():
+    scripts = sorted(ROOT.glob("docs/gallery/*.py"))
+    assert len(scripts) >= 30
+    for path in scripts:
+        text = path.read_text(encoding="utf-8")
+        assert 'plt.style.use("calibrant.draw.plain")' in text, path.name
+        assert not re.search(r'["\']#[0-9a-fA-F]{3,6}["\']', text), (
+            path.name
+        )  # colours of the style
+        if path.stem != "impossible":  # which is about a world that has to be made
+            assert "from realdata import" in text or "from sklearn.datasets import load_" in text
+
+
+def test_a_picture_for_the_dark_site_turns_greys_and_keeps_hues(tmp_path, monkeypatch):
+    import dark
+    from matplotlib.colors import rgb_to_hsv, to_rgb
+    from matplotlib.figure import Figure
+
+    monkeypatch.chdir(tmp_path)
+    assert min(dark.on_dark("black")[:3]) > 0.9
+    assert max(dark.on_dark("white")[:3]) < 0.2
+    blue = to_rgb("#0072B2")
+    assert rgb_to_hsv(dark.on_dark(blue)[:3])[0] == pytest.approx(rgb_to_hsv(blue)[0], abs=0.01)
+    assert dark.on_dark((0.0, 0.0, 0.0, 0.25))[3] == 0.25
+    figure = Figure()
+    (line,) = figure.add_subplot().plot([0, 1], "o-", color="black")
+    with examples.twice():
+        figure.savefig("picture.png")
+    assert (tmp_path / "picture.png").exists()
+    assert (tmp_path / "picture-dark.png").exists()
+    assert (line.get_color(), line.get_markerfacecolor()) == ("black", "black")  # as it was
+
+
+def test_an_example_leaves_the_style_of_other_figures_alone(tmp_path, monkeypatch):
+    import matplotlib as mpl
+
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "one.py"
+    script.write_text(
+        'import matplotlib.pyplot as plt\nplt.style.use("calibrant.draw.plain")\n'
+        "plt.plot([0, 1])\nplt.show()\n"
+    )
+    before = dict(mpl.rcParams)
+    examples.run_script(script)
+    assert dict(mpl.rcParams) == before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "script", sorted(ROOT.glob("docs/gallery/*.py")), ids=lambda path: path.stem

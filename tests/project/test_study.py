@@ -15,10 +15,13 @@ from calibrant import BinningCalibrator
 STUDY = Path(__file__).parents[2] / "study"
 sys.path.insert(0, str(STUDY))
 
+import by_rows  # noqa: E402
 import judging  # noqa: E402
+import known_truth  # noqa: E402
 import label_rates  # noqa: E402
 import page  # noqa: E402
 import parts  # noqa: E402
+import ranking  # noqa: E402
 from sets import BY_NAME, SETS  # noqa: E402
 
 
@@ -162,3 +165,66 @@ def test_committed_thresholds_from_the_loose_end_are_false_too_often_and_proved_
     proved = found.rule == "calibrant.threshold"
     assert found[proved].p.min() > 0.01
     assert found[~proved].p.min() < 1e-6
+
+
+def test_holm_and_limits_of_a_median_are_those_of_the_textbook():
+    assert ranking.holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
+    values = np.random.default_rng(5).permutation(np.arange(1.0, 48.0))
+    median, low, high = ranking.median_limits(values)
+    assert (median, low, high) == (24.0, 17.0, 31.0)  # ranks 17 and 31 of 47: the sign test
+    assert binomtest(16, 47).pvalue > 0.025 > binomtest(16, 47, alternative="less").pvalue
+
+
+def test_methods_of_equal_log_loss_are_not_told_apart_and_a_worse_one_is():
+    rng = np.random.default_rng(6)
+    first = rng.uniform(0.2, 0.6, 40)
+    noise = rng.normal(0, 0.01, 40)
+    table = pd.DataFrame({"a": first, "b": first + noise, "c": first + 0.2})
+    corrected = ranking.p_values(table)
+    ranks = ranking.mean_ranks(table)
+    assert list(ranks.index)[-1] == "c"
+    assert ranking.groups_not_told_apart(ranks, corrected) == [slice(0, 2)]
+
+
+def test_every_set_above_its_nominal_level_is_in_the_table_of_such_sets():
+    rows = pd.read_csv(page.RESULTS / "rows.csv")
+    sums = rows.groupby(["set", "method"])[["broken", "draws"]].sum().reset_index()
+    exceeding = sums[sums.broken > 0.1 * sums.draws]
+    lines = by_rows.above(page.RESULTS).splitlines()[2:]
+    assert len(lines) == len(exceeding)
+    for name in exceeding.set:
+        assert any(line.startswith(f"| {name} |") for line in lines)
+
+
+def test_limits_that_are_compared_are_those_of_their_books():
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = known_truth.wilson(np.array([0, 3, 20]), np.array([20, 20, 20]))
+    for place, positives in enumerate((0, 3, 20)):
+        expected = proportion_confint(positives, 20, 0.1, "wilson")
+        assert (low[place], high[place]) == pytest.approx(expected, abs=1e-12)
+    shared, _ = known_truth.wilson(np.array([3]), np.array([20]), shared_by=10)
+    assert shared[0] == pytest.approx(proportion_confint(3, 20, 0.01, "wilson")[0])
+
+
+@pytest.mark.broad
+def test_a_known_truth_finds_a_guarantee_right_and_one_about_another_world_wrong():
+    rng = np.random.default_rng(4)
+    calibrated = known_truth.World("calibrated")
+    rows = calibrated.sample(rng, 2_000)
+    assert not known_truth.of_ours(BinningCalibrator(10), calibrated, *rows)[0]
+    overconfident = known_truth.World("overconfident")
+    assert known_truth.of_ours(BinningCalibrator(10), overconfident, *rows)[0]
+    (line, *_) = known_truth.corrected(20)
+    assert line["draws"] == 20
+    assert line["false"] < 10
+
+
+def test_committed_statements_of_ours_are_false_no_more_often_than_they_may_be():
+    found = pd.read_csv(page.RESULTS / "coverage.csv")
+    ours = found.method.str.startswith("calibrant")
+    assert found[ours].p.min() > 0.01
+    assert found[found.method == "Wilson limits of each bin"].p.max() < 1e-6
+    assert set(found.question) == set(known_truth.QUESTIONS)
+    for name, (_, draws) in known_truth.QUESTIONS.items():
+        assert set(found[found.question == name].draws) == {draws}
