@@ -13,7 +13,7 @@ from calibrant import Report
 from calibrant.draw.report.decimals import align_decimals
 from calibrant.draw.report.headline import headline
 from calibrant.draw.report.in_short import in_short
-from calibrant.draw.report.next_steps import advice_on
+from calibrant.draw.report.next_steps import advice_on, steps_as_commands, steps_in_python
 from calibrant.draw.report.table_file import table_file
 from calibrant.text.result_table import ResultTable, plain_values
 from result_examples import EXAMPLES
@@ -138,3 +138,35 @@ def test_a_formula_in_a_name_is_not_run_by_a_spreadsheet() -> None:
     assert [row[0] for row in rows] == ["'=1+1", "'@x", "plain", 'a "b", c']
     assert [float(row[1]) for row in rows] == [-0.5] * 4
     assert table_file(table, 2).said == "the first 2 of 4 rows"
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("north;=1+1", "north;'=1+1"),  # a semicolon ends a cell in some countries
+        ("x\n =1", "x\n' =1"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("a=b", "a=b"),
+    ],
+)
+def test_no_part_of_a_name_is_run_by_a_spreadsheet(name: str, kept: str) -> None:
+    table = ResultTable("names", {name: [name]})
+    text = unquote(table_file(table, 10).link.removeprefix(PREFIX))
+    assert list(csv.reader(io.StringIO(text))) == [[kept], [kept]]
+
+
+def test_a_name_is_quoted_in_the_commands_that_go_on() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=3_000)
+    y = rng.uniform(size=3_000) < scores
+    found = calibrant.compare_models(y, {"p; rm {data} {x}": scores, "q": scores[::-1]})
+    assert found.best == "p; rm {data} {x}"
+    commands = [step.how for step in steps_as_commands(found, {"data": "a.csv", "rows": "a.csv"})]
+    assert "calibrant audit a.csv --score 'p; rm {data} {x}' -o audit.html" in commands
+
+
+def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
+    plan = calibrant.plan(epsilon=0.1, n_bins=4, calibrator="AnchoredCalibrator")
+    assert steps_in_python(plan)[0].how == "AnchoredCalibrator(n_bins=4).fit(scores, y)"
+    (step, *_) = steps_as_commands(plan, {"rows": "a.csv"})
+    assert step.how == "calibrant fit a.csv --method anchored --bins 4 -o model.json"

@@ -75,6 +75,26 @@ def test_what_is_not_proved_is_not_said() -> None:
     assert in_short(vacuous) is None
 
 
+def test_another_population_is_not_left_out() -> None:
+    """Precision in the weighted population; groups that count up to a cap, or all the same."""
+    weights = np.where(Y, 2.0, 0.2)
+    weighted = calibrant.threshold(
+        Y, SCORES, precision=0.6, importance_weight=weights, weight_bound=2.0
+    )
+    assert weighted.is_weighted
+    assert "This is about the weighted population." in weighted.sentence
+    assert in_short(weighted) is None
+    groups = np.arange(SCORES.size) // 4
+    capped = {"groups": groups, "max_group_size": 2}
+    assert in_short(calibrant.threshold(Y, SCORES, precision=0.4, **capped)) is None
+    bins = calibrant.BinningCalibrator(2)
+    assert in_short(bins.fit(SCORES, Y, **capped).guarantee_) is None
+    equal = bins.fit(SCORES, Y, groups=groups, max_group_size=4, group_target="groups")
+    assert in_short(equal.guarantee_) is None
+    rows = bins.fit(SCORES, Y, groups=groups, max_group_size=4)
+    assert "as long as new groups are like these" in in_short(rows.guarantee_)
+
+
 def test_a_subgroup_that_is_off_is_not_contradicted() -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(0.3, 0.7, size=8_000)

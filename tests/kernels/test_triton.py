@@ -249,6 +249,13 @@ def test_rows_are_counted_at_knots_as_in_memory(kind: Any, n_knots: int, key: in
     np.testing.assert_array_equal(found, expected)
 
 
+def test_the_last_cell_is_a_number_of_single_precision(interpreted: dict[str, Any]) -> None:
+    """Else a score beyond the last cut is looked up beyond the grid."""
+    for n_cuts in (0, 1, 5_000, (1 << 25) + 2, 1 << 29):
+        cells = interpreted["_triton"]._n_cells(n_cuts)
+        assert np.float32(cells - 1) == cells - 1
+
+
 COMPILED = """
 import triton
 from triton.backends.compiler import GPUTarget

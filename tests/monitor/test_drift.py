@@ -227,14 +227,30 @@ def test_a_batch_is_cut_where_it_completes_the_reference() -> None:
     scores = rng.uniform(size=9_000)
     y = rng.uniform(size=9_000) < np.where(np.arange(9_000) < 3_000, scores, scores**2)
     whole = DriftMonitor(Partition.fixed_width(4), reference=2_000, random_state=0)
-    whole.update(scores, y)
+    at = np.arange(9_000)
+    shuffled = rng.permutation(9_000)
+    whole.update(scores[shuffled], y[shuffled], at=at[shuffled])
     parts = DriftMonitor(Partition.fixed_width(4), reference=2_000, random_state=0)
-    parts.update(scores[:2_000], y[:2_000])
+    parts.update(scores[:2_000], y[:2_000], at=at[:2_000])
     assert not parts.in_reference
-    parts.update(scores[2_000:], y[2_000:])
+    parts.update(scores[2_000:], y[2_000:], at=at[2_000:])
     assert whole.alarm
     assert whole.to_dict() == parts.to_dict()
     assert whole.summary().notes[0].startswith("The first 2,000 rows of the stream were")
+
+
+@pytest.mark.parametrize("at", [None, "one day"])
+def test_a_batch_that_completes_the_reference_may_be_sorted_by_label(at: str | None) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(size=4_000)
+        y = rng.uniform(size=4_000) < scores
+        order = np.argsort(y, kind="stable")
+        monitor = DriftMonitor(Partition.fixed_width(4), reference=2_000, random_state=seed)
+        times = None if at is None else np.full(4_000, "2024-05-01")
+        monitor.update(scores[order], y[order], at=times)
+        assert not monitor.in_reference
+        assert not monitor.alarm  # cut by position: 20 of 20
 
 
 def test_counts_of_a_large_batch_are_all_the_reference_and_it_says_so() -> None:

@@ -4,13 +4,23 @@ from typing import Any
 
 import pytest
 
-from calibrant import BinningCalibrator, scored
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    LabelShiftCalibrator,
+    OnlineCalibrator,
+    Partition,
+    ShiftCalibrator,
+    scored,
+)
+from calibrant.calibrators import VennBinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError, NotTakenError
 from worlds.entry_points import (
     COMBINATIONS,
     ENTRY_POINTS,
     GROUP_SIZE,
     PAGE,
+    ROLES,
     ROWS,
     WEIGHT_BOUND,
     EntryPoint,
@@ -98,6 +108,54 @@ def test_the_rate_of_groups_that_data_ask_for_is_the_one_that_is_given(name: str
             entry.answer(data, **bounds)
         assert refused.value.parameter == "group_target"
         assert refused.value.got == repr(wrong)
+
+
+@pytest.mark.parametrize("roles", [("segment",), ("group", "segment"), ("weight", "segment")])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AnchoredCalibrator,
+        BinningCalibrator,
+        VennBinningCalibrator,
+        OnlineCalibrator,
+        ShiftCalibrator,
+        LabelShiftCalibrator,
+    ],
+)
+def test_segments_are_refused_by_a_partition_without_them(
+    kind: type, roles: tuple[str, ...]
+) -> None:
+    """They were passed over, or ended in errors about other things."""
+    entry = ENTRY_POINTS[kind.__name__]
+    if "weight" in roles and isinstance(outcome(entry, ("weight",)), NotTakenError):
+        return
+    data = data_with(*{*roles, *entry.needs})
+    calibrator = kind(partition=Partition.fixed_width(3))
+    with pytest.raises(NotTakenError) as refused:
+        calibrator.fit(data, **entry.more, **entry.bounds(*roles, *entry.needs))
+    assert (refused.value.parameter, refused.value.got) == ("segments", "segment='s'")
+    assert refused.value.rule == "be None: the partition has no segments"
+
+
+def test_segments_beside_a_partition_without_them_are_refused() -> None:
+    columns = [ROWS[name].to_pylist() for name in ("p", "y", "s")]
+    with pytest.raises(InvalidTypeError) as refused:
+        AnchoredCalibrator(partition=Partition.fixed_width(3)).fit(
+            columns[0], columns[1], segments=columns[2]
+        )
+    assert refused.value.parameter == "segments"
+
+
+@pytest.mark.parametrize("role", ["weight", "group", "segment"])
+def test_unlabelled_scores_go_with_plain_rows_alone(role: str) -> None:
+    """With groups and weights they were passed over, and named in the guarantee."""
+    with pytest.raises(NotTakenError) as refused:
+        AnchoredCalibrator().fit(
+            data_with(role),
+            unlabelled_scores=ROWS["p"].to_pylist(),
+            **ENTRY_POINTS["AnchoredCalibrator"].bounds(role),
+        )
+    assert refused.value.got == f"{role}={ROLES[role]!r}"
 
 
 def test_bounds_are_kept_in_memory_and_shown() -> None:

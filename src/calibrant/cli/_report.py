@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PAGES = (".html", ".htm")
 _NOT_SHOWN = ("as_json", "quiet", "debug", "output", "overwrite", "threads", "help")
 _COLUMNS = ("score", "label", "segment", "group", "weight", "pos_label", "classes", "file_format")
-_PASSWORD = re.compile(r"(://[^/@\s:]*):[^@\s]*@")
+_PASSWORD = re.compile(r"(://[^/@\s:]*):\S*@")
 
 
 def is_page(path: str | None) -> bool:
@@ -106,6 +106,8 @@ def _listed(value: object) -> str:
 def _shareable(text: str) -> str:
     """The text, with *** for the password of a database, and characters that can be written.
 
+    >>> _shareable("--store postgresql://me:p@ss@host/db")
+    '--store postgresql://me:***@host/db'
     >>> _shareable("--store postgresql://me:secret@host/db")
     '--store postgresql://me:***@host/db'
     """

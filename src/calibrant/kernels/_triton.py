@@ -48,6 +48,9 @@ _SMALL_GRID = 4096
 of a multiprocessor.
 """
 
+_MOST_CELLS = 1 << 24
+"""Single precision holds the numbers of these cells, and not of more."""
+
 _BLOCK = 1024
 """Rows that a program takes at a time."""
 
@@ -198,11 +201,16 @@ class _Search(NamedTuple):
     halvings: int
 
 
+def _n_cells(n_cuts: int) -> int:
+    """How many cells the grid over so many cuts has, if they are not too close."""
+    wanted = min(_GRID_CELLS * max(n_cuts, 1), max(_SMALL_GRID, n_cuts // 2))
+    return min(int(triton.next_power_of_2(wanted)), _MOST_CELLS)
+
+
 def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
     """Lay a grid over increasing cuts, which have the dtype of the scores."""
     size = cuts.size
-    wanted = min(_GRID_CELLS * max(size, 1), max(_SMALL_GRID, size // 2))
-    cells = triton.next_power_of_2(wanted)
+    cells = _n_cells(size)
     low = np.float32(0.0)
     scale = np.float32(0.0)
     with np.errstate(all="ignore"):

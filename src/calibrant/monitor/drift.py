@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, CodeArray, IndexArray, IntArray, Seed
 from calibrant.cells.partition import Partition, is_partition
@@ -27,9 +28,10 @@ from calibrant.params.arrays import check_same_length
 from calibrant.params.declared_state import Resumes
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import name_classes
-from calibrant.params.random import seed_number
+from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import TEXT, Choice, Flag, Integer, Number, Optional
 from calibrant.params.state_kinds import Maybe, Nested
+from calibrant.sample.time_order import in_order, read_times
 from calibrant.text.numbers import counted
 
 _REFERENCES = {"row": 2000, "day": 30, "week": 12, "block": 30}
@@ -58,7 +60,8 @@ class DriftMonitor(EvidenceMonitor):
         A fitted calibrator, or the content of its model file. Its counted rows are the pool that
         new rows are compared with. A calibrator without regions, such as `PlattCalibrator`, and a
         bare partition have no such rows; then the first rows of the stream are the reference, and
-        `summary` says so.
+        `summary` says so. A batch that completes the reference is cut by `at`; without times, its
+        rows are in the reference at random.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     unit : {"row", "day", "week", "block"}, default="row"
@@ -244,7 +247,7 @@ class DriftMonitor(EvidenceMonitor):
         prepared = self.watched.prepared(scores, segments)
         check_same_length(prepared, labels.codes)
         regions = self.watched.between(prepared)
-        time = None if at is None else shown_time(at, len(labels.codes))
+        times = None if at is None else read_times(at, len(labels.codes))
         pooled = self._pooled
         if pooled is not None:
             if blocks is not None:
@@ -252,14 +255,31 @@ class DriftMonitor(EvidenceMonitor):
                     "blocks", "be None for a monitor of rows", "blocks", 'set unit="block"'
                 )
             with self._lock:
-                for part in _parts(regions, pooled.missing):
+                for part in self._parts(regions, times, pooled.missing):
                     counts = counts_of(regions[part], labels.codes[part], self.watched.n_regions)
+                    time = None if times is None else shown_time(times[part], part.size)
                     self._take_rows(pooled, *counts, time)
             return self
         units, names = named_units(self.unit, len(labels.codes), at, blocks)
         with self._lock:
             self._take_units(self._ranked, regions, labels.codes, units, names)
         return self
+
+    def _parts(
+        self, regions: IndexArray, times: NDArray[Any] | None, missing: int
+    ) -> list[IndexArray]:
+        """A batch, cut where it completes the reference: its later rows are compared with these.
+
+        Later are rows with later times. Rows of one time, or without times, are cut at random: their
+        order may be that of their labels.
+        """
+        n_rows = regions.size
+        if not 0 < missing < int((regions >= 0).sum()):
+            return [np.arange(n_rows)]
+        random = RandomSource.of(self.seed, "rows of the reference").generator()
+        order = in_order(n_rows, np.zeros(n_rows) if times is None else times, random)
+        end = int(np.searchsorted(np.cumsum(regions[order] >= 0), missing)) + 1
+        return [order[:end], order[end:]]
 
     def update_counts(
         self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None
@@ -376,12 +396,3 @@ class DriftMonitor(EvidenceMonitor):
         super()._check_state()
         if len(self._starts) != self._test.mixture.n_starts:
             raise InvalidValueError("starts", f"be {self._test.mixture.n_starts} moments")
-
-
-def _parts(regions: IndexArray, missing: int) -> tuple[slice, ...]:
-    """A batch, cut where it completes the reference: its later rows are compared with these."""
-    reached = np.cumsum(regions >= 0)
-    if not 0 < missing < (reached[-1] if reached.size else 0):
-        return (slice(None),)
-    end = int(np.searchsorted(reached, missing)) + 1
-    return slice(end), slice(end, None)

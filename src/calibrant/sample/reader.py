@@ -72,6 +72,7 @@ def read_rows(
     if is_scored(scores):
         weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
         check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
+        refuse_segments(scores, partition)
         return rows_of(scores).with_classes(classes, pos_label)
     # the inputs of a function are no scores, so their columns do not belong to classes
     of_score = partition is None or bool(partition.bins_by_segment)
@@ -182,6 +183,13 @@ def refuse(data: object, reason: str, *roles: str, advice: str = "use BinningCal
             raise NotTakenError(
                 _ARGUMENTS[role], f"be None: {reason}", got=f"{role}={column!r}", advice=advice
             )
+
+
+def refuse_segments(data: object, partition: Partition | None) -> None:
+    """Raise an error for segments of the data if the partition that was given has none."""
+    if partition is not None and not partition.has_segments:
+        reason = "the partition has no segments"
+        refuse(data, reason, "segment", advice="leave the segments out")
 
 
 def check_no_weights(data: object, reason: str) -> None:

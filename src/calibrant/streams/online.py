@@ -33,6 +33,7 @@ from calibrant.sample.reader import (
     one_row_each,
     read_rows,
     refuse,
+    refuse_segments,
 )
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
@@ -214,6 +215,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         held = rows_in(scores)
         if held is not None and stream.partition is not None and stream.sequence.order_free:
             check_nothing_beside(y=y, segments=segments, groups=groups)
+            refuse_segments(held, stream.partition)
             known = self._add_counts(held, stream, stream.partition, *named)
         else:
             known = self._add_rows(scores, y, segments, groups, stream, *named)

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "calibrant.threshold/1"
 """The schema of saved thresholds."""
+KEPT_BY_WEIGHT = (
+    "each row was kept with probability weight / bound, so that the rows are draws from the"
+    " weighted population"
+)
+"""What is assumed of rows with importance weights."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,6 +89,13 @@ class Threshold(Result):
         return max(0.0, 1.0 - 2.0 * (1.0 - self.confidence_level))
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether the rows have importance weights, so that the shares are those of the weighted
+        population.
+        """
+        return KEPT_BY_WEIGHT in self.assumptions
+
+    @property
     def is_proved(self) -> bool:
         """Whether every target is proved."""
         return all(cut.threshold is not None for cut in self.cuts)
@@ -138,9 +150,9 @@ class Threshold(Result):
         together = ", all at once" if len(self.cuts) > 1 else ""
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         told = "; ".join(cut.text() for cut in self.cuts)
-        about = ""
+        about = " This is about the weighted population." if self.is_weighted else ""
         if self.max_group_size is not None:
-            about = (
+            about += (
                 " A group counts as at most"
                 f" {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
             )

@@ -12,7 +12,7 @@ from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.threshold.counted_rows import regions
 from calibrant.assess.threshold.cut import Cut
 from calibrant.assess.threshold.finder import Search
-from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.assess.threshold.proved_threshold import KEPT_BY_WEIGHT, Threshold
 from calibrant.calibrators.regions.weighted_rows import kept_rows
 from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.arrays import as_numbers
@@ -287,10 +287,7 @@ def _assumptions(
     drawn = "groups" if search.grouped else "rows"
     assumed = [f"{drawn} are independent draws from one population"]
     if weighted:
-        assumed.append(
-            "each row was kept with probability weight / bound, so that the rows are draws from the"
-            " weighted population"
-        )
+        assumed.append(KEPT_BY_WEIGHT)
         assumed.append(f"no importance weight exceeds {weight_bound:g}")
     if unlabelled is not None:
         assumed.append("rows without labels are independent draws from the same population")

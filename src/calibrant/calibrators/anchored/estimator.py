@@ -47,7 +47,7 @@ from calibrant.calibrators.regions.proof import CurveClaim
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.errors import InvalidValueError, warn_caller
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
@@ -57,7 +57,7 @@ from calibrant.params.rules import Choice, Instance, RuleTable
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import bound_of
-from calibrant.sample.reader import read_rows
+from calibrant.sample.reader import read_rows, refuse, refuse_segments
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 
@@ -195,6 +195,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             raise InvalidValueError(
                 "partition", "be bins of one score, without segments", got=repr(given)
             )
+        if given is not None and beside.get("segments") is not None:
+            rule = "be None for a partition without segments"
+            raise InvalidTypeError("segments", rule, got="segments")
+        refuse_segments(scores, given)
         # rows are counted over other regions, too, so that none is fixed beforehand
         named: dict[str, Any] = {"pos_label": self.pos_label, **beside}
         return read_rows(scores, y, threads=self._threads, **named)
@@ -248,6 +252,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         if unlabelled_scores is None:
             return super().fit(scores, y, classes=classes, **beside, **told)
         self._check_parameters()
+        reason = "with unlabelled scores that is not built"
+        advice = "leave unlabelled_scores out"
+        refuse(scores, reason, "segment", "weight", "group", advice=advice)
         unlabelled = read_unlabelled(unlabelled_scores, **beside)
         data = self._read(scores, y, classes=classes, **beside)
         return self._fit_rows(data, Stated(**told), unlabelled)

@@ -39,6 +39,9 @@ def _hundredths(share: str) -> str:
 
 def _of_guarantee(found: Any) -> str | None:
     statement = found.statement
+    groups = statement.groups
+    if groups is not None and (groups.target != "rows" or groups.above_cap > 0.0):
+        return None
     plain = (
         found.is_proved
         and not found.is_vacuous
@@ -55,7 +58,7 @@ def _of_guarantee(found: Any) -> str | None:
         where = "in every score range of every segment at once"
     if not stated.kept.all():
         where = f"for at least {percent(stated.mass)} of the population"
-    like = _NEW_ROWS if statement.groups is None else "as long as new groups are like these"
+    like = _NEW_ROWS if groups is None else "as long as new groups are like these"
     return (
         f"With {percent(found.confidence_level)} confidence, the {average}calibrated probability is"
         f" within {points(upper(stated.epsilon))} of the true rate {where}, {like}."
@@ -95,7 +98,7 @@ def _of_audit(found: Any) -> str | None:
 
 
 def _of_threshold(found: Any) -> str | None:
-    if len(found.cuts) != 1:
+    if len(found.cuts) != 1 or found.is_weighted or (found.above_cap or 0.0) > 0.0:
         return None
     cut = found.cuts[0]
     if cut.threshold is None:
@@ -118,8 +121,8 @@ def _of_decisions(found: Any) -> str | None:
     return (
         f"Act on {counts['act']:,} rows, leave {counts['do not act']:,} alone;"
         f" {counts['cannot tell']:,} are too close to call"
-        f" ({percent(found.confidence_level)} confidence, as long as these rows are like those of"
-        " calibration)."
+        f" ({percent(found.confidence_level)} confidence, as long as these rows are like those that"
+        " the guarantee is about)."
     )
 
 

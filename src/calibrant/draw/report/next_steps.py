@@ -3,6 +3,7 @@ line.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from shlex import quote
 from typing import Any, NamedTuple
 
 from calibrant.draw.report.page import Step
@@ -146,9 +147,14 @@ def _on_models(found: Any) -> Iterator[Advice]:
         yield Advice(
             f"Ask whether {found.best!r} is calibrated",
             "audit(y, scores)",
-            f"audit {{data}} --score {found.best} -o audit.html",
+            f"audit {{data}} --score {_typed(found.best)} -o audit.html",
         )
     yield _CHECK
+
+
+def _typed(name: str) -> str:
+    """A name as it is typed in a command with places."""
+    return quote(name).replace("{", "{{").replace("}", "}}")
 
 
 def _on_rate(found: Any) -> Iterator[Advice]:
@@ -160,10 +166,11 @@ def _on_rate(found: Any) -> Iterator[Advice]:
 
 
 def _on_plan(found: Any) -> Iterator[Advice]:
+    method = "anchored" if found.calibrator == "AnchoredCalibrator" else "binning"
     yield Advice(
         f"Draw {found.n:,} rows at random, label them, and calibrate",
-        f"BinningCalibrator({found.n_bins}).fit(scores, y)",
-        f"fit {{rows}} --method binning --bins {found.n_bins} -o model.json",
+        f"{found.calibrator}(n_bins={found.n_bins}).fit(scores, y)",
+        f"fit {{rows}} --method {method} --bins {found.n_bins} -o model.json",
     )
 
 

@@ -12,7 +12,9 @@ from calibrant.draw.report.decimals import aligned_rows
 from calibrant.draw.report.names import name_of, region_name
 from calibrant.text.result_table import ResultTable, plain_values
 
-_FORMULA = re.compile(r"\s*[=+\-@\t\r]")  # what spreadsheets take for the start of a formula
+# where spreadsheets take the rest for a formula: at the start of a cell, which in some countries
+# comes after a semicolon; wide signs are those of Chinese and Japanese keyboards
+_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@\t\r＝＋－＠])")
 
 
 class TableFile(NamedTuple):
@@ -53,7 +55,7 @@ def table_file(table: ResultTable, most: int) -> TableFile:
     columns = [plain_values(column)[:most] for column in table.columns.values()]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
+    writer.writerow(map(_cell, table.columns))
     writer.writerows([map(_cell, row) for row in zip(*columns, strict=True)])
     link = "data:text/csv;charset=utf-8," + quote(text.getvalue(), safe=",:;()[]/!*'")
     total = len(table)
@@ -62,12 +64,10 @@ def table_file(table: ResultTable, most: int) -> TableFile:
 
 
 def _cell(value: object) -> object:
-    """A value for a spreadsheet: text that would be run as a formula gets a ' in front."""
+    """A value for a spreadsheet: text that would be run as a formula gets a ' before it."""
     if value is None or value != value:
         return ""
-    if isinstance(value, str) and _FORMULA.match(value):
-        return f"'{value}"
-    return value
+    return _FORMULA.sub("'", value) if isinstance(value, str) else value
 
 
 def _shortened(text: str) -> str:
