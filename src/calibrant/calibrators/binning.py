@@ -14,9 +14,8 @@ from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.values import region_values
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes, name_classes

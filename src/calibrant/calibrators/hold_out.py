@@ -19,9 +19,8 @@ from calibrant.calibrators.regions.proof import OF_GROUPS
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Claim, GroupFacts, Statement
 from calibrant.limits.interval import PairOfLimits

@@ -32,7 +32,6 @@ from calibrant.params.labels import CODED, Classes
 from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import bound_of
 from calibrant.sample.reach import Reach
 from calibrant.sample.reader import ONE_EACH, refuse
 from calibrant.sample.sample import Sample
@@ -182,10 +181,11 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
                 "sample_weight", rule, got="weights", advice="repeat rows instead"
             )
         refuse(scores, "one map is fitted to all rows", "segment", advice=ONE_EACH)
-        stated = Stated(
-            weight_bound=bound_of(scores, "weight_bound", weight_bound),
-            max_group_size=bound_of(scores, "max_group_size", max_group_size),
-            group_target=bound_of(scores, "group_target", group_target) or "rows",
+        stated = Stated.about(
+            scores,
+            weight_bound=weight_bound,
+            max_group_size=max_group_size,
+            group_target=group_target,
         )
         beside = {"classes": classes, "importance_weight": importance_weight, "groups": groups}
         rows = self._read(scores, y, **beside).collect()

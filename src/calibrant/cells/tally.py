@@ -21,7 +21,7 @@ from calibrant.params.arrays import as_weights, as_whole, check_same_length
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Instance, Integer
+from calibrant.params.rules import Instance, Integer, check_type
 from calibrant.params.state_kinds import Maybe, Nested, NumbersOrNull, Whole, Written
 
 _EXACT = Written(lambda sums: sums.to_list(), lambda value, name, known: ExactSums.from_list(value))
@@ -378,3 +378,16 @@ def _extremes(
     np.minimum.at(smallest, regions, low)
     np.maximum.at(largest, regions, high)
     return smallest, largest
+
+
+def check_tally(partition: Partition, tally: Tally) -> None:
+    """Check that a tally was taken over this partition."""
+    check_partition(partition)
+    check_type("tally", tally, Tally, "a Tally")
+    if tally.n_regions != partition.n_regions:
+        rule = f"have one entry per region, {partition.n_regions}"
+        raise InvalidValueError("tally", rule, got=str(tally.n_regions))
+    if tally.partition is not None and tally.partition != partition.fingerprint:
+        raise InvalidValueError(
+            "tally", "have been taken over this partition", got="one taken over another"
+        )

@@ -10,11 +10,10 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.cells.partition import Partition
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import words as said
 from calibrant.guarantee.absorbed import region_limits
-from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.partial import PartialGuarantee
 from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.guarantee.short import short_sentence
@@ -295,7 +294,7 @@ class Guarantee(Result):
         """Whether what the sentence says is little: an epsilon of 0.25 or more, or as good as
         nothing.
         """
-        return self.stated.epsilon >= _LITTLE
+        return self.epsilon >= _LITTLE and self.stated.epsilon >= _LITTLE
 
     def with_caveat(self, reason: Text, *, supposition: Text = NO_DIFFERENCE) -> "Guarantee":
         """Return the same numbers, no longer proved for the stated reason.

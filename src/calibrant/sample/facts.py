@@ -104,13 +104,12 @@ class RowFacts(Saved):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks of the guarantee."""
-        skipped = (
-            f"{counted(self.skipped, 'row')} without a label"
-            f" {'was' if self.skipped == 1 else 'were'} skipped"
-        )
-        told = ((skipped,) if self.skipped else ()) + (
-            (_BY_PARTITION,) if self.drawn_by == "partition" else ()
-        )
+        told = []
+        if self.skipped:
+            were = "was" if self.skipped == 1 else "were"
+            told.append(f"{counted(self.skipped, 'row')} without a label {were} skipped")
+        if self.drawn_by == "partition":
+            told.append(_BY_PARTITION)
         return (*told, *self._on_pooled())
 
     def _on_pooled(self) -> tuple[str, ...]:

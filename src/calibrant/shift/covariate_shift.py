@@ -17,9 +17,8 @@ from calibrant.calibrators.regions.stated import WEIGHT_ERROR, Stated
 from calibrant.calibrators.regions.weighted_rows import shuffled
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
 from calibrant.limits.shift.evidence import Evidence, weight_sums

@@ -8,9 +8,8 @@ from sklearn.base import clone
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.cells.partition import Partition
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.counted import check_tally
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import WEIGHT_BOUND_OF_TALLY
 from calibrant.params.arrays import as_weights

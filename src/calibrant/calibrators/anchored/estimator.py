@@ -56,7 +56,6 @@ from calibrant.params.replaced import ALPHA, replaces
 from calibrant.params.rules import Choice, Instance, RuleTable
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import bound_of
 from calibrant.sample.reader import read_rows, refuse, refuse_segments
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
@@ -244,9 +243,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             "groups": groups,
         }
         told: dict[str, Any] = {
-            "weight_bound": bound_of(scores, "weight_bound", weight_bound),
-            "max_group_size": bound_of(scores, "max_group_size", max_group_size),
-            "group_target": bound_of(scores, "group_target", group_target) or "rows",
+            "weight_bound": weight_bound,
+            "max_group_size": max_group_size,
+            "group_target": group_target,
             "score_range": score_range,
         }
         if unlabelled_scores is None:
@@ -257,7 +256,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         refuse(scores, reason, "segment", "weight", "group", advice=advice)
         unlabelled = read_unlabelled(unlabelled_scores, **beside)
         data = self._read(scores, y, classes=classes, **beside)
-        return self._fit_rows(data, Stated(**told), unlabelled)
+        return self._fit_rows(data, Stated.about(scores, **told), unlabelled)
 
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""

@@ -25,7 +25,6 @@ from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import in_memory
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.reach import Reach
-from calibrant.sample.reader import one_row_each
 from calibrant.sample.rows import Rows, Split
 from calibrant.text.numbers import counted
 
@@ -64,7 +63,6 @@ def cut_and_count(
     weighted: bool = False,
 ) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
-    data = one_row_each(data, settings.random_state)
     given = settings._given_partition
     if given is not None:
         tallied = data.tally_and_reach(given, weighted=weighted)
@@ -88,7 +86,9 @@ def _cut(
     *,
     can_draw: bool,
 ) -> Binned:
-    segments = chosen_segments(data, settings, seed, can_draw)
+    segments = ChosenSegments()
+    if data.columns.segment is not None:
+        segments = chosen_segments(data, settings, seed, can_draw)
     whole = data.pooled(segments.kept)
     cutting = _Cutting(whole, settings, stated, weighted, seed, segments)
     if settings._is_uniform:

@@ -15,7 +15,7 @@ from calibrant.calibrators.regions.binned_rows import (
     joined_bins,
     split_size,
 )
-from calibrant.calibrators.regions.own_segments import chosen_segments
+from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments
 from calibrant.calibrators.regions.parameters import CutParameters, check_interval
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weighted_rows import (
@@ -41,8 +41,8 @@ from calibrant.text.sentences import Setting
 _SHARE = 0.1  # of groups, at least, that are set aside where they fix the cap on the size of groups
 
 
-def cut_rows(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
-    """Cut bins and count the rows in them, whether they have groups, weights, or neither."""
+def cut_units(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
+    """Cut bins and count the rows in them, of rows with groups or weights."""
     if has_groups(data, stated):
         return cut_and_count_groups(data, settings, stated)
     data = data.without_groups()
@@ -88,7 +88,9 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
         raise InvalidValueError(
             "segment_rule", "be no number with groups", repr(settings.segment_rule), advice
         )
-    segments = chosen_segments(data, settings, seed, can_draw=False)
+    segments = ChosenSegments()
+    if data.columns.segment is not None:
+        segments = chosen_segments(data, settings, seed, can_draw=False)
     data = data.pooled(segments.kept)
     n_groups = data.n_groups()
     sizes = data.sizes()

@@ -32,13 +32,11 @@ def chosen_segments(
     data: Rows, settings: CutParameters, seed: int, can_draw: bool
 ) -> ChosenSegments:
     """Choose the segments that have regions of their own: those given, or those with enough rows in
-    a random draw.
+    a random draw. Rows must have segments.
 
     The draw is from all rows, of any segment. Given the drawn rows, the others are independent
     draws and the choice is fixed. That would not be true of a choice by the counts of all rows.
     """
-    if data.columns.segment is None:
-        return ChosenSegments()
     if settings._own_segments is not None:
         return _given_segments(data, settings._own_segments)
     if settings.segment_rule is None:

@@ -19,10 +19,9 @@ from calibrant.calibrators.regions.weighted_rows import (
     weights_of,
 )
 from calibrant.cells.partition import Partition
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import region_limits
-from calibrant.guarantee.counted import check_tally
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import (
     Caveat,

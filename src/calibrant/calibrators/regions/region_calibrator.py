@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
-from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.grouped_rows import cut_rows
+from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
+from calibrant.calibrators.regions.grouped_rows import cut_units
 from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.regions.stated import Stated
@@ -27,6 +27,7 @@ from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, InvalidTypeError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.tripod import region_sets
+from calibrant.kernels.libraries import on_gpu
 from calibrant.params.declared_state import Inline
 from calibrant.params.frames import framed
 from calibrant.params.kind import Entry, EntryTable
@@ -34,7 +35,6 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
 from calibrant.sample.batch import Columns
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import bound_of
 from calibrant.sample.reach import familiar_limits
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
@@ -293,10 +293,11 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        stated = Stated(
-            weight_bound=bound_of(scores, "weight_bound", weight_bound),
-            max_group_size=bound_of(scores, "max_group_size", max_group_size),
-            group_target=bound_of(scores, "group_target", group_target) or "rows",
+        stated = Stated.about(
+            scores,
+            weight_bound=weight_bound,
+            max_group_size=max_group_size,
+            group_target=group_target,
             score_range=score_range,
         )
         beside = {
@@ -314,7 +315,8 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         **beside: ArrayLike | None,
     ) -> Self:
         plain = all(extra is None for name, extra in beside.items() if name != "classes")
-        if plain and (on_device := rows_on_gpu(scores, y)) is not None:
+        on_device = rows_on_gpu(scores, y) if plain and on_gpu(scores) else None
+        if on_device is not None:
             # what is wrong with the rows is found again, and reported, on the host
             with suppress(CalibrantError):
                 return self._fit_rows(
@@ -334,6 +336,13 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
     @abstractmethod
     def fit_binned(self, binned: Binned) -> None:
         """Derive the guarantee from rows whose regions are cut and counted already."""
+
+
+def cut_rows(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
+    """Cut bins and count the rows in them: plain rows, or rows with groups or weights."""
+    if data.columns.group is None and data.columns.weight is None:
+        return cut_and_count(data, settings, stated)
+    return cut_units(data, settings, stated)
 
 
 def columns_to_predict(fitted: RegionCalibrator, data: Rows) -> Columns:

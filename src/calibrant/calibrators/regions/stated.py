@@ -15,6 +15,7 @@ from calibrant.params.rules import (
     Rule,
     check_state,
 )
+from calibrant.sample.kinds import bound_of
 from calibrant.text.sentences import shown
 
 WEIGHT_ERROR = Number(
@@ -78,6 +79,15 @@ class Stated:
     def __post_init__(self) -> None:
         for name, rule in _RULES.items():
             object.__setattr__(self, name, rule.check(name, getattr(self, name)))
+
+    @classmethod
+    def about(cls, data: object, **told: Any) -> Self:
+        """What `fit` was told, or what `scored(...)` says of the data; both must agree."""
+        for name in ("weight_bound", "max_group_size", "group_target"):
+            told[name] = bound_of(data, name, told[name])
+        if told["group_target"] is None:
+            told["group_target"] = "rows"
+        return cls(**told)
 
     def arguments(self) -> dict[str, Any]:
         """What was stated, as arguments of `fit`; what is usual is left out."""

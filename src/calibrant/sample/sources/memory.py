@@ -29,15 +29,14 @@ from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, RowSums, fingerprint_of, text_keys
 from calibrant.sample.added_columns import AddColumns
-from calibrant.sample.batch import BatchRows, Coded, Columns, Result, Work, grouped
+from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
-from calibrant.sample.draw import Draw, position_keys, smallest
+from calibrant.sample.draw import Draw, enough, position_keys, smallest
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.faults import Place
 from calibrant.sample.groups import Groups
 from calibrant.sample.reach import Reach, scores_of
 from calibrant.sample.rows import Rows, Split
-from calibrant.sample.taken_rows import COLLECT_LIMIT, Sizes, Taken
+from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
 
 _FEW_ROWS = 1_000  # for at most this many rows, a sort is faster than a search for the ranks
@@ -215,10 +214,10 @@ class MemoryRows(Rows):
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
         """Scores of the given ranks of each segment."""
-        repeats = {} if self.repeats is None else self._by_segment(self.repeats)
+        repeats = {} if self.repeats is None else self._by_segment(self.repeats, self.segment)
         return {
             name: self._ranked(scores, ranks[name], repeats.get(name))
-            for name, scores in self._by_segment(self.scores).items()
+            for name, scores in self._by_segment(self.scores, self.segment).items()
             if name in ranks
         }
 
@@ -261,35 +260,38 @@ class MemoryRows(Rows):
         keys = position_keys(0, len(self))
         if not draw.limits or self.segment is None:
             return draw.chosen(keys)
-        return draw.chosen(keys, self._by_segment(np.arange(len(self))).items())
+        return draw.chosen(keys, self._by_segment(np.arange(len(self)), self.segment).items())
 
-    def sample(self, draw: Draw) -> Taken:
-        """The drawn rows, without their labels."""
+    def split_by(self, draw: Draw) -> Split:
+        """The drawn rows and the others."""
+        return self._parted(np.flatnonzero(self.chosen(draw)))
+
+    def first_rows(
+        self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
+    ) -> Split:
+        """Draw exactly `most` rows of each segment, those with the smallest hashes."""
+        key = self.draw_key(random_state)
+        if self.segment is None:
+            return self._parted(_smallest_of(len(self), key, most[None]))
+        parts = [
+            _smallest_among(rows, key, most[name])
+            for name, rows in self._by_segment(np.arange(len(self)), self.segment).items()
+        ]
+        return self._parted(np.sort(np.concatenate(parts)))
+
+    def _parted(self, index: IndexArray) -> Split:
+        """The scores of the rows at `index` by segment, and the other rows."""
         if self.repeats is not None:
             rule = ("be None if ", Setting("pilot"), " is used")
             raise InvalidValueError(
                 "sample_weight", rule, got="weights", advice="repeat the rows instead"
             )
-        limit = draw.limits.get(None, draw.limit)
-        by_position = (
-            self.groups is None and (self.segment is None or not draw.limits) and limit < 2**64
-        )
-        index = (
-            small_hashes(len(self), draw.key, limit)
-            if by_position
-            else np.flatnonzero(self.chosen(draw))
-        )
-        segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
-        rows = BatchRows(
-            scores_of(self.scores)[index], segments=segments, keys=index.astype(np.uint64)
-        )
-        return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
-
-    def _split(self, taken: Taken, draw: Draw) -> Split:
         left = np.ones(len(self), dtype=bool)
-        left[taken.keys().astype(np.intp)] = False  # keys of rows in memory are their positions
+        left[index] = False
         others = replace(self.take(left), keys=np.flatnonzero(left).astype(np.uint64))
-        return Split(taken.scores(), self._checked_sizes(taken.sizes), others)
+        segment = None if self.segment is None else self.segment[index]
+        scores = scores_of(self.scores)[index].astype(np.float64)
+        return Split(self._by_segment(scores, segment), self.sizes(), others)
 
     def drawn_rows(self, whole: Rows, classes: Classes) -> "MemoryRows":
         """The rows of `whole` that these were left after."""
@@ -334,17 +336,14 @@ class MemoryRows(Rows):
         regions = partition.membership(rows.prepared, threads=self.threads)
         return GroupCounts.of(regions, rows.codes, groups, keys, blocks)
 
-    def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
-        return dict(found.rows)
-
-    def _by_segment(self, values: NDArray[Any]) -> dict[Hashable, NDArray[Any]]:
-        """Some values of the rows, by segment."""
-        if self.segment is None:
+    def _by_segment(
+        self, values: NDArray[Any], segment: IndexArray | None
+    ) -> dict[Hashable, NDArray[Any]]:
+        """Some values, by the segments of their rows."""
+        if segment is None:
             return {None: values}
-        groups = zip(
-            self.segment_names, grouped(self.segment, len(self.segment_names)), strict=True
-        )
-        return {name: values[rows] for name, rows in groups}
+        rows_of = grouped(segment, len(self.segment_names))
+        return {name: values[rows] for name, rows in zip(self.segment_names, rows_of, strict=True)}
 
     @property
     def prepared(self) -> Any:
@@ -406,3 +405,19 @@ class MemoryRows(Rows):
         return from_arrow(table, self.columns, threads=self.threads, progress=False).with_classes(
             self.known.labels, self.known.positive
         )
+
+
+def _smallest_of(n_rows: int, key: int, most: int) -> IndexArray:
+    """The positions with the `most` smallest hashes of a draw, in order."""
+    limit = enough(most, n_rows)
+    if limit == 2**64:
+        return _smallest_among(np.arange(n_rows), key, most)
+    return _smallest_among(small_hashes(n_rows, key, limit), key, most)
+
+
+def _smallest_among(index: IndexArray, key: int, most: int) -> IndexArray:
+    """Those of some positions with the `most` smallest hashes, in order."""
+    if index.size <= most:
+        return index
+    hashes = Draw(key).hashes(index.astype(np.uint64))
+    return index[hashes <= smallest(hashes, most).max()] if most else index[:0]
