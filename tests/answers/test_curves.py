@@ -129,12 +129,15 @@ def curve_of_many_pieces():
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_sql_of_a_curve_is_short_enough_to_review(dialect):
-    """One line for each piece of a curve; a curve with a formula is a few lines."""
+    """One line for each piece of a curve, and one for each bin; a formula is a few lines."""
     calibrator = curve_of_many_pieces()
     n_pieces = export_table(calibrator).steps[0].regions.size
     assert n_pieces > 50
     short = to_sql(calibrator, dialect=dialect, table="scores", search="join")
-    assert len(short.splitlines()) < n_pieces + 25
+    n_bins = calibrator.guarantee_.counts.size
+    assert len(short.splitlines()) <= n_pieces + n_bins + 25
+    limit = DIALECTS[dialect].number(float(export_table(calibrator).values("lower")[-1]))
+    assert short.count(limit) == 1  # what pieces of a bin have in common is written once
     for name in ("platt", "temperature", "beta"):
         assert len(to_sql(fitted(name), dialect=dialect, table="scores").splitlines()) < 15
 

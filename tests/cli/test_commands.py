@@ -384,26 +384,6 @@ def test_the_demo_watches_the_months_and_raises_an_alarm_in_december(
     assert "Epsilon over time" in Path(answer.json["report"]).read_text()
 
 
-def test_choices_are_those_of_the_library() -> None:
-    """They are written out on the command line, so that --help imports nothing heavy."""
-    from calibrant import intervals
-    from calibrant.cli import _options, export
-    from calibrant.export import DIALECTS
-    from calibrant.sample.sources.file_kind import FORMATS
-
-    assert set(_options.FORMATS) == set(FORMATS)
-    assert set(_options.INTERVALS) - {"betting"} == set(intervals.METHODS)
-    planned = {
-        name for name, method in intervals.METHODS.items() if method.largest_radius is not None
-    }
-    assert (
-        set(_options.PLAN_INTERVALS)
-        == planned
-        == set(intervals.METHODS) - {"umd", "clopper-pearson-weighted"}
-    )
-    assert set(export.DIALECTS) == set(DIALECTS)
-
-
 class TestDefaultColumns:
     """Columns called score and label need no options, in any command; others are asked for."""
 

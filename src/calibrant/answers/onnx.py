@@ -90,7 +90,7 @@ def to_onnx(
     ['calibrated', 'lower', 'upper', 'set']
     """
     needed("onnx", "onnx", "ONNX models are written")
-    from onnx import TensorProto, checker, helper
+    from onnx import TensorProto, helper
 
     Choice(("double", "float")).check("input_type", input_type)
     table = export_table(calibrator, coverage=coverage)
@@ -103,17 +103,9 @@ def to_onnx(
     score = graph.add("Cast", "score", to=TensorProto.DOUBLE)
     features = graph.add("Unsqueeze", score, axis)
     if table.is_segmented:
-        segments = _segment_array(table)
-        inputs.append(
-            helper.make_tensor_value_info(
-                "segment", helper.np_dtype_to_tensor_dtype(segments.dtype), ["n"]
-            )
-        )
-        place = graph.add(
-            "LabelEncoder", "segment", domain="ai.onnx.ml", **_encoding(table, segments)
-        )
-        wide = graph.add("Unsqueeze", graph.add("Cast", place, to=TensorProto.DOUBLE), axis)
-        features = graph.add("Concat", features, wide, axis=1)
+        segment, place = _segment_input(table, graph, axis)
+        inputs.append(segment)
+        features = graph.add("Concat", features, place, axis=1)
     leaf = graph.add("TreeEnsemble", features, domain="ai.onnx.ml", **_Tree(table).attributes())
     region = graph.add("Cast", graph.add("Squeeze", leaf, axis), to=TensorProto.INT64)
     curve = None if table.lines is None else _curve(table, table.lines, graph, score, region)
@@ -121,14 +113,39 @@ def to_onnx(
     for output, name in chosen.items():
         kind, shape = _TYPES.get(output, ("DOUBLE", ["n"]))
         results.append(helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape))
-        if curve is not None and output == "calibrated":
-            found = curve
-        else:
-            found = graph.look_up(_column(table, output), region)
-            if curve is not None and output in ("lower", "upper"):
-                limit = graph.clipped(graph.add("Add", curve, found), 0.0, 1.0)
-                found = graph.add("Where", graph.add("IsNaN", found), found, limit)
+        found = _answer(table, output, graph, region, curve)
         graph.add("Identity", found, name=name)
+    return _model(table, graph, inputs, results)
+
+
+def _segment_input(table: Table, graph: _Graph, axis: str) -> tuple[Any, str]:
+    """The input of segments, and the place of each segment as a column of numbers."""
+    from onnx import TensorProto, helper
+
+    segments = _segment_array(table)
+    kind = helper.np_dtype_to_tensor_dtype(segments.dtype)
+    encoding = _encoding(table, segments)
+    place = graph.add("LabelEncoder", "segment", domain="ai.onnx.ml", **encoding)
+    number = graph.add("Cast", place, to=TensorProto.DOUBLE)
+    given = helper.make_tensor_value_info("segment", kind, ["n"])
+    return given, graph.add("Unsqueeze", number, axis)
+
+
+def _answer(table: Table, output: str, graph: _Graph, region: str, curve: str | None) -> str:
+    """The node of an output: the curve, a column of the table, or a limit around the curve."""
+    if curve is not None and output == "calibrated":
+        return curve
+    found = graph.look_up(_column(table, output), region)
+    if curve is None or output not in ("lower", "upper"):
+        return found
+    limit = graph.clipped(graph.add("Add", curve, found), 0.0, 1.0)
+    return graph.add("Where", graph.add("IsNaN", found), found, limit)
+
+
+def _model(table: Table, graph: _Graph, inputs: list[Any], results: list[Any]) -> ModelProto:
+    """The model, checked, with what it says of itself."""
+    from onnx import checker, helper
+
     notes = " ".join(table.notes)
     model = helper.make_model(
         helper.make_graph(

@@ -1,18 +1,24 @@
-"""A table as SQL that joins rows with a small table of pieces: one line for each piece, for all
-outputs.
+"""A table as SQL that joins rows with a small table of pieces.
+
+The pieces of a curve have one line each. What is the same for many of them, such as the limits of a
+bin, is in a second table, of bins.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.cells.lines import Lines
 from calibrant.sample.sql.curves import on_curve
 from calibrant.sample.sql.dialects import Dialect
 from calibrant.sample.sql.search import as_double, indented
 
 _PIECES = "calibrant_pieces"
+_BINS = "calibrant_bins"
 _ALIAS = "k"
+_BIN_ALIAS = "b"
+_BIN = "bin"
 _LIMITS = ("lower", "upper")
 
 
@@ -49,47 +55,110 @@ def joined_with_pieces(
     NaN or infinite has a piece, also where NaN is sorted above all numbers.
     """
     held = {name.lower() for name in taken}
-    name = _PIECES
-    while name in held:
-        name += "_"
-    heads = _heads(table, chosen)
-    rows = [row for steps in table.steps for row in _rows(table, steps, heads, spelling)]
-    expressions = {output: _expression(table, output, spelling, score) for output in chosen}
+    on_line = _line_heads(table, chosen)
+    shared = _shared_heads(table, chosen) if on_line else []
+    own = [*on_line, *([] if on_line else chosen)]
+    bins = _Bins(table, shared, spelling)
+    ends = ["segment", "low", "high"] if table.is_segmented else ["low", "high"]
+    heads = [*ends, *own, *([_BIN] if shared else [])]
+    rows = [row for steps in table.steps for row in _rows(table, steps, own, bins, spelling)]
+    pieces = _free(_PIECES, held)
+    written = _written(spelling, pieces, heads, rows)
     conditions = _conditions(table, spelling, score, segment)
-    alias = f"{spelling.name(name)} AS {spelling.name(_ALIAS)}"
     joined = [
-        f"LEFT JOIN {alias}",
+        f"LEFT JOIN {spelling.name(pieces)} AS {spelling.name(_ALIAS)}",
         *indented([f"ON {conditions[0]}", *(f"AND {more}" for more in conditions[1:])]),
     ]
-    return Join(_written(spelling, name, heads, rows), expressions, joined)
+    if shared:
+        name = _free(_BINS, held)
+        written[-1] += ","
+        written += _written(spelling, name, [_BIN, *shared], bins.rows())
+        same = f"{_of_bin(spelling, _BIN)} = {_of_piece(spelling, _BIN)}"
+        joined += [
+            f"LEFT JOIN {spelling.name(name)} AS {spelling.name(_BIN_ALIAS)}",
+            *indented([f"ON {same}"]),
+        ]
+    written[0] = f"WITH {written[0]}"
+    expressions = {
+        output: _expression(table, output, spelling, score, on_line) for output in chosen
+    }
+    return Join(written, expressions, joined)
+
+
+class _Bins:
+    """What several pieces of a curve have in common, each written once and numbered."""
+
+    def __init__(self, table: Table, heads: Sequence[str], spelling: Dialect) -> None:
+        self._texts = [
+            tuple(_text(table, region, head, spelling) for head in heads)
+            for region in range(table.calibrated.size)
+        ]
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._is_used = bool(heads)
+
+    def number_of(self, region: int) -> list[str]:
+        """The number of a piece's bin, if there are bins."""
+        if not self._is_used:
+            return []
+        number = self._numbers.setdefault(self._texts[region], len(self._numbers) + 1)
+        return [str(number)]
+
+    def rows(self) -> list[list[str]]:
+        """The bins of all pieces that were numbered."""
+        return [[str(number), *texts] for texts, number in self._numbers.items()]
+
+
+def _free(name: str, held: Collection[str]) -> str:
+    """A name that no table of the statement has."""
+    while name in held:
+        name += "_"
+    return name
+
+
+def _of_bin(spelling: Dialect, name: str) -> str:
+    return f"{spelling.name(_BIN_ALIAS)}.{spelling.name(name)}"
 
 
 def _of_piece(spelling: Dialect, name: str) -> str:
     return f"{spelling.name(_ALIAS)}.{spelling.name(name)}"
 
 
-def _heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
-    """The columns of the pieces."""
-    heads = ["segment"] if table.is_segmented else []
-    heads += ["low", "high"]
-    computed = [
-        output
-        for output in chosen
-        if table.lines is not None and output in ("calibrated", *_LIMITS)
-    ]
-    if computed:
-        heads += (
-            ["value"]
-            if table.lines is not None and table.lines.beta
-            else ["start", "value", "slope"]
-        )
-    return [*heads, *(output for output in chosen if output != "calibrated" or not computed)]
+def _line_heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
+    """The columns of a curve's line, where one is asked for."""
+    if table.lines is None or not {"calibrated", *_LIMITS} & chosen.keys():
+        return []
+    if table.lines.beta:
+        return ["value"]
+    return ["value", "slope"] if _starts_low(table, table.lines) else ["start", "value", "slope"]
 
 
-def _rows(table: Table, steps: Steps, heads: Sequence[str], spelling: Dialect) -> list[list[str]]:
+def _starts_low(table: Table, lines: Lines) -> bool:
+    """Whether each line starts at the low end of its piece, or is level and any start will do."""
+    for steps in table.steps:
+        lows = [steps.low, *steps.cuts.tolist()]
+        highs = [*steps.cuts.tolist(), steps.high]
+        for low, high, region in zip(lows, highs, steps.regions.tolist(), strict=True):
+            level = lines.slope[region] == 0.0 and math.isfinite(high - low)
+            if region >= 0 and lines.start[region] != low and not level:
+                return False
+    return True
+
+
+def _shared_heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
+    """The columns that are the same for many pieces of a curve."""
+    return [output for output in chosen if output != "calibrated"]
+
+
+def _rows(
+    table: Table, steps: Steps, heads: Sequence[str], bins: _Bins, spelling: Dialect
+) -> list[list[str]]:
     """The pieces of one segment; neighbours that differ in nothing are one."""
-    texts = [_texts(table, region, heads, spelling) for region in range(table.calibrated.size)]
-    cuts, regions = steps.runs(texts)
+    texts = [
+        [*(_text(table, region, head, spelling) for head in heads), *bins.number_of(region)]
+        for region in range(table.calibrated.size)
+    ]
+    starts = [None] * len(texts) if table.lines is None else table.lines.start.tolist()
+    cuts, regions = steps.runs(list(zip(map(tuple, texts), starts, strict=True)))
     lows = [steps.low, *cuts]
     highs = [*cuts, math.nextafter(steps.high, math.inf)]
     segment = [] if not table.is_segmented else [_segment(steps, spelling)]
@@ -111,28 +180,30 @@ def _segment(steps: Steps, spelling: Dialect) -> str:
     )
 
 
-def _texts(table: Table, region: int, heads: Sequence[str], spelling: Dialect) -> list[str]:
-    """What the columns after the ends hold in a region."""
-    texts = []
-    for head in heads[heads.index("high") + 1 :]:
-        if head == "region":
-            texts.append(str(table.region_numbers[region]))
-        elif head == "set":
-            texts.append(spelling.text(table.set_names[region]))
-        elif head in ("start", "slope") and table.lines is not None:
-            texts.append(spelling.number(float(getattr(table.lines, head)[region])))
-        else:
-            output = "calibrated" if head == "value" else head
-            texts.append(spelling.number(float(table.values(output)[region])))
-    return texts
+def _text(table: Table, region: int, head: str, spelling: Dialect) -> str:
+    """What a column holds in a region."""
+    if head == "region":
+        return str(table.region_numbers[region])
+    if head == "set":
+        return spelling.text(table.set_names[region])
+    if head in ("start", "slope") and table.lines is not None:
+        return spelling.number(float(getattr(table.lines, head)[region]))
+    output = "calibrated" if head == "value" else head
+    return spelling.number(float(table.values(output)[region]))
 
 
-def _expression(table: Table, output: str, spelling: Dialect, score: str) -> str:
+def _expression(
+    table: Table, output: str, spelling: Dialect, score: str, on_line: Sequence[str]
+) -> str:
     """An output of the piece that a row is joined with; NULL without one."""
-    if table.lines is None or output in ("region", "set"):
+    if not on_line:
         return _of_piece(spelling, output)
-    value, slope, start = (_of_piece(spelling, name) for name in ("value", "slope", "start"))
-    offset = None if output == "calibrated" else _of_piece(spelling, output)
+    if table.lines is None or output in ("region", "set"):
+        return _of_bin(spelling, output)
+    value = _of_piece(spelling, "value")
+    slope = _of_piece(spelling, "slope")
+    start = _of_piece(spelling, "start" if "start" in on_line else "low")
+    offset = None if output == "calibrated" else _of_bin(spelling, output)
     curve = on_curve(table.lines, spelling, as_double(spelling, score), value, slope, start, offset)
     if offset is None and not table.lines.logit:
         return curve
@@ -171,10 +242,10 @@ def _written(
     """The pieces as a table in the statement itself."""
     columns = [spelling.name(head) for head in heads]
     listed = [f"({', '.join(row)})" for row in rows]
-    before = f"WITH {spelling.name(name)} ({', '.join(columns)}) AS ("
+    before = f"{spelling.name(name)} ({', '.join(columns)}) AS ("
     body = ["VALUES", *indented(_with_commas(listed))]
     if spelling.rows_as_structs:
-        before = f"WITH {spelling.name(name)} AS ("
+        before = f"{spelling.name(name)} AS ("
         first = ", ".join(
             f"{value} AS {column}" for value, column in zip(rows[0], columns, strict=True)
         )

@@ -147,7 +147,7 @@ def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw
     """How many rows there are, and how to draw a sample where there are more than --most-rows."""
     most = options["most_rows"]
     n_rows = sum(data.sizes().values())
-    return n_rows, data.draw(most / n_rows, options["seed"]) if n_rows > most else None
+    return n_rows, data.draw(most / n_rows, options["random_state"]) if n_rows > most else None
 
 
 def _spool(folder: "Path", file_format: str | None) -> "Path":

@@ -6,11 +6,19 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.cli._errors import RefusedError
+from calibrant.cli._signature import Declared
 from calibrant.cli._words import in_options
 from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
     from calibrant.sample.rows import Rows
+
+
+BINS = Declared("calibrators.regions.parameters", "BinParameters")
+VALUE = Declared("calibrators.regions.parameters", "ValueParameters")
+WORK = Declared("calibrators.regions.parameters", "LabelParameters")
+STATED = Declared("calibrators.regions.stated", "Stated")
+"""What every calibrator with regions takes, and what its fit is told of the data."""
 
 
 class _Method(NamedTuple):
@@ -102,8 +110,8 @@ class Settings:
     """How a calibrator is made. Saved with the model, for readers and for the seed."""
 
     method: str = "anchored"
-    bins: int | str = "auto"
-    confidence: float = 0.9
+    bins: int | str = BINS.default("n_bins")
+    confidence: float = BINS.default("confidence_level")
     interval: str | None = None
     pilot: float | str | None = None
     value: str | None = None
@@ -116,7 +124,7 @@ class Settings:
     sampling_rates: tuple[float, float] | None = None
     max_group_size: int | None = None
     group_target: str | None = None
-    seed: int = 0
+    seed: int = WORK.default("random_state")
     skip_missing: bool = False
     holdout: str | None = None
     time: str | None = None

@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 import click
 
 from calibrant.cli._errors import RefusedError
+from calibrant.cli._signature import Declared, number_or, words_of
 from calibrant.cli._target import InputPath, OutputPath, check_apart
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-FORMATS = ("csv", "parquet", "json", "ipc")
-PLAN_INTERVALS = ("clopper-pearson", "blaker", "kl", "hoeffding", "empirical-bernstein")
-# the last three need the sizes of all bins, their edges, and weights
-INTERVALS = (*PLAN_INTERVALS, "umd", "clopper-pearson-weighted", "betting")
+SCALES = words_of("draw.style", "SCALES")
+FORMATS = words_of("sample.sources.file_kind", "FORMATS")
 
 _NO_HELP = """Run without PYTHONOPTIMIZE=2 to read what this command does: that setting removes such texts from Python.
 
@@ -56,38 +55,15 @@ def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
     return click.command(cls=Documented, short_help=short_help)
 
 
-def number_or(
-    *words: str, rule: str, fractions: bool = False
-) -> Callable[[str], int | float | str]:
-    """A whole number, perhaps a fraction, or one of these words."""
-
-    def parse(text: str) -> int | float | str:
-        try:
-            if text in words:
-                return text
-            return float(text) if fractions and not text.strip().isdigit() else int(text)
-        except ValueError:
-            raise click.BadParameter(f"must be {rule}; got {text!r}") from None
-
-    return parse
-
-
-number_of_bins = number_or("auto", rule="a whole number, or auto")
-number_of_rows = number_or("auto", "none", rule="a whole number, auto or none")
-share = number_or(
-    "auto", "none", rule="auto, none, a fraction such as 0.2, or a number of rows", fractions=True
-)
-
-
 def column(name: str, text: str) -> Callable[[Command], Command]:
     """An option that names a column of the data."""
     return click.option(f"--{name}", metavar="COLUMN", help=text)
 
 
-def group_size(text: str) -> Callable[[Command], Command]:
+def group_size(declared: Declared, text: str) -> Callable[[Command], Command]:
     """The option --max-group-size, with what a command does without it."""
     said = f"Count a group as at most N rows{text}"
-    return click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help=said)
+    return declared.option("max_group_size", said, metavar="N")
 
 
 data = click.argument(
@@ -101,61 +77,19 @@ segment = column(
 )
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
-weights = together(
-    weight,
-    click.option("--weight-bound", type=float, metavar="BOUND", help="Upper bound of the weights."),
-)
+
+
+def weights(declared: Declared) -> Callable[[Command], Command]:
+    """The column of weights, and a bound on them."""
+    text = "Upper bound of the weights."
+    return together(weight, declared.option("weight_bound", text, metavar="BOUND"))
+
+
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
 group = column("group", "Column of groups, such as customers.")
-max_group_size = group_size(" in a bin. Default: the most among groups set aside.")
-group_target = click.option(
-    "--group-target",
-    type=click.Choice(("rows", "groups")),
-    help="What counts the same: every row (the default) or every group.",
-)
-group_options = together(group, max_group_size, group_target)
-attributes = together(
-    click.option(
-        "--attribute",
-        multiple=True,
-        metavar="COLUMN",
-        help=(
-            "Column of an attribute, such as sex or age: the "
-            "subgroups that attributes make are audited too. Give it once for each."
-        ),
-    ),
-    click.option(
-        "--order",
-        type=click.IntRange(1, 3),
-        default=2,
-        show_default=True,
-        metavar="N",
-        help="With --attribute: subgroups of up to N attributes.",
-    ),
-    click.option(
-        "--min-share",
-        type=float,
-        default=0.05,
-        show_default=True,
-        metavar="SHARE",
-        help="With --attribute: subgroups with at least this share of the rows.",
-    ),
-    click.option(
-        "--target",
-        type=click.Choice(("rows", "population")),
-        default="rows",
-        show_default=True,
-        help="With --attribute: errors of subgroups among the rows at hand, or in the population.",
-    ),
-)
+IN_A_BIN = " in a bin. Default: the most among groups set aside."
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
-coverage = click.option(
-    "--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets."
-)
-seed = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random draws."
-)
 most_rows = click.option(
     "--most-rows",
     type=click.IntRange(min=100),
@@ -164,15 +98,7 @@ most_rows = click.option(
     metavar="N",
     help="Take a random sample where there are more rows.",
 )
-pilot = click.option(
-    "--pilot",
-    type=share,
-    metavar="SHARE",
-    help=(
-        "Fraction or number of rows that only cut bins; "
-        "none: every row cuts and counts. Default: auto, by a look for tied scores."
-    ),
-)
+number_of_rows = number_or("auto", "none", rule="a whole number, auto or none")
 min_rows = click.option(
     "--min-rows",
     type=number_of_rows,
@@ -200,8 +126,8 @@ keep_segment = click.option(
 )
 scale = click.option(
     "--scale",
-    type=click.Choice(("linear", "logit")),
-    default="linear",
+    type=click.Choice(SCALES),
+    default=SCALES[0],
     show_default=True,
     help="Axes of the report's reliability diagrams; logit is for rare events.",
 )
@@ -284,21 +210,31 @@ def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Comma
     )
 
 
-def confidence(default: float) -> Callable[[Command], Command]:
+def confidence(declared: Declared) -> Callable[[Command], Command]:
     """The confidence level."""
     text = "Confidence that all statements hold at once."
-    return click.option(
-        "--confidence", type=float, default=default, show_default=True, metavar="LEVEL", help=text
-    )
+    return declared.option("confidence_level", text, metavar="LEVEL")
 
 
-def bins(text: str) -> Callable[[Command], Command]:
+def bins(declared: Declared, text: str) -> Callable[[Command], Command]:
     """How many bins."""
-    return click.option(
-        "--bins",
-        type=number_of_bins,
-        default="auto",
-        show_default=True,
-        metavar="N|auto",
-        help=text,
+    return declared.option("n_bins", text, metavar="N|auto")
+
+
+def seed(declared: Declared) -> Callable[[Command], Command]:
+    """The seed of what is drawn."""
+    return declared.option("random_state", "Seed of random draws.")
+
+
+def coverage(declared: Declared) -> Callable[[Command], Command]:
+    """The coverage of prediction sets."""
+    return declared.option("coverage", "Coverage of the sets.")
+
+
+def pilot(declared: Declared) -> Callable[[Command], Command]:
+    """The rows that only cut bins."""
+    text = (
+        "Fraction or number of rows that only cut bins; none: every row cuts and counts."
+        f" Default: {declared.default('pilot')}, by a look for tied scores."
     )
+    return declared.option("pilot", text, metavar="SHARE", default=None, show_default=False)

@@ -76,6 +76,15 @@ _OTHERS = {
 }
 
 
+def option_of(parameter: str) -> str:
+    """The option that a parameter of the library is.
+
+    >>> option_of("n_bins"), option_of("weight_bound")
+    ('--bins', '--weight-bound')
+    """
+    return _OTHERS.get(parameter, f"--{parameter.replace('_', '-')}")
+
+
 def in_options(setting: Setting) -> str:
     """A setting as it is written on the command line.
 

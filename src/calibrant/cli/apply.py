@@ -10,11 +10,15 @@ from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import print_json, remark, saved
+from calibrant.cli._signature import Declared
 from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.text.numbers import rows
 
 _COLUMNS = ("calibrated", "lower", "upper", "set")
 _OF_THRESHOLDS = ("selected", "referred")
+
+
+_APPLY = Declared("calibrators.score_calibrator", "ScoreCalibrator.apply")
 
 
 @option.command("Add calibrated probabilities to any number of rows.")
@@ -26,11 +30,11 @@ _OF_THRESHOLDS = ("selected", "referred")
 )
 @option.model_score
 @option.model_segment
-@option.coverage
+@option.coverage(_APPLY)
 @option.allow_out_of_range
 @option.escape_formulas
-@click.option(
-    "--prefix", default="", metavar="TEXT", help="Prefix of the names of the new columns."
+@_APPLY.option(
+    "prefix", "Prefix of the names of the new columns.", metavar="TEXT", show_default=False
 )
 @option.overwrite
 @option.reading

@@ -12,12 +12,36 @@ from calibrant.cli._model import check_classes, check_columns, read_model, read_
 from calibrant.cli._output import print_json, remark, saved, say
 from calibrant.cli._report import check_report, shown_names, write_report
 from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
+from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._target import InputPath
 from calibrant.text.numbers import nearest, rows
 
 _HISTOGRAM_BINS = 50
 _MOST_ROWS = 1_000_000
+_AUDIT = Declared("assess.audit.audit", "audit")
+_attributes = option.together(
+    click.option(
+        "--attribute",
+        multiple=True,
+        metavar="COLUMN",
+        help=(
+            "Column of an attribute, such as sex or age: the subgroups that attributes make are"
+            " audited too. Give it once for each."
+        ),
+    ),
+    _AUDIT.option("order", "With --attribute: subgroups of up to N attributes.", metavar="N"),
+    _AUDIT.option(
+        "min_share",
+        "With --attribute: subgroups with at least this share of the rows.",
+        metavar="SHARE",
+    ),
+    _AUDIT.option(
+        "target",
+        "With --attribute: errors of subgroups among the rows at hand, or in the population.",
+        choices=words_of("assess.subgroups.result", "TARGETS"),
+    ),
+)
 
 
 @option.command("Is the model calibrated? What is proved.")
@@ -25,16 +49,17 @@ _MOST_ROWS = 1_000_000
 @option.columns
 @option.group
 @option.group_size(
-    " in a bin. Default: the most among groups set aside. Required with --full and --group."
+    _AUDIT,
+    " in a bin. Default: the most among groups set aside. Required with --full and --group.",
 )
-@option.weights
+@option.weights(_AUDIT)
 @option.column(
     "time", "Column of times: each month is audited on its own too, within the same confidence."
 )
-@option.attributes
+@_attributes
 @option.skip_missing
-@option.confidence(0.95)
-@option.bins("Number of bins at the finest resolution.")
+@option.confidence(_AUDIT)
+@option.bins(_AUDIT, "Number of bins at the finest resolution.")
 @option.output("Write a report: one HTML file that needs nothing else.")
 @click.option(
     "--model",
@@ -53,16 +78,11 @@ _MOST_ROWS = 1_000_000
     help="Mark the thresholds of this file, from calibrant threshold -o, in the report.",
 )
 @option.scale
-@click.option(
-    "--tolerance",
-    type=float,
-    default=0.0,
-    show_default=True,
+@_AUDIT.option(
+    "tolerance",
+    "Size of error that does not matter: call scores miscalibrated only if they are proved off by"
+    " more.",
     metavar="SIZE",
-    help=(
-        "Size of error that does "
-        "not matter: call scores miscalibrated only if they are proved off by more."
-    ),
 )
 @click.option(
     "--check",
@@ -213,17 +233,13 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
     from calibrant.sample.fingerprint import reach_of
 
     try:
-        settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
-        alone = (
-            options["group"] is None and options["weight"] is None
-        )  # the band takes rows for independent
-        settings |= _bounds(options)
-        settings |= _subgroups(data, options, in_place=rows is data)
+        # the band takes rows for independent
+        alone = options["group"] is None and options["weight"] is None
         return audit(
             rows,
-            tolerance=options["tolerance"],
             monotone=options["full"] and alone,
-            **settings,
+            attributes=_attributes_of(data, options, in_place=rows is data),
+            **_AUDIT.arguments(options),
             **labels,
         )
     except InvalidValueError as error:
@@ -232,20 +248,16 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
         raise
 
 
-def _subgroups(data: Any, options: dict[str, Any], *, in_place: bool) -> dict[str, Any]:
-    """What is asked of subgroups, if anything is.
-
-    Columns by name where the data themselves are audited.
-    """
+def _attributes_of(data: Any, options: dict[str, Any], *, in_place: bool) -> Any:
+    """The attributes, if there are any: by name where the data themselves are audited."""
     if not options["attribute"]:
-        return {}
+        return None
     from calibrant.sample.columns import column_of
 
     names = list(options["attribute"])
-    asked = {name: options[name] for name in ("order", "min_share", "target")}
     if in_place:
-        return {"attributes": names, **asked}
-    return {"attributes": {name: column_of(data, name, "attribute") for name in names}, **asked}
+        return names
+    return {name: column_of(data, name, "attribute") for name in names}
 
 
 def _bounds(options: dict[str, Any]) -> dict[str, Any]:
@@ -283,11 +295,12 @@ def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str
     roles = {"score": data.columns.score, "label": data.columns.label, "segment": options["grade"]}
     roles |= {"group": options["group"], "weight": options["weight"]}
     data = source.scored(roles, skip_missing=options["skip_missing"])
-    n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS, "seed": 0})
+    n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS, "random_state": 0})
     if draw is not None:
         remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table")
     sample = data.with_classes(**labels).collect(draw=draw)
-    return validation_table(sample, confidence_level=options["confidence"], **_bounds(options))
+    level = options["confidence_level"]
+    return validation_table(sample, confidence_level=level, **_bounds(options))
 
 
 def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:

@@ -10,9 +10,12 @@ from calibrant.cli._input import labelled
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
+from calibrant.cli._signature import Declared
 from calibrant.cli._words import in_options
 from calibrant.text.numbers import rows
 from calibrant.text.sentences import PlainText, Setting
+
+_CHECK = Declared("assess.check.check", "check")
 
 
 @option.command("Are the rows i.i.d.?")
@@ -24,10 +27,10 @@ from calibrant.text.sentences import PlainText, Setting
 )
 @option.column("group", "Column of groups, such as customers: one row of each group is tested.")
 @option.skip_missing
-@option.confidence(0.95)
+@option.confidence(_CHECK)
 @click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be i.i.d.")
 @option.most_rows
-@option.seed
+@option.seed(_CHECK)
 @option.output("Write a report: one HTML file that needs nothing else.")
 @option.classes
 @option.overwrite
@@ -58,9 +61,8 @@ def command(**options: Any) -> int:
             Sample(data),
             time=time,
             groups=options["group"],
-            confidence_level=options["confidence"],
             most_rows=options["most_rows"],
-            random_state=options["seed"],
+            **_CHECK.arguments(options),
             **labels,
         )
         facts = facts_of(source, **data.columns.named)

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-import click
-
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._methods import METHODS, Settings
+from calibrant.cli._methods import BINS, METHODS, Settings
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
+from calibrant.cli._signature import Declared
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.text.numbers import rows
+
+_COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_calibrators")
 
 
 @option.command("Methods side by side.")
@@ -19,25 +20,15 @@ from calibrant.text.numbers import rows
 @option.score
 @option.label
 @option.group
-@option.max_group_size
-@option.weights
+@option.group_size(_COMPARE, option.IN_A_BIN)
+@option.weights(_COMPARE)
 @option.skip_missing
-@option.confidence(0.9)
-@option.bins("Number of bins of the methods that have bins.")
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Cross-validation folds.",
-)
+@option.confidence(BINS)
+@option.bins(BINS, "Number of bins of the methods that have bins.")
+@_COMPARE.option("cv", "Cross-validation folds.")
 @option.most_rows
-@click.option(
-    "--simultaneous",
-    is_flag=True,
-    help="Let all guarantees hold at once, so that you may choose by them.",
-)
-@option.seed
+@_COMPARE.option("simultaneous", "Let all guarantees hold at once, so that you may choose by them.")
+@option.seed(_COMPARE)
 @option.output("Write a report: one HTML file that needs nothing else.")
 @option.classes
 @option.overwrite
@@ -97,14 +88,10 @@ def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
         sample.labels,
         scores,
         _contenders(options, probabilities=probabilities),
-        cv=options["folds"],
         importance_weight=sample.weights,
-        weight_bound=options["weight_bound"],
         groups=None if sample.groups is None else sample.groups.row_keys,
-        max_group_size=options["max_group_size"],
-        random_state=options["seed"],
-        simultaneous=options["simultaneous"],
-        confidence_level=options["confidence"],
+        confidence_level=options["confidence_level"],
+        **_COMPARE.arguments(options),
         **labels,
     )
 
@@ -117,7 +104,11 @@ def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, An
     left_out += (
         ("venn-abers",) if options["weight"] is not None else ()
     )  # weighted rows are not exchangeable
-    common = {"bins": options["bins"], "confidence": options["confidence"], "seed": options["seed"]}
+    common = {
+        "bins": options["n_bins"],
+        "confidence": options["confidence_level"],
+        "seed": options["random_state"],
+    }
     return {
         method: Settings(method, **common).calibrator()
         for method in METHODS

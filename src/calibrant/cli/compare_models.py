@@ -11,8 +11,11 @@ from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
+from calibrant.cli._signature import Declared
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.text.numbers import rows
+
+_COMPARE = Declared("assess.compare_models.compare_models", "compare_models")
 
 
 @option.command("Is one model better than another? What is proved.")
@@ -25,20 +28,17 @@ from calibrant.text.numbers import rows
 )
 @option.label
 @option.group
-@option.group_size(": a limit that was chosen before the rows were seen. Required with --group.")
-@option.weights
+@option.group_size(
+    _COMPARE, ": a limit that was chosen before the rows were seen. Required with --group."
+)
+@option.weights(_COMPARE)
 @option.skip_missing
-@option.confidence(0.95)
-@click.option(
-    "--clip",
-    type=float,
-    default=0.001,
-    show_default=True,
-    metavar="SIZE",
-    help="For the log loss, clip probabilities to [SIZE, 1 - SIZE].",
+@option.confidence(_COMPARE)
+@_COMPARE.option(
+    "clip", "For the log loss, clip probabilities to [SIZE, 1 - SIZE].", metavar="SIZE"
 )
 @option.most_rows
-@option.seed
+@option.seed(_COMPARE)
 @option.output("Write a report: one HTML file that needs nothing else.")
 @option.scale
 @option.classes
@@ -84,14 +84,12 @@ class _Rows:
     about: dict[str, str]
     labels: dict[str, Any]
 
-    def units(self, options: dict[str, Any]) -> dict[str, Any]:
+    def units(self) -> dict[str, Any]:
         """What is independent, and how much it counts."""
         groups = self.first.groups
         return {
             "importance_weight": self.first.weights,
-            "weight_bound": options["weight_bound"],
             "groups": None if groups is None else groups.row_keys,
-            "max_group_size": options["max_group_size"],
         }
 
 
@@ -134,10 +132,8 @@ def _compare(read: _Rows, options: dict[str, Any]) -> Any:
     return compare_models(
         read.first.labels,
         read.scores,
-        confidence_level=options["confidence"],
-        clip=options["clip"],
-        random_state=options["seed"],
-        **read.units(options),
+        **_COMPARE.arguments(options),
+        **read.units(),
         **read.labels,
     )
 
@@ -146,13 +142,15 @@ def _write_report(found: Any, read: _Rows, options: dict[str, Any]) -> None:
     from calibrant.assess.metrics.reliability import reliability_tables
     from calibrant.draw.report.pages import Beside
 
-    level = options["confidence"]
+    level = options["confidence_level"]
     known = read.first.known
     tables = reliability_tables(
         read.first.labels,
         read.scores,
         level,
-        **read.units(options),
+        **read.units(),
+        weight_bound=options["weight_bound"],
+        max_group_size=options["max_group_size"],
         classes=known.labels,
         pos_label=known.positive,
     )

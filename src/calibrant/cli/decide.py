@@ -3,8 +3,6 @@
 from contextlib import nullcontext
 from typing import Any
 
-import click
-
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
@@ -12,29 +10,19 @@ from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import facts_of, is_page, write_report
 from calibrant.cli._show import result_json, show
+from calibrant.cli._signature import Declared
 from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.text.numbers import rows
 
+_DECIDE = Declared("assess.decide", "decide")
 _COLUMNS = ("action", "rate_lower", "rate_upper")
 
 
 @option.command("Act or not? By the costs of errors and the proved rates.")
 @option.model
 @option.data
-@click.option(
-    "--cost-false-alarm",
-    type=float,
-    required=True,
-    metavar="COST",
-    help="Cost of acting on a negative.",
-)
-@click.option(
-    "--cost-miss",
-    type=float,
-    required=True,
-    metavar="COST",
-    help="Cost of not acting on a positive.",
-)
+@_DECIDE.option("cost_false_alarm", "Cost of acting on a negative.", metavar="COST")
+@_DECIDE.option("cost_miss", "Cost of not acting on a positive.", metavar="COST")
 @option.model_score
 @option.model_segment
 @option.allow_out_of_range
@@ -62,7 +50,7 @@ def command(**options: Any) -> None:
     from calibrant.assess.decide import check_cost, decided_by_region, regions_of, weighed
     from calibrant.guarantee.kinds import is_guarantee
 
-    costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
+    costs = [check_cost(name, cost) for name, cost in _DECIDE.arguments(options).items()]
     output = options["output"]
     if output == "-":
         raise RefusedError("-o", "name a file", got="-")

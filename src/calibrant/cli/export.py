@@ -7,9 +7,12 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._model import read_model, role_of, settings_of
 from calibrant.cli._output import print_json, print_verbatim, saved
+from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
 from calibrant.sample.sql.dialects import DIALECTS
+
+_SQL = Declared("answers.sql", "to_sql")
 
 
 @option.command("The model as SQL, ONNX or Python.")
@@ -27,14 +30,10 @@ from calibrant.sample.sql.dialects import DIALECTS
     metavar="NAME",
     help="SQL: write a whole SELECT from this table. Default: expressions only.",
 )
-@click.option(
-    "--search",
-    type=click.Choice(("case", "join")),
-    default="case",
-    help=(
-        "SQL: nested comparisons, or a join with a table of pieces, which is shorter; needs"
-        " --table."
-    ),
+@_SQL.option(
+    "search",
+    "SQL: nested comparisons, or a join with a table of pieces, which is shorter; needs --table.",
+    choices=words_of("answers.sql", "SEARCHES"),
 )
 @option.model_score
 @option.model_segment
@@ -43,7 +42,7 @@ from calibrant.sample.sql.dialects import DIALECTS
     metavar="A,B",
     help="Of calibrated, lower, upper, set, region. Default: all but region.",
 )
-@option.coverage
+@option.coverage(_SQL)
 @option.output("Output file. Default: standard output. ONNX needs a file.")
 @option.overwrite
 @option.common
@@ -56,10 +55,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Examples
     --------
     calibrant export model.json --to sql --dialect postgres --table scores
-    calibrant export model.json --to sql --dialect postgres --table scores --search join    #
-    shorter, for a review calibrant export model.json --to python -o calibrate.py calibrant export
-    model.json --to onnx -o model.onnx calibrant export threshold.json --to sql --dialect duckdb
-    --table scores    # from calibrant threshold -o
+    calibrant export model.json --to sql --dialect postgres --table scores --search join   # shorter
+    calibrant export model.json --to python -o calibrate.py
+    calibrant export model.json --to onnx -o model.onnx
+    calibrant export threshold.json --to sql --dialect duckdb --table scores   # of threshold -o
     """
     output = None if options["output"] in (None, "-") else options["output"]
     _check_options(ctx, options, output)

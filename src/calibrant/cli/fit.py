@@ -20,25 +20,34 @@ from calibrant.cli._fitted import (
 )
 from calibrant.cli._input import labelled, typed_segments
 from calibrant.cli._latest import latest
-from calibrant.cli._methods import METHODS, Settings
+from calibrant.cli._methods import BINS, METHODS, STATED, VALUE, WORK, Settings
 from calibrant.cli._output import print_json
 from calibrant.cli._report import is_page
+from calibrant.cli._signature import interval_names, words_of
 from calibrant.cli._signs import on_first_rows, on_time, signs_of
 from calibrant.cli._target import check_target
 from calibrant.text.numbers import rows
 
+(_EXACT,) = words_of("calibrators.regions.parameters", "EXACT")
 _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 
 
 @option.command("Calibrate, with a guarantee.")
 @option.data
 @option.columns
-@option.weights
+@option.weights(STATED)
 @option.row_id
-@option.group_options
+@option.group
+@option.group_size(STATED, option.IN_A_BIN)
+@STATED.option(
+    "group_target",
+    "What counts the same: every row (the default) or every group.",
+    choices=words_of("params.bounds", "TARGETS"),
+    default=None,
+)
 @option.skip_missing
 @option.holdout
-@option.confidence(0.9)
+@option.confidence(BINS)
 @option.output(
     "Save the model, if FILE ends in .json, or write a report, if in .html. Give it once for each.",
     multiple=True,
@@ -52,41 +61,34 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
         " need the rows in memory."
     ),
 )
-@option.bins("Number of bins; with --segment, in each segment.")
-@click.option(
-    "--interval",
-    type=click.Choice(option.INTERVALS),
-    help="Confidence interval. Default: clopper-pearson.",
+@option.bins(BINS, "Number of bins; with --segment, in each segment.")
+@BINS.option(
+    "interval",
+    f"Confidence interval. Default: {_EXACT}.",
+    choices=(*interval_names(), "betting"),
+    default=None,
 )
-@click.option(
-    "--value",
-    type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
-    help="What is predicted in a bin. Default: jeffreys.",
+@VALUE.option(
+    "value",
+    f"What is predicted in a bin. Default: {VALUE.default('value')}.",
+    choices=words_of("guarantee.values", "VALUES"),
+    default=None,
 )
-@option.pilot
+@option.pilot(BINS)
 @option.min_rows
 @option.keep_segment
-@click.option(
-    "--range",
-    "score_range",
-    type=(float, float),
-    metavar="LOW HIGH",
-    help="Range of uniform bins. Default: 0 1.",
-)
-@click.option(
-    "--prior",
+@STATED.option("score_range", "Range of uniform bins. Default: 0 1.", metavar="LOW HIGH")
+@STATED.option(
     "target_prior",
-    type=float,
+    "Share of the positive class in the population, if rows were sampled by label.",
     metavar="SHARE",
-    help="Share of the positive class in the population, if rows were sampled by label.",
 )
-@click.option(
-    "--sampling-rates",
-    type=(float, float),
+@STATED.option(
+    "sampling_rates",
+    "Instead of --prior: the share of rows that was kept from each class, such as 0.1 1.",
     metavar="NEGATIVE POSITIVE",
-    help="Instead of --prior: the share of rows that was kept from each class, such as 0.1 1.",
 )
-@option.seed
+@option.seed(WORK)
 @click.option(
     "--require-epsilon", type=float, metavar="E", help="Exit with 1 if epsilon is larger than this."
 )
@@ -135,6 +137,9 @@ def _settings_of(options: dict[str, Any]) -> Settings:
     given = {
         **options,
         "method": options["method"] or _default_method(options),
+        "bins": options["n_bins"],
+        "confidence": options["confidence_level"],
+        "seed": options["random_state"],
         "weighted": options["weight"] is not None,
         "keep_segments": options["keep_segment"] or None,
     }

@@ -8,48 +8,28 @@ from calibrant.cli import _options as option
 from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import check_report, write_report
 from calibrant.cli._show import result_json, show
+from calibrant.cli._signature import Declared, interval_names
 
-_SETTINGS = ("epsilon", "n", "n_bins", "base_rate", "probability", "interval", "group_size", "icc")
+_PLAN = Declared("assess.plan.plan", "plan")
 _CALIBRATORS = {"binning": "BinningCalibrator", "anchored": "AnchoredCalibrator"}
 _NOT_COVERED = "the default method of fit, anchored, is not covered; see --method anchored"
 
 
 @option.command("How many labels does a guarantee need?")
-@click.option("--epsilon", type=float, metavar="E", help="Epsilon to reach: give this or --rows.")
-@click.option(
-    "--rows", "n", type=int, metavar="N", help="Number of labels: give this or --epsilon."
-)
-@click.option(
-    "--bins", "n_bins", type=int, default=10, show_default=True, metavar="N", help="Number of bins."
-)
-@option.confidence(0.9)
-@click.option(
-    "--base-rate",
-    type=float,
-    metavar="RATE",
-    help="Share of positives, if known. Default: the worst case.",
-)
-@click.option(
-    "--probability",
-    type=float,
-    default=0.9,
-    show_default=True,
+@_PLAN.option("epsilon", "Epsilon to reach: give this or --rows.", metavar="E")
+@_PLAN.option("n", "Number of labels: give this or --epsilon.", metavar="N")
+@_PLAN.option("n_bins", "Number of bins.", metavar="N")
+@option.confidence(_PLAN)
+@_PLAN.option("base_rate", "Share of positives, if known. Default: the worst case.", metavar="RATE")
+@_PLAN.option(
+    "probability",
+    "How likely the plan must be to succeed, with --base-rate or --pilot.",
     metavar="P",
-    help="How likely the plan must be to succeed, with --base-rate or --pilot.",
 )
-@click.option(
-    "--interval",
-    type=click.Choice(option.PLAN_INTERVALS),
-    default=option.PLAN_INTERVALS[0],
-    show_default=True,
-)
-@option.pilot
-@click.option(
-    "--group-size", type=int, metavar="N", help="Rows of each group, where rows are grouped."
-)
-@click.option(
-    "--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1."
-)
+@_PLAN.option("interval", "Confidence interval.", choices=interval_names(planned=True))
+@option.pilot(_PLAN)
+@_PLAN.option("group_size", "Rows of each group, where rows are grouped.", metavar="N")
+@_PLAN.option("icc", "Correlation of labels within a group, from 0 to 1.", metavar="R")
 @click.option(
     "--method",
     type=click.Choice(tuple(_CALIBRATORS)),
@@ -81,10 +61,7 @@ def command(ctx: click.Context, /, method: str, **options: Any) -> None:
     from calibrant import plan
 
     check_report(options)
-    pilot = {None: "auto", "none": None}.get(options["pilot"], options["pilot"])
-    settings = {name: options[name] for name in _SETTINGS}
-    settings["calibrator"] = _CALIBRATORS[method]
-    found = plan(confidence_level=options["confidence"], pilot=pilot, **settings)
+    found = plan(calibrator=_CALIBRATORS[method], **_PLAN.arguments(options))
     output = options["output"]
     if output is not None:
         write_report(output, found, {"method": method}, overwrite=options["overwrite"])

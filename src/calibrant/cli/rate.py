@@ -11,6 +11,7 @@ from calibrant.cli._input import files
 from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import is_page, shown_names, write_report
 from calibrant.cli._show import result_json, show
+from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._target import check_target
 from calibrant.text.numbers import counted, percent, plain
 
@@ -22,6 +23,7 @@ _STANDS = {
     "refuted": ("wrong", "Refuted"),
     "undecided": ("open", "Not decided"),
 }
+_RATE = Declared("assess.rates.rate_of_items", "rate")
 _ROLES = ("score", "label", "group", "segment", "order")
 
 
@@ -47,26 +49,24 @@ _ROLES = ("score", "label", "group", "segment", "order")
         "with 1 if that is refuted, with 3 if it is not decided."
     ),
 )
-@option.confidence(0.95)
-@click.option(
-    "--target",
-    type=click.Choice(("items", "population")),
-    default="items",
-    show_default=True,
-    help="Whose rate: that of these items, or of the population they were drawn from.",
+@option.confidence(_RATE)
+@_RATE.option(
+    "target",
+    "Whose rate: that of these items, or of the population they were drawn from.",
+    choices=words_of("assess.rates.rate_of_items", "TARGETS"),
 )
-@click.option(
-    "--method",
-    type=click.Choice(("auto", "exact", "labels", "bets")),
-    default="auto",
-    show_default=True,
+@_RATE.option(
+    "method",
+    "exact limits in two strata of scores, limits from the labels alone, or bets on both; auto"
+    " chooses by the numbers of labels and items and the scores.",
+    choices=words_of("assess.rates.methods", "METHODS"),
 )
 @click.option(
     "--pos-label",
     metavar="LABEL",
     help="The positive label, where labels are not 0 and 1, true and false.",
 )
-@option.seed
+@option.seed(_RATE)
 @option.output(
     "Write a report, if FILE ends in .html, or the result as JSON, if in .json. Give it once for"
     " each.",
@@ -108,14 +108,11 @@ def command(**options: Any) -> int:
     found = rate(
         columns["label"],
         columns["score"],
-        confidence_level=options["confidence"],
-        target=options["target"],
-        method=options["method"],
         groups=columns.get("group"),
         segments=columns.get("segment"),
         sequential=columns.get("order", False),
         pos_label=_typed(options["pos_label"], columns["label"]),
-        random_state=options["seed"],
+        **_RATE.arguments(options),
     )
     verdict, answer, more = judged(found, options["at_least"])
     state = {

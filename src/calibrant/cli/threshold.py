@@ -12,11 +12,14 @@ from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import print_json, saved, warn
 from calibrant.cli._report import facts_of, is_page, write_report
 from calibrant.cli._show import result_json, show
+from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._signs import on_first_rows, signs_of, texts_of
 from calibrant.cli._target import InputPath, check_target
 from calibrant.text.numbers import rows
 
 _MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
+_THRESHOLD = Declared("assess.threshold.threshold", "threshold")
+_METHODS = words_of("assess.threshold.threshold", "METHODS")
 _TARGETS = {
     "precision": "Share of positives among selected rows.",
     "recall": "Share of positives that are selected.",
@@ -24,10 +27,7 @@ _TARGETS = {
     "specificity": "Share of negatives that are not selected.",
 }
 _targets = option.together(
-    *(
-        click.option(f"--{name}", type=float, metavar="SHARE", help=text)
-        for name, text in _TARGETS.items()
-    )
+    *(_THRESHOLD.option(name, text, metavar="SHARE") for name, text in _TARGETS.items())
 )
 
 
@@ -36,34 +36,20 @@ _targets = option.together(
 @option.columns
 @_targets
 @option.skip_missing
-@option.confidence(0.9)
-@click.option(
-    "--method",
-    type=click.Choice(("auto", "ranks", "look")),
-    default="auto",
-    show_default=True,
-    help=(
-        "ranks draws no rows; look draws rows that only choose where to look; auto takes "
-        "ranks, and look with --group or above a million rows."
-    ),
+@option.confidence(_THRESHOLD)
+@_THRESHOLD.option(
+    "method",
+    "ranks draws no rows; look draws rows that only choose where to look; auto takes ranks, and"
+    " look with --group or above a million rows.",
+    choices=_METHODS,
 )
-@click.option(
-    "--start",
-    type=float,
+@_THRESHOLD.option(
+    "start",
+    "For --precision or --npv: a threshold fixed before the rows were looked at; no rows are"
+    " drawn.",
     metavar="SCORE",
-    help=(
-        "For --precision or --npv: a threshold fixed before the "
-        "rows were looked at; no rows are drawn."
-    ),
 )
-@click.option(
-    "--pilot",
-    type=option.share,
-    default="auto",
-    show_default=True,
-    metavar="SHARE",
-    help="For a look: fraction or number of rows to draw.",
-)
+@_THRESHOLD.option("pilot", "For a look: fraction or number of rows to draw.", metavar="SHARE")
 @click.option(
     "--unlabelled",
     metavar="FILE",
@@ -75,9 +61,9 @@ _targets = option.together(
 )
 @option.row_id
 @option.group
-@option.group_size(". Default: the size of the largest group that was drawn.")
-@option.weights
-@option.seed
+@option.group_size(_THRESHOLD, ". Default: the size of the largest group that was drawn.")
+@option.weights(_THRESHOLD)
+@option.seed(_THRESHOLD)
 @option.output(
     "Write a model file, which export and load_model read, if FILE ends in .json; a report, if in"
     " .html."
@@ -160,15 +146,8 @@ def _threshold(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
 
     return threshold(
         data,
-        **{name: options[name] for name in _TARGETS},
-        confidence_level=options["confidence"],
-        method=options["method"],
-        start=options["start"],
-        max_group_size=options["max_group_size"],
-        weight_bound=options["weight_bound"],
-        pilot=options["pilot"],
         unlabelled_scores=_unlabelled(options),
-        random_state=options["seed"],
+        **_THRESHOLD.arguments(options),
         **labels,
     )
 

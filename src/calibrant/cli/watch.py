@@ -14,12 +14,14 @@ from calibrant.cli._model import read_model
 from calibrant.cli._output import paragraph, print_json, remark, saved, warn
 from calibrant.cli._report import write_report
 from calibrant.cli._show import show
+from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._target import InputPath, OutputPath
 from calibrant.text.numbers import upper
 
 if TYPE_CHECKING:
     from calibrant.monitor import Monitor, MonitorSnapshot
 
+_MONITOR = Declared("monitor.durable", "Monitor.__init__")
 _OLD = 3  # days without an event that are told
 
 
@@ -39,26 +41,24 @@ _OLD = 3  # days without an event that are told
     type=OutputPath(),
     help="Where counts are kept: a file, or the URL of a database.",
 )
-@click.option(
-    "--maturity",
-    type=click.FloatRange(min=0),
+@_MONITOR.option(
+    "maturity",
+    "Age at which a prediction counts, with the label known by then.",
+    metavar="DAYS",
+    type=float,
+    required=False,
     default=0.0,
     show_default=True,
-    metavar="DAYS",
-    help="Age at which a prediction counts, with the label known by then.",
 )
-@click.option(
-    "--remember",
-    type=click.FloatRange(min=0, min_open=True),
+@_MONITOR.option(
+    "remember",
+    "Days for which ids are kept. Default: twice the maturity, at least 2.",
     metavar="DAYS",
-    help="Days for which ids are kept. Default: twice the maturity, at least 2.",
 )
-@click.option(
-    "--unit",
-    type=click.Choice(("row", "day")),
-    default="row",
-    show_default=True,
-    help="What is independent: rows, or days.",
+@_MONITOR.option(
+    "unit",
+    "What is independent: rows, or days.",
+    choices=words_of("monitor.durable", "UNITS"),
 )
 @click.option(
     "--once",
@@ -86,7 +86,7 @@ _OLD = 3  # days without an event that are told
 )
 @click.option("--segment", metavar="FIELD", help="Field of segments. Default: as in fit.")
 @option.output("Report of drift: an HTML page with epsilon over time.")
-@option.confidence(0.95)
+@option.confidence(_MONITOR)
 @option.common
 def command(lines: str, output: str | None, once: bool, as_json: bool, **options: Any) -> int:
     """Count predictions and labels as they come, each once, and watch whether the guarantee still
@@ -108,14 +108,7 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
 
     model = read_model(options["model"])
     fields = _fields(model.columns, options)
-    monitor = Monitor(
-        options["store"],
-        model,
-        maturity=options["maturity"],
-        remember=options["remember"],
-        confidence_level=options["confidence"],
-        unit=options["unit"],
-    )
+    monitor = Monitor(options["store"], model, **_MONITOR.arguments(options))
     events = EventFile(lines)
     try:
         found = _follow(monitor, events, fields, once=once, quiet=as_json)

@@ -34,7 +34,7 @@ METHODS: dict[str, Method] = {
             "clopper-pearson",
             clopper_pearson,
             f"{_TAILS}, at the Sidak level",
-            largest_binomial,
+            largest_radius=largest_binomial,
             exact=True,
         ),
         Method(
@@ -45,21 +45,25 @@ METHODS: dict[str, Method] = {
             takes_partition=True,
         ),
         Method(
-            "blaker", blaker, f"{_ACCEPTABILITY}, at the Sidak level", largest_binomial, exact=True
+            "blaker",
+            blaker,
+            f"{_ACCEPTABILITY}, at the Sidak level",
+            largest_radius=largest_binomial,
+            exact=True,
         ),
         Method(
             "hoeffding",
             hoeffding,
             "Hoeffding's inequality (1963, Theorem 2), by Bonferroni",
-            largest_hoeffding,
+            largest_radius=largest_hoeffding,
         ),
         Method(
             "empirical-bernstein",
             empirical_bernstein,
             f"{_BERNSTEIN}, by Bonferroni",
-            largest_bernstein,
+            largest_radius=largest_bernstein,
         ),
-        Method("kl", kl, f"{_CHERNOFF}, by Bonferroni", largest_kl),
+        Method("kl", kl, f"{_CHERNOFF}, by Bonferroni", largest_radius=largest_kl),
         Method("umd", umd, f"{_SMALLEST}, by Bonferroni"),
     )
 }

@@ -31,6 +31,9 @@ T = TypeVar("T")
 Ids: TypeAlias = Sequence[Hashable]
 Times: TypeAlias = ArrayLike | Sequence[Time] | None
 
+UNITS = ("row", "day")
+"""What may be independent."""
+
 _LONGEST_KEY = 40
 _POSITIVE = Number("a number of days > 0", 0.0, open_low=True)
 _SECONDS = Number("a number of seconds >= 0", 0.0)
@@ -136,7 +139,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             rule = f"be at least the maturity, {self.maturity:g}"
             raise InvalidValueError("remember", rule, got=f"{self.remember:g}")
         self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
-        self.unit = Choice(("row", "day")).check("unit", unit)
+        self.unit = Choice(UNITS).check("unit", unit)
         self.reference = Optional(Integer(1)).check("reference", reference)
         self._block = _Block()
         self._store = Store(store, _SECONDS.check("timeout", timeout))

@@ -235,11 +235,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             counted = counted_mass(
                 binned.partition, known, target_scores, binned.classes.positive_index
             )
-        drawn = (
-            shuffled(binned, self.random_state)
-            if get_shift_method(self.interval).needs_rows
-            else None
-        )
+        needs_rows = get_shift_method(self.interval).needs_rows
+        drawn = shuffled(binned, self.random_state) if needs_rows else None
         masses = known_masses(relative_mass, binned.partition)
         evidence = Evidence(binned.tally, weights.bound, float(weight_floor), masses, drawn)
         result = self._result_of(binned.partition, evidence, weights, counted)

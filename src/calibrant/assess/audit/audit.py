@@ -23,6 +23,7 @@ from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
 from calibrant.sample.kinds import bound_of, in_memory, rows_in
 from calibrant.sample.reader import check_nothing_beside
+from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
@@ -207,8 +208,6 @@ def audit(
     question = checked_question(order, min_share, target, confidence_level)
     weight_bound = bound_of(y, "weight_bound", weight_bound)
     max_group_size = bound_of(y, "max_group_size", max_group_size)
-    held = rows_in(y)
-    n_skipped = 0 if held is None else held.skipped_rows()
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     band = None
     if _has_units(y, *beside.values(), weight_bound, max_group_size):
@@ -229,23 +228,34 @@ def audit(
         read = {"scores": scores, "pos_label": pos_label, "classes": classes, **beside}
         limits = {"weight_bound": weight_bound, "max_group_size": max_group_size}
         by_attributes = read_and_audit_subgroups(y, attributes, question, read, limits)
+    return _said(
+        proved,
+        tolerance,
+        rows_in(y),
+        confidence_level=float(confidence_level),
+        monotone=band,
+        by_attributes=by_attributes,
+    )
+
+
+def _said(proved: Proved, tolerance: float, held: Rows | None, **beside: Any) -> Audit:
+    """The result, from what is proved of each segment."""
     parts = proved.parts
     table = AuditTable.joined([part.table for part in parts])
     within = _bounds(proved, parts[1:], table.error, 1, tolerance) if len(parts) > 1 else None
+    n_skipped = 0 if held is None else held.skipped_rows()
     return Audit(
         **_bounds(proved, parts[:1], parts[0].table.error, 0, tolerance),
         within_segments=None if within is None else Bounds(**within),
         table=table,
         findings=_findings(parts, tolerance),
-        confidence_level=float(confidence_level),
         n_rows=parts[0].n_rows,
         assumptions=(*proved.assumptions, _NOT_TRAINED, *((_SKIPPED,) if n_skipped else ())),
         n_skipped=n_skipped,
-        monotone=band,
         n_groups=proved.n_groups,
         n_set_aside=proved.n_set_aside,
         population=proved.population,
-        by_attributes=by_attributes,
+        **beside,
     )
 
 

@@ -283,32 +283,22 @@ def _resolve(
         seen = np.flatnonzero(present)
         place = (np.cumsum(present) - 1)[region[inside]]
         some = rows.take(inside)
-        part = units.part(inside)
-        most = high_end[seen]
-        span = 1.0 + high_end[seen] - low_end[seen]
-        outcomes = (some.codes - some.scores + most[place]) / span[place]
-        limits = part.means(outcomes, place, seen.size, alpha / (len(levels) * low_end.size))
-        low = span * limits.lower - most
-        high = span * limits.upper - most
+        ends = Interval(low_end[seen], high_end[seen])
+        share = alpha / (len(levels) * low_end.size)
+        errors = _error_limits(some, units.part(inside), place, ends, share)
         # of the average score of the population only the ends of the region are known
         unknown = Interval(np.zeros(seen.size), np.ones(seen.size))
-        relative = relative_limits(unknown, Interval(low_end[seen], most), Interval(low, high))
-        whole = np.bincount(place, in_full[inside])
-        error = np.bincount(place, in_full[inside] * (some.codes - some.scores)) / np.maximum(
-            whole, 1e-300
-        )
-        n_apart += int(np.count_nonzero((error < low - _ROUNDING) | (error > high + _ROUNDING)))
+        relative = relative_limits(unknown, ends, errors)
+        n_apart += _n_apart(some, in_full[inside], place, errors)
         # of a region without rows nothing is known
-        farthest = (
-            float(np.maximum(np.abs(low), np.abs(high)).max()) if seen.size == low_end.size else 1.0
-        )
+        farthest = _largest_error(errors) if seen.size == low_end.size else 1.0
         parent = np.empty(seen.size, dtype=np.intp)
         parent[place] = above[inside]  # regions of the next level lie within those of the last
         parts.append(
             {
                 "resolution": np.full(seen.size, level),
                 "parent": parent,
-                **_columns_of(some, weights[inside], place, Interval(low, high)),
+                **_columns_of(some, weights[inside], place, errors),
                 "relative_lower": relative.lower,
                 "relative_upper": relative.upper,
             }
@@ -328,6 +318,32 @@ def _resolve(
     return Resolutions(
         table, found, reach, finite=finite, n_values=n_values, n_singletons=0, n_apart=n_apart
     )
+
+
+def _error_limits(
+    rows: MemoryRows, units: Units, place: IndexArray, ends: Interval, alpha: float
+) -> Interval:
+    """Limits of the mean error of each region: label minus score, which lies within the ends of the
+    region.
+    """
+    most = ends.upper
+    span = 1.0 + most - ends.lower
+    outcomes = (rows.codes - rows.scores + most[place]) / span[place]
+    limits = units.means(outcomes, place, most.size, alpha)
+    return Interval(span * limits.lower - most, span * limits.upper - most)
+
+
+def _n_apart(rows: MemoryRows, weights: FloatArray, place: IndexArray, errors: Interval) -> int:
+    """The regions whose mean error over all rows lies outside its limits."""
+    whole = np.bincount(place, weights)
+    sums = np.bincount(place, weights * (rows.codes - rows.scores))
+    error = sums / np.maximum(whole, 1e-300)
+    outside = (error < errors.lower - _ROUNDING) | (error > errors.upper + _ROUNDING)
+    return int(np.count_nonzero(outside))
+
+
+def _largest_error(errors: Interval) -> float:
+    return float(np.maximum(np.abs(errors.lower), np.abs(errors.upper)).max())
 
 
 def _average(

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
+from calibrant._typing import (
+    ArrayLike,
+    BoolArray,
+    CodeArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    Seed,
+)
 from calibrant.assess.check import uniform_bets
 from calibrant.assess.check.equal_mass import bins_of_values, rates_of
 from calibrant.assess.check.exchangeability import (
@@ -158,9 +166,7 @@ def check(
     rng = rows.ordered_source(seed, "order of ties").generator()
     chosen = in_order(len(rows), times, rng)
     if together is not None:
-        picked = np.zeros(len(rows), dtype=bool)
-        picked[together.one_row_each(rows.random_source(seed, ONE_ROW_EACH))] = True
-        chosen = chosen[picked[chosen]]
+        chosen = chosen[_one_row_each(rows, together, seed)[chosen]]
     n_left_out = len(rows) - chosen.size
     rows = rows.take(chosen)
     times = None if times is None else times[chosen]
@@ -193,6 +199,13 @@ def check(
         signs=signs,
         n_in_data=n_in_data,
     )
+
+
+def _one_row_each(rows: MemoryRows, together: Groups, seed: int) -> BoolArray:
+    """Which rows are tested: one of each group, drawn at random."""
+    picked = np.zeros(len(rows), dtype=bool)
+    picked[together.one_row_each(rows.random_source(seed, ONE_ROW_EACH))] = True
+    return picked
 
 
 def _check_names(data: Rows, time: Any, groups: Any) -> None:

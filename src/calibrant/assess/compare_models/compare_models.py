@@ -138,26 +138,20 @@ def compare_models(
     order = _order_of_bets(seed, rows, probabilities, units)
     pairs = list(combinations(range(len(called)), 2))
     auc, covariance = _areas(rows, probabilities, units)
-    differences = []
+    share = alpha / len(pairs)
+    differences: list[PairedDifference] = []
     for one, other in pairs:
-        pair = called[one], called[other]
-        for measure in PROVED:
-            values = losses[one][measure] - losses[other][measure]
-            span = largest_difference(measure, clip)
-            share = alpha / (2 * len(pairs))
-            limits = difference_limits(values, span, share, units, order)
-            differences.append(
-                PairedDifference(*pair, measure, units.mean(values), *limits, is_proved=True)
-            )
+        pair = (called[one], called[other])
+        both = (losses[one], losses[other])
+        differences += _loss_differences(pair, both, clip, share, units, order)
         variance = covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other]
         gap = float(auc[one] - auc[other])
-        limits = normal_limits(gap, float(variance), alpha / len(pairs))
+        limits = normal_limits(gap, float(variance), share)
         differences.append(PairedDifference(*pair, AUC, gap, *limits, is_proved=False))
     auc_limits = [
         normal_limits(float(value), float(covariance[k, k]), alpha) for k, value in enumerate(auc)
     ]
     auc_lower, auc_upper = np.clip(np.array(auc_limits).T, 0.0, 1.0)
-    weights: dict[str, Any] = {"importance_weight": units.row_weights, "classes": (0, 1)}
     return ModelComparison(
         models=called,
         differences=tuple(differences),
@@ -168,14 +162,38 @@ def compare_models(
         assumptions=(units.assumption, TRAINED_BEFORE),
         brier=np.array([units.mean(loss[BRIER]) for loss in losses]),
         log_loss=np.array([units.mean(loss[LOG_LOSS]) for loss in losses]),
-        ece=np.array(
-            [ece(rows.codes, one, strategy="uniform", **weights).value for one in probabilities]
-        ),
+        ece=_eces(rows, probabilities, units),
         auc=auc,
         auc_lower=auc_lower,
         auc_upper=auc_upper,
         seed=seed,
     )
+
+
+def _eces(rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units) -> FloatArray:
+    """The ECE of each model, in bins of equal width."""
+    weights: dict[str, Any] = {"importance_weight": units.row_weights, "classes": (0, 1)}
+    found = [ece(rows.codes, one, strategy="uniform", **weights).value for one in probabilities]
+    return np.array(found)
+
+
+def _loss_differences(
+    pair: tuple[str, str],
+    losses: tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]],
+    clip: float,
+    alpha: float,
+    units: Units,
+    order: IndexArray,
+) -> list[PairedDifference]:
+    """The differences of two models in each loss; limits of all of them share alpha."""
+    found = []
+    for measure in PROVED:
+        values = losses[0][measure] - losses[1][measure]
+        span = largest_difference(measure, clip)
+        limits = difference_limits(values, span, alpha / 2, units, order)
+        mean = units.mean(values)
+        found.append(PairedDifference(*pair, measure, mean, *limits, is_proved=True))
+    return found
 
 
 def _order_of_bets(

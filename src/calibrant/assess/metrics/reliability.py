@@ -171,13 +171,9 @@ def reliability_table(
     >>> table.is_off
     array([ True,  True,  True,  True])
     """
-    calibrator = BinningCalibrator(
-        n_bins,
-        confidence_level=confidence_level,
-        interval=interval,
-        pos_label=pos_label,
-        partition=partition,
-    )
+    level = confidence_level
+    how: dict[str, Any] = {"interval": interval, "partition": partition, "pos_label": pos_label}
+    calibrator = BinningCalibrator(n_bins, confidence_level=level, **how)
     with reported_by_caller():
         calibrator.fit(
             scores,
@@ -198,19 +194,10 @@ def reliability_table(
     region = bins.regions_of(checked)
     weights = _row_weights(calibrator, region, importance_weight, groups)
     total = np.bincount(region, weights, minlength=bins.n_regions)
-    sums = np.bincount(
-        region, checked if weights is None else weights * checked, minlength=bins.n_regions
-    )
+    weighted = checked if weights is None else weights * checked
+    sums = np.bincount(region, weighted, minlength=bins.n_regions)
     mean_score = np.divide(sums, total, out=np.full(bins.n_regions, np.nan), where=total > 0)
-    # over [0, 1] where the scores are probabilities, else over the range that was seen
-    seen = float(checked.min()), float(checked.max())
-    span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
-    histogram_edges = np.histogram_bin_edges(checked[:1], bins=_HISTOGRAM_CELLS, range=span).astype(
-        np.float64
-    )
-    histogram = kernels.count(
-        checked, np.zeros(region.size, dtype=np.uint8), histogram_edges[1:-1]
-    )[0]
+    histogram, histogram_edges = _histogram(checked)
     return ReliabilityTable(
         regions=guarantee.regions,
         bounds=bins.bounds,
@@ -225,6 +212,18 @@ def reliability_table(
         histogram=histogram,
         histogram_edges=histogram_edges,
     )
+
+
+def _histogram(scores: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Rows in cells of equal width: over [0, 1] where the scores are probabilities, else over the
+    range that was seen.
+    """
+    seen = (float(scores.min()), float(scores.max()))
+    span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
+    edges = np.histogram_bin_edges(scores[:1], bins=_HISTOGRAM_CELLS, range=span)
+    cells = edges.astype(np.float64)
+    no_label = np.zeros(scores.size, dtype=np.uint8)
+    return kernels.count(scores, no_label, cells[1:-1])[0], cells
 
 
 def _row_weights(

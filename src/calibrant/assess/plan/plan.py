@@ -3,7 +3,7 @@
 from calibrant.assess._fewest_labels import LARGEST_PLAN, fewest
 from calibrant.assess.plan.planned_curve import PlannedCurve
 from calibrant.assess.plan.planned_rows import CORRELATION, INTERVALS, PlannedGroups, PlannedRows
-from calibrant.assess.plan.result import CURVE, Plan
+from calibrant.assess.plan.result import CALIBRATORS, CURVE, Plan
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import (
     FRACTION_OR_COUNT,
@@ -139,7 +139,7 @@ def plan(
         raise InvalidTypeError(
             "icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc)
         )
-    Choice(("BinningCalibrator", CURVE)).check("calibrator", calibrator)
+    Choice(CALIBRATORS).check("calibrator", calibrator)
     settings = (confidence_level, n_bins, interval, base_rate, pilot)
     question: PlannedRows | PlannedCurve = PlannedRows(*settings, probability)
     size = 1
@@ -162,13 +162,16 @@ def plan(
             raise InvalidValueError(name, "be left as it is with groups", got=got)
     elif base_rate is None and pilot in (None, "auto"):
         question = PlannedRows(*settings, probability=1.0)  # nothing is random
-    if epsilon is not None:
-        target = OPEN_UNIT.check("epsilon", epsilon)
-        return question.answer(
-            fewest(lambda number: question.enough(number, target), n_bins, target)
-        )
+    if epsilon is None:
+        return question.answer(_checked_rows(n, size) // size)
+    target = OPEN_UNIT.check("epsilon", epsilon)
+    return question.answer(fewest(lambda number: question.enough(number, target), n_bins, target))
+
+
+def _checked_rows(n: int | None, size: int) -> int:
+    """The number of rows, at least one group of `size` rows."""
     n = Integer(1).check("n", n)
     if not size <= n <= LARGEST_PLAN:
         rule = f"be {'at most' if size == 1 else 'from group_size to'} {LARGEST_PLAN:,}"
         raise InvalidValueError("n", rule, got=str(n))
-    return question.answer(n // size)
+    return n

@@ -12,6 +12,8 @@ from calibrant.text.sentences import Setting, Text, words
 
 _PLANNED = Setting("method", "binning", python="BinningCalibrator")
 CURVE = "AnchoredCalibrator"
+CALIBRATORS = ("BinningCalibrator", "AnchoredCalibrator")
+"""What can be planned for."""
 CURVE_NAMED = Setting("method", "anchored", python=CURVE)
 
 

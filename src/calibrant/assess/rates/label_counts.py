@@ -221,29 +221,19 @@ def plan_rate(
     items = Optional(Integer(1)).check("n_items", n_items)
     asked = Optional(Integer(1)).check("n_labels", n_labels)
     total = items or _ENDLESS
-    if asked is not None and asked > total:
-        raise InvalidValueError("n_labels", f"be at most n_items, {total:,}", got=f"{asked:,}")
-    if asked is not None and at_least is None:
-        raise InvalidTypeError(
-            "n_labels", ("be None without ", Setting("at_least")), got=f"{asked}"
-        )
-    world = _World(
-        total, 0.5 if expected_rate is None else expected_rate, sensitivity, specificity, alpha
-    )
+    _check_labels(asked, total, at_least)
+    rate = 0.5 if expected_rate is None else expected_rate
+    world = _World(total, rate, sensitivity, specificity, alpha)
     needed: int | None = None
     fewest: int | None = None
     feasible: list[tuple[int, int]] = []
     if width is not None:
         needed = _smallest(lambda count: world.width(count) <= width, total)
     if at_least is not None:
-        fewest = _smallest(
-            lambda count: most_negative_labels(count, total, at_least, confidence_level) >= 0, total
-        )
+        gate = _Gate(total, at_least, confidence_level)
+        fewest = _smallest(lambda count: gate.most_negative(count) >= 0, total)
         sizes = [asked] if asked is not None else [count for count in _FEASIBLE if count <= total]
-        feasible = [
-            (count, most_negative_labels(count, total, at_least, confidence_level))
-            for count in sizes
-        ]
+        feasible = [(count, gate.most_negative(count)) for count in sizes]
     if at_least is not None and expected_rate is not None and expected_rate > at_least:
         needed = _smallest(lambda count: world.lower(count, probability) >= at_least, total)
     return RatePlan(
@@ -259,6 +249,30 @@ def plan_rate(
         float(confidence_level),
         probability,
     )
+
+
+def _check_labels(n_labels: int | None, n_items: int, at_least: float | None) -> None:
+    """Refuse more labels than items, and labels without a rate that they are to show."""
+    if n_labels is None:
+        return
+    if n_labels > n_items:
+        raise InvalidValueError("n_labels", f"be at most n_items, {n_items:,}", got=f"{n_labels:,}")
+    if at_least is None:
+        rule = ("be None without ", Setting("at_least"))
+        raise InvalidTypeError("n_labels", rule, got=f"{n_labels}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """A rate that is to be shown of some items."""
+
+    n_items: int
+    at_least: float
+    confidence_level: float
+
+    def most_negative(self, n_labels: int) -> int:
+        """As many of the labels may be negative."""
+        return most_negative_labels(n_labels, self.n_items, self.at_least, self.confidence_level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,10 +171,8 @@ def threshold(
     """
     targets = _checked_targets(precision=precision, recall=recall, npv=npv, specificity=specificity)
     alpha = error_budget(confidence_level)
-    Choice(METHODS).check("method", method)
-    (FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
+    _check_search(method, pilot, start, targets)
     seed = seed_number(random_state)
-    _check_start(start, targets, method)
     weight_bound = bound_of(y, "weight_bound", weight_bound)
     max_group_size = bound_of(y, "max_group_size", max_group_size)
     beside: dict[str, Any] = {
@@ -188,9 +186,7 @@ def threshold(
     grouped = data.columns.group is not None
     if grouped and (method == "ranks" or start is not None):
         raise _by_ranks_with_groups()
-    whole, known = data.tally(regions({name: np.empty(0) for name in data.sizes()}))
-    data = data.with_classes(known.labels, known.positive)
-    n_rows = int(whole.counts.sum())
+    data, n_rows, positive = _counted(data)
     method = _chosen_method(method, grouped, n_rows)
     if grouped or method == "ranks":
         data = data.collect()
@@ -206,7 +202,7 @@ def threshold(
         method if begin is None else "start",
         search.n_rows,
         search.n_drawn,
-        known.positive,
+        positive,
         _assumptions(search, weight_bound, begin, unlabelled),
         **_group_counts(search),
         seed=seed,
@@ -224,7 +220,19 @@ def _checked_targets(**asked: float | None) -> dict[str, float]:
     return targets
 
 
-def _check_start(start: float | None, targets: dict[str, float], method: str) -> None:
+def _counted(data: Rows) -> tuple[Rows, int, Hashable]:
+    """The rows with their classes, how many there are, and the positive class."""
+    whole, known = data.tally(regions({name: np.empty(0) for name in data.sizes()}))
+    n_rows = int(whole.counts.sum())
+    return data.with_classes(known.labels, known.positive), n_rows, known.positive
+
+
+def _check_search(
+    method: str, pilot: float | str, start: float | None, targets: dict[str, float]
+) -> None:
+    """Raise an error for settings of the search that do not exist, or not for these targets."""
+    Choice(METHODS).check("method", method)
+    (FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
     if start is None:
         return
     Number().check("start", start)

@@ -26,6 +26,11 @@ from calibrant.text.sentences import shown
 CLIP = 1e-6  # scores of 0 and 1 have no logit
 
 
+def n_clipped(scores: FloatArray) -> int:
+    """The rows whose score is clipped before its logit is taken."""
+    return int(np.count_nonzero((scores < CLIP) | (scores > 1.0 - CLIP)))
+
+
 def ratio(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
     """Return the mean score over the mean label."""
     expected = units.mean(scores)

@@ -156,10 +156,7 @@ def validation_table(
     )
     rows, units = Units.bounded_of(read, weight_bound, max_group_size)
     if units.row_weights is None and rows.repeats is not None:
-        rule = "have no counts here, where each row counts as one independent draw"
-        raise InvalidTypeError(
-            "the data", rule, got="counts", advice="leave that column out of scored(...)"
-        )
+        raise _counts_given()
     codes = rows.codes
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     if isinstance(draws, str):
@@ -168,15 +165,12 @@ def validation_table(
     kuiper, p_value = kuiper_test(codes, probabilities, draws, generator, units)
     bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
     brier = brier_score(Sample(read), confidence_level=confidence_level, **bounds)
+    basis = EXACT_TEST if units.row_weights is None else ASYMPTOTIC
     found = (
         measures.ratio(codes, probabilities, alpha, units),
         *measures.cox(codes, probabilities, alpha, units),
         Measure("Kuiper statistic", kuiper, ideal=0.0),
-        Measure(
-            "p-value of calibration",
-            p_value,
-            basis=EXACT_TEST if units.row_weights is None else ASYMPTOTIC,
-        ),
+        Measure("p-value of calibration", p_value, basis=basis),
         Measure("Brier score", brier.value, brier.lower, brier.upper, basis=PROVED),
         *measures.corp(codes, probabilities, units),
         *calibration_index(codes, probabilities, alpha, units),
@@ -193,10 +187,12 @@ def validation_table(
         ),
         confidence_level=float(confidence_level),
         n_rows=codes.size,
-        n_clipped=int(
-            np.count_nonzero(
-                (probabilities < measures.CLIP) | (probabilities > 1.0 - measures.CLIP)
-            )
-        ),
+        n_clipped=measures.n_clipped(probabilities),
         population=units.population,
     )
+
+
+def _counts_given() -> InvalidTypeError:
+    rule = "have no counts here, where each row counts as one independent draw"
+    advice = "leave that column out of scored(...)"
+    return InvalidTypeError("the data", rule, got="counts", advice=advice)
