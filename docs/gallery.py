@@ -18,13 +18,13 @@ from mkdocs.structure.files import File, InclusionLevel
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 import notebooks
 from dark import dark_name
-from examples import ROOT, pictures_of, place_of
+from examples import ROOT, pictures_of, pictures_of_script, place_of
 
 DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
 CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
 CARD = (
-    '<a href="{name}.html"><img src="{name}.png#only-light" alt="{picture}" loading="lazy">'
-    '<img src="{name}-dark.png#only-dark" alt="{picture}" loading="lazy"><span>{title}</span></a>'
+    '<a href="{name}.html"><img src="{name}-small.png#only-light" alt="{picture}" loading="lazy">'
+    '<img src="{name}-small-dark.png#only-dark" alt="{picture}" loading="lazy"><span>{title}</span></a>'
 )
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w-]+)\.png\)")
 STYLE = """<style>
@@ -105,7 +105,7 @@ def on_files(files: Any, config: Any) -> None:
     """
     pages = {DOCS / file.src_uri: file for file in files.documentation_pages()}
     examples = {page: names for page in pages if (names := pictures_of(page))}
-    examples |= {script.path: [f"{name}.png"] for name, script in scripts().items()}
+    examples |= {script.path: pictures_of_script(script.path) for script in scripts().values()}
     subprocess.run(
         [sys.executable, str(TOOLS / "examples.py"), str(MADE), *map(str, examples)], check=True
     )

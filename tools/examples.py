@@ -3,8 +3,9 @@
     python tools/examples.py out/docs docs/tutorials/credit.md docs/gallery/two_models.py
 
 Each example runs in a folder of its own below out/docs, where it leaves its pictures: a page by
-`savefig`, a script by `plt.show()`; and of each picture a second one, for the dark site. An example
-that has not changed, nor calibrant, is not run again. The tests run the same code.
+`savefig`, a script by `plt.show()`; and of each picture a second one, for the dark site. A script
+leaves a thumbnail, too. An example that has not changed, nor calibrant, is not run again. The tests
+run the same code.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(python|pycon|shell-session)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MADE = re.compile(r"\]\(([\w-]+\.(?:png|html))\)")
+SMALL = (4.4, 3.3)  # inches of a thumbnail with one panel
+LONGEST_TITLE = 12  # letters that fit above a panel of a thumbnail
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 sys.path.append(str(ROOT / "tools"))  # for `import realdata`, in examples
@@ -119,16 +122,41 @@ def twice() -> Iterator[None]:
         Figure.savefig = save  # type: ignore[method-assign]
 
 
+def pictures_of_script(script: Path) -> list[str]:
+    """The picture of a script of the gallery, and its thumbnail."""
+    return [f"{script.stem}.png", f"{script.stem}-small.png"]
+
+
+def shrink(figure: Any) -> None:
+    """Make a figure as small as a thumbnail, with letters of the size they had.
+
+    Legends and titles that do not fit are left out.
+    """
+    panels = figure.axes
+    figure.set_size_inches(SMALL if len(panels) == 1 else [1.3 * inches for inches in SMALL])
+    for axes in panels:
+        if (legend := axes.get_legend()) is not None:
+            legend.remove()
+        if len(axes.get_title()) > LONGEST_TITLE:
+            axes.set_title("")
+    for legend in list(figure.legends):
+        legend.remove()
+
+
 def run_script(script: Path) -> None:
-    """Run a script of the gallery; the picture it shows becomes a file, named like the script."""
+    """Run a script of the gallery; the picture it shows becomes files, named like the script."""
     import matplotlib.pyplot as plt
 
     shown = []
     show = plt.show
 
     def save() -> None:
-        plt.gcf().savefig(f"{script.stem}.png", dpi=120)
-        shown.append(plt.gcf())
+        figure = plt.gcf()
+        picture, thumbnail = pictures_of_script(script)
+        figure.savefig(picture, dpi=120)
+        shrink(figure)
+        figure.savefig(thumbnail, dpi=140)
+        shown.append(figure)
 
     plt.show = save
     code = compile(script.read_text(encoding="utf-8"), str(script), "exec")
@@ -207,9 +235,8 @@ def main() -> None:
             if (reason := excuse(error)) is None:
                 raise
             print(f"  its pictures cannot be made here: {reason}", flush=True)
-            stand_in(
-                reason, [f"{example.stem}.png"] if example.suffix == ".py" else pictures_of(example)
-            )
+            made = pictures_of_script if example.suffix == ".py" else pictures_of
+            stand_in(reason, made(example))
         else:
             kept.write_text(key)
 

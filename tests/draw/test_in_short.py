@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from calibrant.draw.report.headline import headline
 from calibrant.draw.report.in_short import in_short, points
 from result_examples import EXAMPLES
 
@@ -95,15 +96,68 @@ def test_another_population_is_not_left_out() -> None:
     assert "as long as new groups are like these" in in_short(rows.guarantee_)
 
 
-def test_a_subgroup_that_is_off_is_not_contradicted() -> None:
+def test_a_subgroup_that_is_off_is_named_first() -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(0.3, 0.7, size=8_000)
     side = rng.random(8_000) < 0.5
     y = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
     found = calibrant.audit(y, scores, attributes={"side": side})
     assert found.worst is None
-    assert found.by_attributes.is_any_off
-    assert in_short(found) is None
+    worst = found.by_attributes.findings[0]
+    said = in_short(found)
+    assert f"of the subgroup {worst.subgroup} are too" in said
+    assert "too high" in worst.direction or "too low" in said
+    (shown,) = numbers(said)
+    assert 0.9 * worst.error <= shown <= worst.error
+    assert "1 more subgroup is off" in said
+    assert headline(found).tag == "Proved miscalibrated"
+    unnamed = replace(found, by_attributes=replace(found.by_attributes, findings=()))
+    assert "do not show which" in in_short(unnamed)
+
+
+def test_where_no_subgroup_is_off_none_is_named() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.3, 0.7, size=2_000)
+    found = calibrant.audit(
+        rng.random(2_000) < scores, scores, attributes={"side": rng.random(2_000) < 0.5}
+    )
+    assert "do not show that the scores, or those of a subgroup, are wrong" in in_short(found)
+    assert headline(found).tag == "No evidence"
+
+
+def test_a_segment_is_not_taken_for_a_score() -> None:
+    """Segment 1 is off, not the scores that are 1."""
+    segments = np.where(np.arange(3_000) % 2, 1, 2)
+    y = np.where(segments == 1, Y, RNG.uniform(size=3_000) < SCORES)
+    found = calibrant.audit(y, SCORES, segments=segments)
+    assert "some scores of segment 1 are too high" in in_short(found)
+
+
+def test_two_thresholds_are_both_said() -> None:
+    both = calibrant.threshold(Y, SCORES**2, precision=0.7, npv=0.8)
+    assert all(cut.threshold is not None for cut in both.cuts)
+    assert re.search("or more are positive and at least 80% of the rows .* negative", in_short(both))
+    one = calibrant.threshold(Y, SCORES**2, precision=0.9999, npv=0.8)
+    assert in_short(one).endswith("A precision of 99.99% cannot be proved.")
+    none = calibrant.threshold(Y, SCORES**2, precision=0.9999, npv=0.9999)
+    assert in_short(none) == (
+        "A precision of 99.99% and npv of 99.99% cannot be proved with these 3,000 rows."
+    )
+    parts = np.where(np.arange(3_000) % 2, "a", "b")
+    by_segment = calibrant.threshold(Y, SCORES**2, precision=0.7, segments=parts)
+    n_proved = sum(cut.threshold is not None for cut in by_segment.cuts)
+    assert f"{n_proved} of 2 thresholds by segment are proved" in in_short(by_segment)
+
+
+def test_a_plan_by_estimate_says_so() -> None:
+    grouped = calibrant.plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3)
+    curve = calibrant.plan(epsilon=0.1, n_bins=5, calibrator="AnchoredCalibrator")
+    for found in (grouped, curve):
+        said = in_short(found)
+        assert said.startswith(f"Label {found.n:,} rows")
+        assert said.endswith("This is an estimate.")
+        (shown,) = numbers(said)
+        assert found.epsilon <= shown
 
 
 def test_average_is_said_of_a_curve() -> None:

@@ -140,6 +140,22 @@ def test_scripts_of_the_gallery_show_one_picture(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(examples.run_script, script)
     assert (tmp_path / f"{script.stem}.png").exists()
+    assert (tmp_path / f"{script.stem}-small.png").exists()
+
+
+def test_a_thumbnail_is_small_and_keeps_the_size_of_its_letters():
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot([0, 1], label="one")
+    axes.set(xlabel="score", title="a title that is too long for it")
+    axes.legend()
+    letters = axes.xaxis.label.get_size()
+    examples.shrink(figure)
+    assert tuple(figure.get_size_inches()) == examples.SMALL
+    assert axes.xaxis.label.get_size() == letters
+    assert (axes.get_legend(), axes.get_title()) == (None, "")
 
 
 def test_the_readme_is_short():

@@ -18,6 +18,7 @@ _HEAD = 256  # bytes at the beginning that a file is known by
 _BATCH = 1000
 _KEY = 30  # characters
 _PAUSE = 0.5  # seconds between looks at a file
+_ADVICE = "--id, --score and --label name the fields; without them they are named as in fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ def hand_in(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) 
         has_label = record.get(fields.label) is not None
         if record.get(fields.id) is None or not (has_score or has_label):
             rule = f"have the field {fields.id!r}, and {fields.score!r} or {fields.label!r}"
-            raise RefusedError("each line", rule, got=str(record)[:80])
+            raise RefusedError("each line", rule, got=str(record)[:80], advice=_ADVICE)
     for day in _by_day(records, fields, monitor.maturity):
         predictions = [record for record in day if record.get(fields.score) is not None]
         labels = [record for record in day if record.get(fields.label) is not None]

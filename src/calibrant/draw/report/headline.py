@@ -44,7 +44,8 @@ def _of_guarantee(found: Any) -> Headline:
 
 
 def _of_audit(found: Any) -> Headline:
-    if found.worst:
+    subgroups = found.by_attributes
+    if found.worst or (subgroups is not None and subgroups.is_any_off):
         return _MISCALIBRATED
     if (found.within_segments or found).is_nearly_calibrated:
         return Headline("right", "Proved nearly right")

@@ -70,48 +70,88 @@ def _of_no_guarantee(found: Any) -> str | None:
 
 
 def _of_audit(found: Any) -> str | None:
-    worst = found.worst
     subgroups = found.by_attributes
-    if found.population or (worst is None and subgroups is not None and subgroups.is_any_off):
-        return None
+    if subgroups is not None and subgroups.is_any_off:
+        return _of_subgroups(subgroups)
+    worst = found.worst
     confidence = percent(found.confidence_level)
     rows = _THESE_ROWS if not found.n_groups else "as long as the groups are i.i.d."
     if worst is not None:
-        where = (
-            "some scores are" if worst.segment is None else f"some scores of {worst.segment} are"
-        )
-        side = "too high" if "high" in worst.direction else "too low"
+        if found.population:
+            return None
+        where = "some scores are"
+        if worst.segment is not None:
+            where = f"some scores of {found.noun} {worst.segment!r} are"
+        side = _side(worst)
         off = points(lower(worst.error))
         return f"With {confidence} confidence, {where} {side} by at least {off}, {rows}."
     bounds = found.within_segments or found
     if bounds.is_nearly_calibrated:
+        if found.population:
+            return None
         off = points(upper(bounds.upper_bound))
         seen = "no score that was seen is off by more than"
         return f"With {confidence} confidence, {seen} {off}, {rows}."
     wrong = "wrong"
     if found.tolerance:
         wrong = f"wrong by more than {points(f'{found.tolerance:g}')}"
+    which = "the scores are" if subgroups is None else "the scores, or those of a subgroup, are"
     return (
-        f"These {found.n_rows:,} rows do not show that the scores are {wrong}. That does not prove"
+        f"These {found.n_rows:,} rows do not show that {which} {wrong}. That does not prove"
         " that they are right."
     )
 
 
+def _of_subgroups(found: Any) -> str:
+    """What is proved of subgroups, the first of them by name."""
+    confidence = f"With {percent(found.confidence_level)} confidence"
+    assumed = "as long as the rows are new to the model"
+    if not found.findings:
+        return (
+            f"{confidence}, the scores of some subgroup are wrong, {assumed}. These rows do not"
+            " show which."
+        )
+    worst = found.findings[0]
+    left = len(found.findings) - 1
+    more = f" {counted(left, 'more subgroup is', 'more subgroups are')} off." if left else ""
+    whose = f"scores of the subgroup {worst.subgroup} are {_side(worst)}"
+    if not worst.tested_rows:
+        return f"{confidence}, some {whose}, {assumed}.{more}"
+    size = f"by at least {points(lower(worst.error))} on average"
+    where = f" over the {worst.tested_rows:,} rows tested" if worst.target == "rows" else ""
+    return f"{confidence}, {whose} {size}{where}, {assumed}.{more}"
+
+
+def _side(finding: Any) -> str:
+    """In which direction the scores of a finding are off."""
+    return "too high" if "high" in finding.direction else "too low"
+
+
 def _of_threshold(found: Any) -> str | None:
-    if len(found.cuts) != 1 or found.is_weighted or (found.above_cap or 0.0) > 0.0:
+    if found.is_weighted or (found.above_cap or 0.0) > 0.0:
         return None
-    cut = found.cuts[0]
-    if cut.threshold is None:
-        target = f"{cut.target} of {percent(cut.level)}"
-        return f"A {target} cannot be proved with these {found.n_rows:,} rows."
+    like = _NEW_ROWS if found.max_group_size is None else "as long as new groups are like these"
+    confidence = f"With {percent(found.confidence_level)} confidence"
+    proved = [cut for cut in found.cuts if cut.threshold is not None]
+    missed = [cut for cut in found.cuts if cut.threshold is None]
+    if any(cut.segment is not None for cut in found.cuts):
+        segments = f"{len(proved):,} of {counted(len(found.cuts), 'threshold')}"
+        return f"{confidence}, {segments} by segment are proved, all at once, {like}."
+    unproved = " and ".join(f"{cut.target} of {percent(cut.level)}" for cut in missed)
+    if not proved:
+        return f"A {unproved} cannot be proved with these {found.n_rows:,} rows."
+    said = f"{confidence}, {' and '.join(map(_of_cut, proved))}, {like}."
+    return said if not missed else f"{said} A {unproved} cannot be proved."
+
+
+def _of_cut(cut: Any) -> str:
     said = {
         "precision": "{share} of the rows with a score of about {cut} or more are positive",
         "recall": "{share} of the positive rows have a score of about {cut} or more",
         "npv": "{share} of the rows with a score below about {cut} are negative",
         "specificity": "{share} of the negative rows have a score below about {cut}",
-    }[cut.target].format(share=f"at least {percent(cut.level)}", cut=nearest(cut.threshold))
-    like = _NEW_ROWS if found.max_group_size is None else "as long as new groups are like these"
-    return f"With {percent(found.confidence_level)} confidence, {said}, {like}."
+    }[cut.target]
+    return said.format(share=f"at least {percent(cut.level)}", cut=nearest(cut.threshold))
 
 
 def _of_decisions(found: Any) -> str | None:
@@ -155,19 +195,27 @@ def _of_rate(found: Any) -> str | None:
 
 
 def _of_plan(found: Any) -> str | None:
-    # an estimate, with groups or for a curve, is said in its own sentence
-    if found.group_size is not None or found.calibrator == "AnchoredCalibrator":
-        return None
+    within = f"within {points(upper(found.epsilon))} of the true rate"
+    ranges = f"each of {found.n_bins:,} score ranges is"
+    sure = f"({percent(found.confidence_level)} confidence)"
+    chance = f"with a chance of at least {percent(found.probability)}"
+    if found.group_size is not None:
+        groups = f"in {found.n // found.group_size:,} groups of {found.group_size:,}"
+        return (
+            f"Label {found.n:,} rows, {groups}, and {ranges} about {within} {sure}, {chance}, if"
+            f" labels of a group correlate by {found.icc:g}. This is an estimate."
+        )
+    if found.calibrator == "AnchoredCalibrator":
+        return (
+            f"Label {found.n:,} rows drawn at random, and in about 9 of 10 fits {ranges} {within}"
+            f" {sure}, if the rate rises smoothly with the score. This is an estimate."
+        )
     supposed = "if no scores are tied"
     if found.base_rate is not None:
         supposed += f" and {percent(found.base_rate)} of rows are positive"
     if found.probability != 1.0:
-        supposed += f", with a chance of at least {percent(found.probability)}"
-    return (
-        f"Label {found.n:,} rows drawn at random, and each of {found.n_bins:,} score ranges is"
-        f" within {points(upper(found.epsilon))} of the true rate ({percent(found.confidence_level)}"
-        f" confidence), {supposed}."
-    )
+        supposed += f", {chance}"
+    return f"Label {found.n:,} rows drawn at random, and {ranges} {within} {sure}, {supposed}."
 
 
 def _of_rows(found: Any) -> str | None:
