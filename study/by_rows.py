@@ -134,7 +134,7 @@ def versus(folder: Path) -> str:
     cells = compared(folder)
     ours = cells[cells.method == "calibrant"]
     better = [
-        "log loss smaller than that of the best peer",
+        "log loss smaller than the best peer's",
         f"{(ours.excess < 0).sum()} of {len(ours)}",
     ]
     lines = [better]
@@ -142,8 +142,8 @@ def versus(folder: Path) -> str:
         told = met(ours).dropna().astype(bool)
         lines.append([name, f"{told.sum()} of {told.size}"])
     for package, times in ours.best.str.split().str[0].value_counts().items():
-        lines.append([f"the best peer is one of {package}", f"{times} of {len(ours)}"])
-    return markdown(["", "models of real sets"], lines)
+        lines.append([f"the best peer comes from {package}", f"{times} of {len(ours)}"])
+    return markdown(["", "models on real data"], lines)
 
 
 def sets(folder: Path) -> str:

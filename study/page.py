@@ -92,17 +92,17 @@ def summary(folder: Path) -> str:
 
     lines = [
         [
-            "guarantees broken, rows drawn at random; 10 % may be",
+            "guarantees broken when rows are drawn at random (at most 10 % allowed)",
             anchored,
             count(ours.broken.sum(), ours.draws.sum()),
         ],
         [
-            "grouped rows, with `groups=`",
+            "guarantees broken on grouped data, with `groups=`",
             binning,
             count(with_groups.broken.sum(), with_groups.draws.sum()),
         ],
         [
-            "the same without `groups=`, nothing is guaranteed",
+            "the same without `groups=`, where no guarantee applies",
             binning,
             count(without.broken.sum(), without.draws.sum()),
         ],
@@ -111,19 +111,23 @@ def summary(folder: Path) -> str:
             anchored,
             count(len(bad), len(real)),
         ],
-        ["of those, splits with a warning", watched, count(warned[real.refuted].sum(), len(bad))],
         [
-            "of the others, splits with a warning",
+            "of these, splits where a warning was raised",
+            watched,
+            count(warned[real.refuted].sum(), len(bad)),
+        ],
+        [
+            "of the remaining splits, where a warning was raised",
             watched,
             count(warned[~real.refuted].sum(), len(fine)),
         ],
         [
-            "the same rows shuffled, with a warning",
+            "the same rows in random order, where a warning was raised",
             watched,
             count((mixed.check | mixed.monitor).sum(), len(mixed)),
         ],
         [
-            "log loss at most 2 % above the best of peers",
+            "log loss at most 2 % above the best peer's",
             anchored,
             met("log loss at most 2 % above the best peer's"),
         ],
@@ -139,7 +143,7 @@ def summary(folder: Path) -> str:
         ],
     ]
     return markdown(
-        [f"{ours.set.nunique()} real sets, {len(ours)} models", "settings", "found"], lines
+        [f"{ours.set.nunique()} real data sets, {len(ours)} models", "settings", "result"], lines
     )
 
 
