@@ -24,7 +24,8 @@ DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
 CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
 CARD = (
     '<a href="{name}.html"><img src="{name}-small.png#only-light" alt="{picture}" loading="lazy">'
-    '<img src="{name}-small-dark.png#only-dark" alt="{picture}" loading="lazy"><span>{title}</span></a>'
+    '<img src="{name}-small-dark.png#only-dark" alt="{picture}" loading="lazy">'
+    "<span>{title}</span></a>"
 )
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w-]+)\.png\)")
 STYLE = """<style>
