@@ -136,7 +136,9 @@ def test_a_segment_is_not_taken_for_a_score() -> None:
 def test_two_thresholds_are_both_said() -> None:
     both = calibrant.threshold(Y, SCORES**2, precision=0.7, npv=0.8)
     assert all(cut.threshold is not None for cut in both.cuts)
-    assert re.search("or more are positive and at least 80% of the rows .* negative", in_short(both))
+    assert re.search(
+        "or more are positive and at least 80% of the rows .* negative", in_short(both)
+    )
     one = calibrant.threshold(Y, SCORES**2, precision=0.9999, npv=0.8)
     assert in_short(one).endswith("A precision of 99.99% cannot be proved.")
     none = calibrant.threshold(Y, SCORES**2, precision=0.9999, npv=0.9999)
