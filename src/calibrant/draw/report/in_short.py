@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from calibrant.assess.threshold.proved_threshold import KEPT_BY_WEIGHT
 from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
 from calibrant.text.result import Result
 
@@ -98,7 +99,8 @@ def _of_audit(found: Any) -> str | None:
 
 
 def _of_threshold(found: Any) -> str | None:
-    if len(found.cuts) != 1 or found.is_weighted or (found.above_cap or 0.0) > 0.0:
+    is_weighted = KEPT_BY_WEIGHT in found.assumptions
+    if len(found.cuts) != 1 or is_weighted or (found.above_cap or 0.0) > 0.0:
         return None
     cut = found.cuts[0]
     if cut.threshold is None:
