@@ -104,3 +104,12 @@ def test_without_a_band_there_are_no_limits() -> None:
             assert np.isnan(table[name].lower)
             assert table[name].basis == MEASURED
             assert table[name].value >= 0.0
+
+
+def test_the_table_says_for_which_distributions_limits_hold() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=500)
+    y = rng.uniform(size=500) < scores
+    words = "for those whose rate does not fall as the score rises where it is proved if monotone"
+    assert words in str(validation_table(y, scores, n_draws=99))
+    assert words not in str(validation_table(~y, scores, n_draws=99))  # refuted: no such limits

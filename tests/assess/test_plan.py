@@ -263,7 +263,7 @@ def test_nine_of_ten_curves_reach_what_is_planned_for_smooth_rates(n, n_bins, le
 def test_a_plan_for_the_curve_says_that_it_is_for_smooth_rates_and_takes_more_labels():
     planned = plan(epsilon=0.05, calibrator="AnchoredCalibrator")
     assert planned.calibrator == "AnchoredCalibrator"
-    assert "smoothly" in str(planned)
+    assert "if the rate rises smoothly and clearly with the score" in str(planned)
     assert "not a bound for any rates" in str(planned)
     assert "any rates, if" not in str(planned)
     assert planned.n > plan(epsilon=0.05).n

@@ -230,3 +230,17 @@ def test_a_table_gives_the_fit_of_arrays_where_pilot_groups_decide_how_many_are_
     table = pa.table({"p": scores, "y": y, "customer": customer})
     data = scored(table, score="p", label="y", group="customer")
     assert AnchoredCalibrator(n_bins=3).fit(data).to_dict() == arrays.to_dict()
+
+
+@pytest.mark.parametrize("more", [{}, {"segments": ["a", "b", "a", "b"]}])
+def test_all_units_in_one_half(more: dict) -> None:
+    """Without pilot rows, the curve of the other half has no rows to fit: it is the first one."""
+    names = set()
+    for seed in range(8):
+        fitted = AnchoredCalibrator(random_state=seed).fit(
+            [0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1], groups=[0, 0, 1, 1], **more
+        )
+        names.add(fitted.curve_)
+        assert np.isfinite(fitted.predict([0.1, 0.9], **{name: ["a", "b"] for name in more})).all()
+        assert fitted.guarantee_.epsilon > 0.4
+    assert any("first curve" in name for name in names)

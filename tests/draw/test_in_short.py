@@ -82,7 +82,6 @@ def test_another_population_is_not_left_out() -> None:
     weighted = calibrant.threshold(
         Y, SCORES, precision=0.6, importance_weight=weights, weight_bound=2.0
     )
-    assert weighted.is_weighted
     assert "This is about the weighted population." in weighted.sentence
     assert in_short(weighted) is None
     groups = np.arange(SCORES.size) // 4

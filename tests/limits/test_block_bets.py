@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from calibrant.errors import InvalidValueError
 from calibrant.limits import block_bets
 from calibrant.limits.bet_walk import block_gain, late_sizes
 from calibrant.limits.block_bets import (
@@ -150,3 +151,10 @@ def test_larger_early_blocks_hardly_widen_limits(monkeypatch):
         lower, upper = block_limits(some, np.full(12, 1e-4))
         widths.append((upper - lower).mean())
     assert widths[1] < 1.01 * widths[0]
+
+
+def test_a_sample_that_is_too_large_to_be_dealt_out_says_so() -> None:
+    counts = np.array([[10, 20], [999_999_999, 1]])
+    with pytest.raises(InvalidValueError) as refused:
+        DealtBlocks.of(counts, np.random.default_rng(0))
+    assert (refused.value.parameter, refused.value.got) == ("n_bins", "1,000,000,000")

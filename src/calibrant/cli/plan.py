@@ -46,7 +46,7 @@ def command(ctx: click.Context, /, method: str, **options: Any) -> None:
 
     The answer for fit --method binning uses its exact intervals, not a formula, and holds for any
     rates. That for --method anchored, the default of fit, is an estimate by simulation for rates
-    that rise smoothly with the score.
+    that rise smoothly and clearly with the score.
 
     Examples
     --------

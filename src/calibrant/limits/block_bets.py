@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidValueError
 from calibrant.kernels import Implementation
 from calibrant.limits.bet_walk import (
     GUESS_DRAWS,
@@ -29,6 +30,7 @@ LATE_ROWS = 512
 """The last rows of a sample, about: they are dealt out in order. Of more, limits are no narrower."""
 # rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
 _MOST_SHUFFLED = 1 << 16
+_TOO_MANY = 10**9  # rows of a sample from which on numpy draws no blocks
 _EARLY_BLOCKS = 16
 """Such a block is this part of the rows that are left. Larger blocks than elsewhere take a quarter
 of the time, and make limits of 2 million rows wider by 0.4 %.
@@ -60,6 +62,10 @@ class DealtBlocks:
         (n_samples, n_kinds).
         """
         n_rows = counts.sum(axis=1)
+        most = int(n_rows.max(initial=0))
+        if most >= _TOO_MANY:
+            rule = f"leave fewer than {_TOO_MANY:,} rows in each region, to draw their order"
+            raise InvalidValueError("n_bins", rule, got=f"{most:,}", advice="use more bins")
         sizes = late_sizes(min(int(n_rows.max(initial=1)), LATE_ROWS))
         n_late = sum(sizes)
         early = [dealt_sizes(rows, n_late) for rows in n_rows.tolist()]

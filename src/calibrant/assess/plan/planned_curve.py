@@ -10,7 +10,7 @@ factor of at most 1.1 + 6 / sqrt(N) in about nine of ten fits.
 
 Simulated: uniform scores; the rate is the score, its square, and the score of a model that is over-
 or underconfident by a factor of two on the logit scale; 3, 10 and 20 regions of 88 to 13,200 rows.
-Of a rate that hardly depends on the score, epsilon was up to 1.3 times as large. Fewer regions have
+Of a rate that hardly depends on the score, epsilon was up to 1.35 times as large. Fewer regions have
 few pilot rows, or none, so that epsilon is larger; it was up to 1.5 times that of the formula for 2
 regions and a falling rate, and 2.7 times for 1 region.
 """

@@ -130,8 +130,8 @@ class Plan(Result):
         return (
             f"{self.n:,} labels give ",
             CURVE_NAMED,
-            f", in {regions}, {claim} in about 9 of 10 fits, if the rate rises smoothly with"
-            " the score and no scores are tied; this is an estimate by simulation, not a bound"
+            f", in {regions}, {claim} in about 9 of 10 fits, if the rate rises smoothly and clearly"
+            " with the score and no scores are tied; this is an estimate by simulation, not a bound"
             " for any rates.",
         )
 

@@ -89,13 +89,6 @@ class Threshold(Result):
         return max(0.0, 1.0 - 2.0 * (1.0 - self.confidence_level))
 
     @property
-    def is_weighted(self) -> bool:
-        """Whether the rows have importance weights, so that the shares are those of the weighted
-        population.
-        """
-        return KEPT_BY_WEIGHT in self.assumptions
-
-    @property
     def is_proved(self) -> bool:
         """Whether every target is proved."""
         return all(cut.threshold is not None for cut in self.cuts)
@@ -150,7 +143,9 @@ class Threshold(Result):
         together = ", all at once" if len(self.cuts) > 1 else ""
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         told = "; ".join(cut.text() for cut in self.cuts)
-        about = " This is about the weighted population." if self.is_weighted else ""
+        about = ""
+        if KEPT_BY_WEIGHT in self.assumptions:
+            about = " This is about the weighted population."
         if self.max_group_size is not None:
             about += (
                 " A group counts as at most"

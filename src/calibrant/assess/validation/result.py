@@ -196,8 +196,9 @@ class Validation(Result):
         heads = {"name": "measure", "ideal": "of a calibrated score"}
         about = (
             f"Each interval holds at {level} confidence on its own: for every distribution where it"
-            " is proved, approximately where it is asymptotic. ICI, E50 and E90: the distance"
-            " between a score and the rate at that score, its mean, median and 0.9 quantile."
+            f" is proved, {self._monotone()}approximately where it is asymptotic. ICI, E50 and E90:"
+            " the distance between a score and the rate at that score, its mean, median and 0.9"
+            " quantile."
         )
         found = [ResultTable("measures", columns, heads=heads, about=about)]
         if self.grades is not None:
@@ -207,6 +208,13 @@ class Validation(Result):
                 ResultTable("grades", self.grades.columns, shown, {"counts": "rows"}, about)
             )
         return tuple(found)
+
+    def _monotone(self) -> str:
+        """For which distributions an interval holds that is proved if monotone, if there is one."""
+        if all(measure.basis != PROVED_IF_MONOTONE for measure in self.measures):
+            return ""
+        rising = "for those whose rate does not fall as the score rises"
+        return f"{rising} where it is {PROVED_IF_MONOTONE}, "
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain JSON values; an undefined number is None."""

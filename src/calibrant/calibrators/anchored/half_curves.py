@@ -30,6 +30,7 @@ _SLACK = (
 _MORE_SLACK = 1.1  # the same, with few rows of a class, over this power of them:
 _SLACK_POWER = 0.72
 _FEW_OF_A_CLASS = 400
+_FIRST = "first curve"  # the name of a curve without rows to fit
 _BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
 
 
@@ -85,6 +86,10 @@ class HalfCurves:
         halves = []
         fitted_to = (rows.to_fit(0), rows.to_fit(1))
         for counts in fitted_to:
+            if not counts.any():  # of few units all may be in one half
+                names.append(_FIRST)
+                halves.append(first)
+                continue
             name, values = _fitted(curve, knots, counts)
             names.append(name)
             halves.append(values if tame is None else tame.of(values))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from calibrant.assess.threshold.proved_threshold import KEPT_BY_WEIGHT
 from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
 from calibrant.text.result import Result
 
@@ -128,7 +129,8 @@ def _side(finding: Any) -> str:
 
 
 def _of_threshold(found: Any) -> str | None:
-    if found.is_weighted or (found.above_cap or 0.0) > 0.0:
+    is_weighted = KEPT_BY_WEIGHT in found.assumptions
+    if is_weighted or (found.above_cap or 0.0) > 0.0:
         return None
     like = _NEW_ROWS if found.max_group_size is None else "as long as new groups are like these"
     confidence = f"With {percent(found.confidence_level)} confidence"

@@ -53,8 +53,9 @@ class Report(Inputs):
 
     Every number comes from the result or from the calibrator's `guarantee_`; nothing is computed
     here. Lower limits are rounded down and upper limits up, so that every statement stays true. The
-    same results give the same text. It has less than a megabyte: of very many regions or segments
-    those with the largest errors are shown, and the page says how many are left out.
+    same results give the same text. It has less than a megabyte unless names are very long: of very
+    many regions or segments those with the largest errors are shown, and the page says how many are
+    left out.
 
     Parameters
     ----------
