@@ -1,7 +1,7 @@
 """More than two classes
 
-A flight arrives early, about on time, or late. Each class gets its own bins, against the rest, and
-the guarantees for all classes hold at once.
+A flight arrives early, about on time, or late. Each class is calibrated against the rest in its own
+bins, and the guarantees for all classes hold at once.
 
 Picture: Three panels, one per class: steps of calibrated probabilities with guaranteed bands,
 against the class's score.
