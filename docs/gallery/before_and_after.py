@@ -1,10 +1,11 @@
 """Before and after calibration
 
-A forest is underconfident: is a handwritten digit even? The calibrator is fitted on one half of
-the new rows; the other half, on the right, lies in the guaranteed intervals or touches them.
+Is a handwritten digit even? This forest is underconfident. The calibrator is fitted to one half of
+the new rows. On the right, the rates in the other half lie within the guaranteed intervals or touch
+them.
 
-Picture: Left, rates of a forest, below the diagonal at low scores and above it at high scores.
-Right, the guaranteed intervals of five bins and the rates of other rows in them.
+Picture: Left, a forest's rates, below the diagonal at low scores and above it at high scores.
+Right, the guaranteed intervals for five bins, and the rates in new rows.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Few bins or many?
 
-More bins follow the rate more closely, and each has fewer rows to prove something with. The band
-shows the price: it widens as bins get narrower.
+More bins follow the rate more closely, but each has fewer rows, so it proves less. The band shows
+the price: it widens as the bins get narrower.
 
-Picture: Three panels with 3, 10 and 30 bins of the same flights: steps become finer and the
-guaranteed band wider.
+Picture: Three panels with 3, 10 and 30 bins for the same flights: the steps get finer and the
+guaranteed band gets wider.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Which calibrator?
 
-`compare_calibrators` measures the loss of each method on rows that it was not fitted on. Most
-differ little; only some of them come with a guarantee, and those are blue.
+`compare_calibrators` measures each method's loss on rows it wasn't fitted to. Most methods differ
+little, but only some come with a guarantee: the blue ones.
 
-Picture: Bars of the Brier scores of four methods and of the raw score; the raw score is worst, the
-others are close together.
+Picture: Bars with the Brier scores of four methods and the raw score; the raw score is worst, the
+methods are close together.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ methods = [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(), Anchore
 found = compare_calibrators(y_new, scores, methods)
 figure, axes = plt.subplots(figsize=(6.4, 4.0))
 axes.barh(found.methods, found.brier, color=np.where(np.isnan(found.epsilon), "0.8", "C0"))
-axes.set_xlabel("Brier score on rows not fitted on; blue: with a guarantee")
+axes.set_xlabel("Brier score on held-out rows; blue: with a guarantee")
 axes.invert_yaxis()
 
 plt.show()

@@ -1,10 +1,10 @@
 """Decide by costs
 
-A miss costs ten times a false alarm, so acting pays from a rate of 1 / 11 on. A bin is acted on if
-its whole interval lies above that rate; where it contains the rate, the data cannot tell.
+A miss costs ten times as much as a false alarm, so acting pays above a rate of 1 / 11. Act on a bin
+if its whole interval lies above that rate; if the interval contains it, the data can't tell.
 
-Picture: Intervals of bins, coloured by the decision: below the break-even line do not act, above it
-act, across it cannot tell.
+Picture: Intervals for each bin, coloured by the decision: don't act below the break-even line, act
+above it, cannot tell across it.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,11 @@
 """Only counts leave the hospital
 
-Each airport counts its own rows with the same bins, and sends a few numbers: rows and late flights
-of each bin. Counts add, so the sum gives the guarantee of all rows. No row leaves its airport.
+Each airport counts its own rows with the same bins, and sends a few numbers: the rows and late
+flights in each bin. Counts add up, so the sum gives the same guarantee as all rows in one place. No
+row leaves its airport.
 
-Picture: Wide guaranteed intervals from the counts of each of three airports, and narrow ones from
-their sum.
+Picture: Wide guaranteed intervals from each of three airports' counts, and narrow ones from their
+sum.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Have the rates changed?
 
-`DriftMonitor` gathers evidence that the rate at a given score differs from that of calibration. If
+`DriftMonitor` gathers evidence that the rate at a given score has changed since calibration. If
 nothing changes, the probability that it ever crosses the dashed line is at most 5 %.
 
-Picture: Evidence over the months after calibration, in January to April: it crosses the line of
-alarm within weeks, and stays above it.
+Picture: Evidence over the months after calibration, January to April: it crosses the alarm line
+within weeks, and stays above it.
 """
 
 import matplotlib.pyplot as plt

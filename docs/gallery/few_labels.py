@@ -1,10 +1,11 @@
 """Many judgements, few labels
 
-A model judges every flight at departure; a person looks up a few hundred. `rate` uses both. Its
-limits hold for every judge: a good one makes them narrower, and a useless one does no harm.
+A model judges every flight at departure; a person looks up a few hundred, drawn at random. `rate`
+uses both. Its limits hold for every judge: a good one makes them narrower, and a useless one does
+no harm.
 
-Picture: Intervals for the share of late flights over the number of labels: with the judge narrower
-than with labels alone, and all around the true share.
+Picture: Intervals for the share of late flights against the number of labels: narrower with the
+judge than with labels alone, and all around the true share.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """Grouped or clustered data
 
-Bad weather delays all flights of a day, so flights of one day are not independent. If you treat them
-as independent rows, the intervals are too narrow. With `groups=` the guarantee is about new days.
+Bad weather delays all of a day's flights, so flights on the same day aren't independent. If you
+treat them as independent, the intervals are too narrow. With `groups=`, the guarantee is about new
+days.
 
-Picture: The guaranteed intervals of six bins, narrow if rows are taken as independent, and wider
+Picture: Guaranteed intervals for six bins, narrow if rows are treated as independent, and wider
 with days as groups.
 """
 
@@ -29,7 +30,7 @@ figure, axes = plt.subplots(figsize=(6.4, 4.4))
 for shift, groups, color in ((-0.12, None, "0.6"), (0.12, day, "C0")):
     fitted = BinningCalibrator(partition=bins).fit(flights["score"], flights["late"], groups=groups)
     guarantee = fitted.guarantee_
-    label = "rows as if independent" if groups is None else "days as groups"
+    label = "rows treated as independent" if groups is None else "days as groups"
     at = np.arange(6) + shift
     axes.vlines(at, guarantee.lower, guarantee.upper, color, linewidth=9, alpha=0.5, label=label)
     axes.plot(at, guarantee.value, "o", color=color)

@@ -1,10 +1,10 @@
 """How many labels do I need?
 
-`plan` answers before any label is bought. Four times as many labels halve epsilon, and more bins
-need more labels. Fits on real flights come close; ties between scores cost a little.
+`plan` tells you before you pay for any labels. Four times as many labels halve epsilon, and more
+bins need more labels. Fits on real flights come close; ties cost a little.
 
-Picture: Falling lines of planned epsilon against the number of labels for 5 and 15 bins, and dots
-of fits on flights close to them.
+Picture: Planned epsilon falls with the number of labels, for 5 and 15 bins; dots from fits on
+flights lie close to the lines.
 """
 
 import matplotlib.pyplot as plt

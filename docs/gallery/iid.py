@@ -1,10 +1,10 @@
 """Is my data i.i.d.?
 
-Every guarantee assumes it. The check bets on the order of the flights of a year; its evidence that
-the rate at a given score has moved becomes overwhelming.
+Every guarantee assumes it. `check` bets on the order of a year's flights; its evidence that the
+rate at a given score has moved becomes overwhelming.
 
-Picture: Log evidence over the months of 2013 for three tests; that for labels crosses the line of
-alarm and keeps rising.
+Picture: Log evidence over the months of 2013 for three tests; the labels test crosses the alarm
+line and keeps rising.
 """
 
 import matplotlib.pyplot as plt

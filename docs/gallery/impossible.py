@@ -1,10 +1,11 @@
 """What no method can guarantee
 
-For a continuous score, a world can be built in which a smooth curve looks perfect on every
-reliability diagram, and is wrong by one half. Bins claim less, and keep what they claim.
+For a continuous score, you can build a world in which a smooth curve looks perfect on every
+reliability diagram, and yet is wrong by one half. Bins claim less, and their claim holds.
 
-Picture: Two panels over the number of rows. Platt scaling: the error on a diagram goes to 0, the
-real error stays at 0.5. Bins: the real error stays below the guaranteed one, and both fall.
+Picture: Error against the number of rows, in two panels. Platt scaling: the error on a diagram goes
+to 0, but the real error stays at 0.5. Bins: the real error stays below the guarantee, and both
+fall.
 """
 
 import matplotlib.pyplot as plt
@@ -26,6 +27,6 @@ for axes, title, row in zip(panels, titles, (0, 1), strict=True):
         axes.plot(sizes, found.claimed[row], color="C0", label="guaranteed")
     axes.set(title=title, xlabel="calibration rows", ylim=(0, 0.55))
     axes.legend(loc=(0.35, 0.55))
-panels[0].set_ylabel("error of calibration")
+panels[0].set_ylabel("calibration error")
 
 plt.show()

@@ -1,10 +1,11 @@
 """A disease becomes rarer
 
-In this clinic 37 % of the tumours are malignant; in a screening 10 % are. If malignant tumours look
-the same, Bayes' rule moves every probability, and the guarantee moves with it.
+In this clinic 37 % of the tumours are malignant; in screening, 10 % are. If benign and malignant
+tumours look the same in both, Bayes' rule shifts every probability, and the guarantee shifts with
+it.
 
-Picture: Two rising step curves with bands over the radius of the tumour: for the clinic, and, lower,
-for a screening.
+Picture: Two rising step curves with bands against tumour radius: one for the clinic and a lower one
+for screening.
 """
 
 import matplotlib.pyplot as plt

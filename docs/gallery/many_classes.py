@@ -1,10 +1,10 @@
 """More than two classes
 
-A flight comes early, about on time, or late. Each class is one question, this class or another, and
-gets bins of its own; the guarantees of all classes hold at once.
+A flight arrives early, about on time, or late. Each class is calibrated against the rest in its own
+bins, and the guarantees for all classes hold at once.
 
-Picture: Three panels, one for each class: steps of calibrated probabilities with guaranteed bands
-over the score of the class.
+Picture: Three panels, one per class: steps of calibrated probabilities with guaranteed bands,
+against the class's score.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ for axes, name in zip(panels, names, strict=True):
     axes.plot([0, 1], [0, 1], "--", color="0.6", linewidth=1)
     axes.vlines(at, guarantee.lower, guarantee.upper, "C0", linewidth=7, alpha=0.3)
     axes.plot(at, guarantee.value, "o-", color="C0")
-    axes.set(title=name, xlabel="score of the class", xlim=(0, 1), ylim=(0, 1))
-panels[0].set_ylabel("rate of the class")
+    axes.set(title=name, xlabel="class score", xlim=(0, 1), ylim=(0, 1))
+panels[0].set_ylabel("class rate")
 
 plt.show()

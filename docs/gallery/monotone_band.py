@@ -1,9 +1,9 @@
 """The rate at one score
 
-If the rate does not fall as the score rises, limits can be given at every single score. Without
-that assumption only averages over bins can be bounded.
+If the rate doesn't fall as the score rises, you get limits at every single score. Without that
+assumption, you can only bound averages over bins.
 
-Picture: A band that rises with the score and contains the rates of bins with their intervals.
+Picture: A band that rises with the score and contains the bins' rates, shown with their intervals.
 """
 
 import matplotlib.pyplot as plt

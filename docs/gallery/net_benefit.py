@@ -1,10 +1,11 @@
-"""Is the model of use?
+"""Is the model useful?
 
-The net benefit counts true alarms, minus false ones with a weight that depends on the threshold.
-The bands hold for all thresholds at once, so you may look at the whole curve and then choose.
+Net benefit counts true positives minus false positives, with a weight that depends on the
+threshold. The bands hold for all thresholds at once, so you can look at the whole curve and then
+choose.
 
-Picture: Net benefit against the threshold probability with bands: a model that knows the delay at
-departure is far above one that does not, and above acting on all or on none.
+Picture: Net benefit against threshold probability, with bands: a model that knows the departure
+delay is far above one that doesn't, and above acting on all or none.
 """
 
 import matplotlib.pyplot as plt

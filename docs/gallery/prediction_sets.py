@@ -1,7 +1,7 @@
 """Sets of labels
 
-With probability at least 95 %, a conformal set contains the label of a new row. It holds one label
-where the score is clear, and both where it is not.
+With probability at least 95 %, a conformal set contains a new row's label, if rows are
+exchangeable. It has one label where the score is clear, and both where it isn't.
 
 Picture: A histogram of scores, stacked: flights whose set is "on time", both labels, or "late".
 """

@@ -1,10 +1,10 @@
 """Where is the error proved?
 
-`audit` tests regions of many sizes and shares one error budget among them. Drawn are the regions
-whose rate is proved to differ from their mean score, with 95 % confidence for all of them at once.
+`audit` tests score ranges of many sizes within one error budget. The plot shows the ranges whose
+rate is proved to differ from their mean score, with 95 % confidence for all of them at once.
 
-Picture: Rates of regions with limits that do not touch the diagonal: below it at low scores, above
-it at high scores.
+Picture: Rates whose limits don't touch the diagonal: below it at low scores, above it at high
+scores.
 """
 
 import matplotlib.pyplot as plt

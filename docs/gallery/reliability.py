@@ -1,11 +1,11 @@
 """Is my model calibrated?
 
-A forest of short trees averages its votes, so its scores are underconfident: is a handwritten digit
-even? Each mark is a bin of new rows, and its interval is exact: where it misses the dashed line,
-the score is proved wrong.
+Is a handwritten digit even? A forest of short trees averages its votes, so its scores are
+underconfident. Each dot is a bin of new rows with its exact interval: where the interval misses the
+dashed line, the score is proved wrong.
 
-Picture: Rates of bins of the score; at low scores they lie below the diagonal with their intervals,
-and at high scores above it.
+Picture: Rates and intervals by score bin; they lie below the diagonal at low scores, and above it
+at high scores.
 """
 
 import matplotlib.pyplot as plt

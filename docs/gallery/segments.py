@@ -1,6 +1,6 @@
 """One score, three airports
 
-Segments get bins of their own, and one error budget for all. The same score means more delays at
+Each segment gets its own bins, and all share one error budget. The same score means more delays at
 Newark (EWR) than at LaGuardia (LGA).
 
 Picture: Steps with bands for the airports EWR, JFK and LGA, in three panels.

@@ -1,10 +1,10 @@
 """Several models in one diagram
 
-Naive Bayes is overconfident, and a forest of short trees is underconfident. All intervals of both
-models hold at once, so they may be compared.
+Naive Bayes is overconfident, and a forest of short trees is underconfident. All intervals for both
+models hold at once, so you can compare them.
 
-Picture: Rates of two models in one reliability diagram: those of naive Bayes flatter than the
-diagonal, those of the forest steeper.
+Picture: Two models in one reliability diagram: naive Bayes is flatter than the diagonal, the forest
+is steeper.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,11 @@
 """A smooth curve with a guarantee
 
-The default calibrator draws a smooth curve that keeps the ranking of the scores. It guarantees the
-average of the curve in every region: with 90 % confidence, all bands hold the true rate at once.
+The default calibrator fits a smooth curve that keeps the ranking of the scores. It guarantees the
+curve's average in every region: with 90 % confidence, all bands contain the true rate at once, if
+rows are i.i.d.
 
-Picture: Scores of an overfitted model, far too extreme, and a smooth calibrated curve inside the
-guaranteed bands of its regions, with the rates of held-out flights close to it.
+Picture: An overfitted model's scores, far too extreme, and a smooth calibrated curve inside its
+guaranteed bands, with the rates in held-out flights close to it.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +29,10 @@ percent = np.linspace(0, 100, len(new))
 held_out = [part.mean() for part in np.array_split(new["late"].to_numpy(float), 20)]
 
 figure, axes = plt.subplots()
-axes.plot(percent, scores, "--", color="0.5", label="score of the model")
-axes.fill_between(percent, lower, upper, alpha=0.2, linewidth=0, label="rate of the region, 90 %")
+axes.plot(percent, scores, "--", color="0.5", label="model score")
+axes.fill_between(
+    percent, lower, upper, alpha=0.2, linewidth=0, label="true rate in the region, 90 %"
+)
 axes.plot(percent, calibrator.predict(scores), label="calibrated probability")
 axes.plot(np.arange(2.5, 100, 5), held_out, "o", color="C1", label="held-out flights")
 axes.set(xlabel="flights in the order of their scores, %", ylabel="share of late flights")

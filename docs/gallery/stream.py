@@ -1,10 +1,10 @@
 """Watch a stream, stop when you like
 
-The interval of a confidence sequence holds after every label, so you may look all the time and stop
-when it is narrow enough. An ordinary interval is made for one look.
+A confidence sequence gives an interval that holds after every label, so you can look all the time
+and stop when it's narrow enough. An ordinary interval is meant for one look.
 
-Picture: An interval that narrows around the share of late flights as labels arrive, over the number
-of labels on a logarithmic axis.
+Picture: An interval that narrows around the share of late flights as labels arrive, against the
+number of labels on a log scale.
 """
 
 import matplotlib.pyplot as plt

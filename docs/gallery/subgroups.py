@@ -1,10 +1,10 @@
 """Every subgroup at once
 
-A model of late flights that does not know the airport. Subgroups of airport and season overlap; the
-limits hold for all of them at once, and the thick part of a line is the error that is proved.
+This flight-delay model doesn't know the airport. Subgroups by airport and season overlap; the
+limits hold for all of them at once, and the thick part of a line is the proved error.
 
-Picture: A forest plot of subgroups: mean score, observed rate and limits; proved errors are thick
-lines.
+Picture: A forest plot of subgroups with mean score, observed rate and limits; thick lines are
+proved errors.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ ax.plot(table.rate[order], names, "o", color="black", label="observed rate")
 for one in found.subgroups:
     if one.rate_limit is not None:
         ax.hlines(one.subgroup, one.tested_score, one.rate_limit, color="C1", linewidth=8)
-ax.set_xlabel("share of late flights; orange: the error that is proved")
+ax.set_xlabel("share of late flights; orange: proved error")
 ax.legend(loc="lower right")
 
 plt.show()

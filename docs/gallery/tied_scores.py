@@ -1,7 +1,7 @@
 """Scores with ties
 
-A decision tree has one score for each leaf. Equal scores always stay in one region, so that each
-leaf gets one answer.
+A decision tree gives one score per leaf. Equal scores always stay in the same region, so each leaf
+gets one answer.
 
 Picture: The scores of a tree's leaves, each with a calibrated probability and a guaranteed
 interval.

@@ -1,10 +1,10 @@
 """Two probabilities for one row
 
-Venn-Abers gives a pair: the probability if the row is negative, and if it is positive. Their
-distance says how much one more row can change the fit; it shrinks as rows are added.
+Venn-Abers gives a pair: the probability if the row is negative, and if it's positive. The gap shows
+how much one more row can change the fit; it shrinks as you add rows.
 
-Picture: Pairs of curves over the score for 50 and for 2,000 flights; the gap between the curves is
-much smaller for 2,000.
+Picture: Pairs of curves against the score for 50 and for 2,000 flights; the gap between the curves
+is much smaller for 2,000.
 """
 
 import matplotlib.pyplot as plt

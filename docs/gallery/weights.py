@@ -1,10 +1,10 @@
-"""Rows sampled with unequal chances
+"""Rows sampled with unequal probabilities
 
-Flights before noon were all labelled, later ones at one in five. Weights of one over the chance
-bring back the rates of all flights, and the guarantee is about these.
+All flights before noon were labelled, but only one in five later ones. Inverse-probability weights
+recover the rates among all flights, and the guarantee is about those.
 
-Picture: Rates of three bins: without weights they lie too low, with weights the intervals contain
-the rates of all flights.
+Picture: Rates in three bins: without weights they're too low; with weights, the intervals contain
+the rates among all flights.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Which model is better?
 
-Models are compared row by row, on the same new rows. The intervals hold for all pairs at once and
-for every distribution: where one does not contain zero, one model is proved better.
+Models are compared row by row, on the same new rows. The intervals hold for all pairs at once, for
+every distribution: if an interval doesn't contain zero, one model is proved better.
 
-Picture: Intervals for the differences in Brier score of six pairs of models; those on one side of
-zero are in colour and name the better model.
+Picture: Intervals for the differences in Brier score between six pairs of models; the ones that
+exclude zero are coloured and name the better model.
 """
 
 import matplotlib.pyplot as plt

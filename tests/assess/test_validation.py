@@ -205,10 +205,10 @@ def test_report_shows_the_table_and_the_grades(rows) -> None:
     y, scores = rows
     table = validation_table(y, scores, grades=np.where(scores < 0.2, "<good>", "bad"))
     page = Report(audit(y, scores), validation=table).html
-    assert "The table of validators" in page
+    assert "Validation table" in page
     assert "expected / observed" in page
     assert "&lt;good&gt;" in page
-    assert "The table of validators" not in Report(audit(y, scores)).html
+    assert "Validation table" not in Report(audit(y, scores)).html
     with pytest.raises(TypeError, match="validation must be a Validation"):
         Report(audit(y, scores), validation=1)
 

@@ -177,7 +177,7 @@ def test_average_epsilon_is_at_most_epsilon_and_at_least_the_average_over_the_ro
 def test_sentence_says_what_is_guaranteed_and_what_is_not():
     text = str(AnchoredCalibrator(n_bins=5).fit(*draw(2000)).guarantee_)
     assert "of the average prediction" in text
-    assert "Nothing is guaranteed for one score" in text
+    assert "There is no guarantee for a single score" in text
 
 
 @pytest.mark.broad
@@ -377,7 +377,7 @@ def test_segments_with_rounded_scores_are_fitted():
 @pytest.mark.broad
 def test_the_sentence_states_the_average_only_where_it_says_more():
     scores, y = draw(200)
-    stated = "On average over the population"
+    stated = "Averaged over the population"
     for labels, says_more in ((y, False), (np.zeros(200), True)):
         guarantee = AnchoredCalibrator().fit(scores, labels, classes=(0, 1)).guarantee_
         average = upper(guarantee.average_epsilon)

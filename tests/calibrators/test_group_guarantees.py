@@ -234,12 +234,12 @@ def test_weighted_groups_in_other_calibrators(rows):
     beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}
     scaled = ScalingBinningCalibrator(n_bins=2).fit(scores, y, **beside, weight_bound=1.0)
     assert (
-        "Each row counts by its importance weight; a group counts by at most"
+        "Each row counts in proportion to its importance weight; a group's total weight"
         in scaled.guarantee_.details
     )
     curve = AnchoredCalibrator(n_bins=2).fit(scores, y, **beside, weight_bound=1.0)
     assert (
-        "Each row counts by its importance weight; a group counts by at most"
+        "Each row counts in proportion to its importance weight; a group's total weight"
         in curve.guarantee_.details
     )
     read = AnchoredCalibrator.from_dict(json.loads(json.dumps(curve.to_dict())))

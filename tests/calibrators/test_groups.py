@@ -36,7 +36,7 @@ def test_a_model_file_keeps_the_guarantee(rows, calibrator):
     fitted = calibrator.fit(scores, y, groups=groups)
     read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert unmarked(read.guarantee_) == str(fitted.guarantee_)
-    assert "rows of new groups" in fitted.guarantee_.details
+    assert "rows from new groups" in fitted.guarantee_.details
     assert read.guarantee_.design_effect == fitted.guarantee_.design_effect
     assert (
         read.predict_interval(scores[:50]).tolist() == fitted.predict_interval(scores[:50]).tolist()
@@ -198,9 +198,7 @@ def test_a_restored_model_of_given_bins_assumes_what_it_assumed(rows):
         for beside in ({}, {"importance_weight": np.ones(len(y))}):
             bound = 1.0 if beside else None
             found = kind(partition=bins).fit(scores, y, groups=groups, weight_bound=bound, **beside)
-            assert not any(
-                "cut from a random part" in text for text in found.guarantee_.assumptions
-            )
+            assert not any("cut from pilot" in text for text in found.guarantee_.assumptions)
             read = kind.from_dict(json.loads(json.dumps(found.to_dict())))
             assert read.guarantee_.assumptions == found.guarantee_.assumptions
 

@@ -139,7 +139,7 @@ class TestVerify:
         failed = {check["name"] for check in answer.json["checks"] if check["stands"] is False}
         assert failed >= fails
         told = calibrant("verify", "model.json", "other.parquet").out
-        assert told.startswith("The guarantee does not stand: these are other rows.")
+        assert told.startswith("The guarantee does not stand: these are different rows.")
         assert "NO  fingerprint" in told
 
     @pytest.mark.broad
@@ -164,7 +164,7 @@ class TestVerify:
         answer = calibrant("verify", "place.json", "shuffled.parquet")
         assert answer.code == 3
         assert answer.out.startswith(
-            "The guarantee is not checked: these are its rows, but in another order."
+            "The guarantee is not checked: these are its rows, but in a different order."
         )
         assert "fit with --id" in " ".join(answer.out.split())
         assert (

@@ -264,7 +264,7 @@ def test_reports_say_what_the_commands_say(
         assert page.count("<svg") == page.count("</svg>")
         assert "<b>north" not in page
         assert "http" not in page.replace("http-equiv", "")
-        assert "exists already" in calibrant(*arguments, "-o", name).err
+        assert "already exists" in calibrant(*arguments, "-o", name).err
     page = (folder / "t.html").read_text()
     expected = threshold(rows["y"], rows["p"], precision=0.7, npv=0.7, segments=names)
     body = html.unescape(page)

@@ -235,7 +235,7 @@ def test_settings_are_not_needed(model: Path, calibrant: Any) -> None:
     assert answer.code == 0
     assert answer.json["stands"] is True
     assert answer.json["sentence"].startswith("With 90% confidence")
-    assert "not chosen by a look at these labels" in answer.json["assumed"][0]
+    assert "not chosen by looking at these labels" in answer.json["assumed"][0]
 
 
 def test_what_needs_more_than_rows_is_not_checked(

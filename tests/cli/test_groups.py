@@ -333,7 +333,7 @@ def test_groups_with_weights_or_a_prior(visits: pd.DataFrame, calibrant: Any) ->
         "fit", "visits.csv", *COLUMNS, "--weight", "w", "--bins", "3", "-o", "model.json", "--json"
     )
     assert "groups capped at weight" in answer.json["guarantee"]["sentence"]
-    assert "a group counts by at most" in answer.json["guarantee"]["details"]
+    assert "a group's total weight in a region is capped at" in answer.json["guarantee"]["details"]
     assert calibrant("verify", "model.json", "visits.csv").code == 0
     answer = calibrant("fit", "visits.csv", *COLUMNS, "--prior", "0.3", "--bins", "3", "--json")
     assert "a row drawn at random from a new group" in answer.json["guarantee"]["details"]

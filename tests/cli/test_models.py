@@ -90,7 +90,7 @@ def test_audit_adds_the_table_of_validators(folder: Path, calibrant: Any) -> Non
     told = calibrant("audit", *columns, "--full", "--grade", "region", "-o", "full.html")
     assert "expected / observed" in told.out
     assert "north" in told.out
-    assert "The table of validators" in Path("full.html").read_text()
+    assert "Validation table" in Path("full.html").read_text()
     found = calibrant("audit", *columns, "--full", "--json").json["validation"]
     assert found["p_value"] == 0.001
     assert found["grades"] is None

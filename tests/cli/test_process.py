@@ -153,7 +153,7 @@ def test_a_stopped_apply_leaves_no_half_file(
         finally:
             process.kill()
     assert process.returncode == code
-    assert err.strip() == "stopped; no partial file was left"
+    assert err.strip() == "stopped; no partial file was left behind"
     assert list(folder_of_copies.iterdir()) == []
     folder_of_copies.rmdir()
     assert sorted(path.name for path in folder.iterdir()) == before

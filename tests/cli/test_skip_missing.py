@@ -118,4 +118,4 @@ def test_verify_skips_as_fit_did(folder: Path, pending: pa.Table, calibrant: Any
     assert "--skip-missing" in refused.err
     other = calibrant("verify", "kept.json", "pending.parquet", "--skip-missing")
     assert other.code == 3  # its rows are at other positions there
-    assert "these are its rows, but in another order" in other.out
+    assert "these are its rows, but in a different order" in other.out

@@ -273,7 +273,7 @@ class TestTwoWriters:
         )
         answer = calibrant(*writers()[command], "-o", target.name)
         assert answer.code == 2
-        assert "exists already; --overwrite replaces it" in answer.err
+        assert "already exists; use --overwrite to replace it" in answer.err
         assert target.read_text() == "first"
 
 

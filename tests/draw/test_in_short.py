@@ -129,7 +129,7 @@ def test_a_segment_is_not_taken_for_a_score() -> None:
     segments = np.where(np.arange(3_000) % 2, 1, 2)
     y = np.where(segments == 1, Y, RNG.uniform(size=3_000) < SCORES)
     found = calibrant.audit(y, SCORES, segments=segments)
-    assert "some scores of segment 1 are too high" in in_short(found)
+    assert "some scores in segment 1 are too high" in in_short(found)
 
 
 def test_two_thresholds_are_both_said() -> None:

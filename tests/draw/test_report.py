@@ -209,7 +209,7 @@ def test_it_says_what_is_assumed_and_what_no_one_can_know() -> None:
     assert "no method can bound the error of a continuous score at every value" in text
     values = np.tile([0.2, 0.5, 0.8], 2_000)
     bounded = audit(rng.uniform(size=6_000) < values, values)
-    assert "values that were never seen" in read(Report(bounded).html).text
+    assert "values are that were never observed" in read(Report(bounded).html).text
 
 
 def test_it_says_how_it_was_computed() -> None:
@@ -259,7 +259,7 @@ def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
     assert {row[6] for row in table_rows(root, "after-caption")} == {text}
     assert [node.text for node in root.all("span", "value")][-1] == text
     assert f"the true rate is within {text} of the predicted probability" in root.text
-    assert f"The strip reaches {text} to both sides" in root.text
+    assert f"The strip reaches {text} to either side" in root.text
     assert (
         len(re.findall(rf"(?<![\d.]){re.escape(text)}(?!\d)", root.all("p", "guarantee")[0].text))
         == 1

@@ -244,7 +244,7 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
     assert rows[0][0].startswith("segment 0 ")
     assert "4,000 more segments are left out" in text
     assert "regions with narrower intervals are left out" in text
-    assert re.search(r"\d+ of 20,000 regions are drawn", text)
+    assert re.search(r"shows \d+ of 20,000 regions", text)
     assert "940 more facts, left out" in text
 
 

@@ -19,7 +19,7 @@ def test_an_empty_region_predicts_one_half_and_says_so() -> None:
     assert (empty.value[0], empty.lower[0], empty.upper[0]) == (0.5, 0.0, 1.0)
     assert empty.epsilon == 0.5
     assert empty.is_vacuous
-    assert "1 of 2 regions hold no row" in empty.notes[0]
+    assert "1 of 2 regions hold no rows" in empty.notes[0]
     assert "says almost nothing yet" in str(empty)
 
 
@@ -117,11 +117,11 @@ def test_details_are_the_sentence_its_scope_and_the_assumptions() -> None:
     assert (
         said
         == f"{found.sentence} This holds for every distribution of the data, if future rows are"
-        " drawn like the 2,000 calibration rows."
+        " i.i.d. with the 2,000 calibration rows."
     )
     assert (
         assumed == "Assumptions: calibration rows and future rows are independent draws from one"
-        " distribution; the model that made the scores was not trained on the calibration rows."
+        " distribution; the model behind the scores was not trained on the calibration rows."
     )
 
 

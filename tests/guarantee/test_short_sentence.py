@@ -185,7 +185,7 @@ def test_a_class_with_a_long_name_is_named_in_the_details() -> None:
     found = guarantee([500] * 4, [100] * 4, positive_label=name)
     assert n_words(found.sentence) <= MOST_WORDS
     assert name not in found.sentence
-    assert f"The rate is that of class {name!r}." in found.details
+    assert f"This is the rate of class {name!r}." in found.details
 
 
 def test_caveats_that_do_not_fit_are_told_in_the_details() -> None:

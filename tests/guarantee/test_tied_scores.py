@@ -175,8 +175,8 @@ def test_each_segment_has_its_look() -> None:
     assert (said.looked, said.cutting) == (look_size(3_000, 5), split_size(3_000, 5))
     assert (parts["tied"].cuts_own_sample, parts["untied"].cuts_own_sample) == (False, True)
     assert fitted.tally_.n_rows == 6_000 - said.looked - said.cutting
-    assert "rows looked at for ties, not counted" in fitted.guarantee_.details
-    assert "rows that only cut bins, because scores are tied" in fitted.guarantee_.details
+    assert "pilot rows checked for ties, not counted" in fitted.guarantee_.details
+    assert "pilot rows used only to cut bins, because scores are tied" in fitted.guarantee_.details
 
 
 def test_an_absorbed_edge_is_saved_and_predicted_with_its_bin() -> None:

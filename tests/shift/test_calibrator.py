@@ -161,7 +161,7 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
     )
     assert known.is_proved
     assert "the importance weights are the density ratio." in str(known)
-    assert "for rows of the target population" in str(known)
+    assert "for rows from the target population" in str(known)
     assert any("no importance weight exceeds 8" in text for text in known.assumptions)
     assert not any("one distribution" in text for text in known.assumptions)
     unbounded = ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w).guarantee_

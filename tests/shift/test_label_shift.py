@@ -228,7 +228,7 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
     for (low, high), rate in zip(limits, in_target.values(), strict=True):
         assert not low <= rate <= high  # a miss, always: the statement must not cover this world
     guarantee = made.guarantee_
-    assert "pairs of score and segment given the label are distributed alike" in " ".join(
+    assert "pairs of score and segment given the label have the same distribution" in " ".join(
         guarantee.assumptions
     )
     assert "if scores and segments given the label are distributed" in guarantee.details

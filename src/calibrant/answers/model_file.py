@@ -55,10 +55,10 @@ _FORMER_KEYS = {"promise": "guarantee"}  # of files written before 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A fitted calibrator, a `Threshold` or a `MonotoneBand`, and where it came from: the content
-    of a model file.
+    """The content of a model file: a fitted calibrator, a `Threshold` or a `MonotoneBand`, and
+    where it came from.
 
-    It predicts as its calibrator does: `predict`, `predict_proba`, and `predict_interval`,
+    It predicts just as its calibrator does: `predict`, `predict_proba`, and `predict_interval`,
     `predict_set` and `predict_multiprobability` where the calibrator has them.
 
     Attributes
@@ -128,8 +128,8 @@ def save_model(
 ) -> None:
     """Write a fitted calibrator, a threshold or a band to a model file.
 
-    The file is whole or not there: it is written beside its place, flushed to the disk, and then
-    moved. The text is read back before anything is written, so that every file that is written can
+    The file is either complete or not there: it is written under a temporary name, flushed to disk,
+    and then moved into place. The text is read back before anything is written, so every file can
     be read.
 
     Parameters
@@ -174,10 +174,10 @@ def save_model(
 
 
 def load_model(path_or_file: PathOrFile) -> Model:
-    """Read a model file; raise an error that says why where it cannot be read.
+    """Read a model file, or raise an error that says why it cannot be read.
 
-    The file is data only: nothing in it can name code to run. The checksum finds what was changed
-    since it was written; the checks of the calibrator find what was never a model.
+    The file holds only data: nothing in it can name code to run. The checksum detects changes since
+    the file was written; the calibrator's own checks detect what was never a model.
 
     Parameters
     ----------

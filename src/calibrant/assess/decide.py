@@ -154,17 +154,17 @@ def decide(
     segments: "ArrayLike | None" = None,
     pos_label: Hashable = None,
 ) -> Decisions:
-    """Decide for each row whether to act, from the proved rate of its region and from what errors
-    cost.
+    """Decide for each row whether to act, from the proved rate in its region and the cost of
+    errors.
 
-    A region is acted on if its rate is proved to be above the break-even rate, and not acted on if
-    it is proved to be below. Otherwise the data cannot tell yet which of the two costs less.
+    Act on a region if its rate is proved to be above the break-even rate; do not act if it is
+    proved to be below. Otherwise the data cannot tell yet which of the two costs less.
 
     Claimed: with probability at least the calibrator's `confidence_level`, every "act" and every
     "do not act" is the cheaper of the two for its region as a whole, in all regions at once, and
     the expected cost, given the regions of these rows, lies within its limits. Assumed: what the
     calibrator's guarantee assumes; rows are new draws from the same population. Nothing is claimed
-    about one row, or about part of a region.
+    about a single row, or about part of a region.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ _PREVALENCE_SHARE = 0.25  # of alpha; the rest is for the two distributions of s
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NetBenefit(Result):
-    """Decision curves of one or more models, with bands that hold for all models and all thresholds
-    at once.
+    """Decision curves for one or more models, with bands that hold for all models and thresholds at
+    once.
 
     Attributes
     ----------

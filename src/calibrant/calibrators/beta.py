@@ -32,11 +32,10 @@ PARAMETERS = ("abm", "ab", "am")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BetaCalibrator(CurveCalibrator):
-    """Turn probabilities into better ones by a beta curve: logit p' = a ln p - b ln(1 - p) + c,
-    with a, b >= 0.
+    """Correct probabilities with a beta curve: logit p' = a ln p - b ln(1 - p) + c, with a, b >= 0.
 
-    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling of
-    probabilities the family contains the identity, so calibrated scores stay as they are.
+    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling, the
+    family contains the identity, so calibrated scores stay as they are.
 
     Parameters
     ----------

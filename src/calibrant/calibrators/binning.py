@@ -26,8 +26,7 @@ from calibrant.sample.facts import RowFacts
 @replaces(alpha=ALPHA)
 @dataclass(eq=False, repr=False)
 class BinningCalibrator(BinnedCalibrator, RegionParameters):
-    """Turn scores into probabilities, intervals and sets that come with a proof, by histogram
-    binning.
+    """Histogram binning: turn scores into probabilities, intervals and sets that come with a proof.
 
     Claimed, for every distribution of scores and labels: with probability at least
     `confidence_level` over the calibration data, in every bin at once, the true rate of the

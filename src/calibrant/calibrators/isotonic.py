@@ -39,12 +39,11 @@ _KNOWN = WeakerGuarantee(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IsotonicCalibrator(CurveCalibrator):
-    """Turn any real scores into probabilities by the non-decreasing curve that fits the labels
-    best.
+    """Isotonic regression: turn scores into probabilities by the best-fitting non-decreasing curve.
 
     Claimed: no bound; `guarantee_` says what is known instead. Assumed for that: calibration and
-    future rows are independent draws from one distribution, whose rate of positives never decreases
-    in the score.
+    future rows are independent draws from one distribution, whose rate of positives never falls as
+    the score rises.
 
     Parameters
     ----------

@@ -21,12 +21,13 @@ from calibrant.params.rules import Flag, Number, RuleTable
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PlattCalibrator(CurveCalibrator):
-    """Turn any real scores into probabilities by a logistic curve, fitted by maximum likelihood.
+    """Platt scaling: turn scores into probabilities by a logistic curve, fitted by maximum
+    likelihood.
 
     Claimed: nothing; `guarantee_` says why. The curve gives different scores different values, and
     no such map is calibrated for every distribution, however large the sample
-    (`thm:f-must-be-coarse`). It is a good first map where rows are few; `ScalingBinningCalibrator`
-    puts bins with a guarantee on top of it.
+    (`thm:f-must-be-coarse`). It is a good first choice if you have few rows;
+    `ScalingBinningCalibrator` puts bins with a guarantee on top of it.
 
     Parameters
     ----------

@@ -57,8 +57,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     """A map from scores to probabilities of the positive class, learned from scores and labels.
 
     A subclass implements `fit`, `predict` and `_take`, and declares what it learned in `_learned`.
-    It sets everything that it learned at the end of `fit`, so that a `fit` that raises leaves the
-    estimator as it was.
+    It sets everything it learned at the end of `fit`, so a `fit` that raises leaves the estimator
+    as it was.
     """
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class

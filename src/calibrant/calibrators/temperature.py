@@ -34,7 +34,7 @@ class TemperatureCalibrator(CurveCalibrator):
     """Divide the logit of each probability by one learned temperature.
 
     Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). A score of 1/2 stays 1/2, so a
-    wrong base rate stays wrong: this corrects over- and under-confidence only.
+    wrong base rate stays wrong: this only corrects over- and underconfidence.
 
     Parameters
     ----------

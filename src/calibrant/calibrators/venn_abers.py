@@ -54,10 +54,10 @@ class VennAbersCalibrator(CurveCalibrator):
     as a 1.
 
     Claimed, for every distribution, if the future row and the calibration rows are exchangeable: of
-    the two probabilities p0 and p1, the one that belongs to the true label is perfectly calibrated.
-    Which one that is cannot be known beforehand, so this is no bound on the error of `predict`, and
-    [p0, p1] is **not** a confidence interval for the true rate: with 100 rows it contained the true
-    rate in 8 of 100 draws. p1 - p0 shows how much a single row could still move the fit.
+    the two probabilities p0 and p1, the one for the true label is perfectly calibrated. You cannot
+    know beforehand which one that is, so this does not bound the error of `predict`, and [p0, p1]
+    is **not** a confidence interval for the true rate: with 100 rows it contained the true rate in
+    8 of 100 draws. p1 - p0 shows how much a single row could still move the fit.
 
     Parameters
     ----------

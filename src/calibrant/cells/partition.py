@@ -42,12 +42,12 @@ def check_partition(partition: Any) -> None:
 
 
 class Partition(Saved, ABC):
-    """A finite partition of the inputs; a value, compared by content.
+    """A finite partition of the inputs, compared by content.
 
-    The theory needs nothing more than this: with labels independent and identically distributed
-    inside each region, one interval per region holds for any distribution (`thm:emp_bernstein`).
-    Bins of a score are the common case; see `fixed_width`, `from_edges`, `uniform_mass`, `atoms`,
-    `from_function`, `from_tree` and `by_segment`.
+    The theory needs nothing more: if labels are i.i.d. inside each region, one interval per region
+    holds for any distribution (`thm:emp_bernstein`). Score bins are the common case; see
+    `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`, `from_tree` and
+    `by_segment`.
 
     Inputs go through `prepare` once, which checks them; the methods with a parameter `prepared`
     take what it returned.

@@ -113,7 +113,7 @@ class WeightSums(Saved):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally(Saved):
-    """What was seen in each region of a partition.
+    """The counts or sums in each region of a partition.
 
     `tally_a + tally_b` is the tally of both data sets.
 

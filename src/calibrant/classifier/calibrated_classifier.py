@@ -84,10 +84,10 @@ class CalibratedClassifier(
 ):
     """Any classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
-    By default most rows train and calibrate, and few prove: `cv` models are trained, each without
-    one part of the training rows, one curve is fitted to the scores that they give the rows that
-    they were not trained on, and their probabilities are averaged. The rows that are held out prove
-    how far the result can be off. See the notes.
+    By default, most rows are used to train and calibrate, and a few to prove: `cv` models are
+    trained, each leaving out one part of the training rows; one curve is fitted to the scores that
+    each model gives the rows it was not trained on; and the calibrated probabilities are averaged.
+    The held-out rows prove how far off the result can be. See the notes.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _COMMANDS = (
 )
 
 _OVERVIEW = """\
-calibrant turns the scores of any binary classifier into probabilities with a guarantee.
+calibrant turns any binary classifier's scores into probabilities with a guarantee.
 
   calibrant demo                                                  see it work on 327,346 flights, offline
   calibrant audit scores.csv --score p --label y -o audit.html    is the model calibrated?

@@ -140,7 +140,7 @@ def same_data(model: Any, data: Any) -> SameData:
     )
     if "groups" in saved:
         grouped = data.columns.group is not None
-        missing = Check("groups", None, "not checked: that takes the column of groups, --group")
+        missing = Check("groups", None, "not checked: this needs the column of groups, --group")
         checks.append(
             same_number("groups", data.n_groups(), saved["groups"]) if grouped else missing
         )
@@ -153,7 +153,7 @@ def same_data(model: Any, data: Any) -> SameData:
             None,
         )
     if str(seen) != known:
-        other = f"{seen}; the model file has {shown(known)}: these are other rows"
+        other = f"{seen}; the model file has {shown(known)}: these are different rows"
         return SameData((*checks, Check("fingerprint", False, other)), "rows")
     checks.append(Check("fingerprint", True, str(seen)))
     if order is None:
@@ -165,9 +165,9 @@ def same_data(model: Any, data: Any) -> SameData:
         return SameData(tuple(checks), None)
     same = seen.in_order == order
     text = (
-        "the rows are in the order of fit"
+        "the rows are in the same order as in fit"
         if same
-        else "these are the same rows in another order than in fit"
+        else "these are the same rows, in a different order than in fit"
     )
     return SameData((*checks, Check("order", same or None, text)), None if same else "order")
 
@@ -191,8 +191,8 @@ def _types(model: Any, data: Any) -> list[Check]:
 def in_other_order(checks: Iterable[Check]) -> list[Check]:
     """The same checks, where what differs may differ because of the order of the rows."""
     why = (
-        "not checked: rows are drawn by position, and these are in another order; give them in the"
-        " order of fit, or fit with --id"
+        "not checked: rows are drawn by position, and these are in a different order; give them "
+        "in the same order as in fit, or fit with --id"
     )
     return [
         check if check.stands is not False else Check(check.name, None, why) for check in checks

@@ -8,11 +8,11 @@ from calibrant.text.sentences import Setting, did_you_mean
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-_STOPPED = "stopped; no partial file was left"
+_STOPPED = "stopped; no partial file was left behind behind"
 _REASONS = {
     FileNotFoundError: "there is no such file or folder",
     PermissionError: "permission denied",
-    FileExistsError: "the file exists already; --overwrite replaces it",
+    FileExistsError: "the file already exists; use --overwrite to replace it",
 }
 _MEANT = {
     "alpha": "--confidence, which is 1 - alpha",
@@ -74,7 +74,7 @@ def _reason(error: BaseException) -> str:
         case ImportError():
             return str(error)
         case MemoryError():
-            return "there is not enough memory for this"
+            return "not enough memory for this"
     name = type(error).__name__
     text = str(error)
     if type(error).__module__.partition(".")[0] == "pyarrow":

@@ -72,8 +72,8 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     late |= ~labelled & (moments >= moments[late].min())
     since = "" if time is None else f", of {time} {times[late].min()} to {times[late].max()}"
     said = (
-        f"calibrated on the most recent {rows(int(late.sum()))} of {n_rows:,}{since}; the others"
-        " were not used"
+        f"calibrated on the most recent {rows(int(late.sum()))} of {n_rows:,}{since}; the rest "
+        "were not used"
     )
     said += "" if keys is None else _LARGE_GROUPS
     return from_arrow(table.filter(pa.array(late)), columns, threads=1, progress=False), said

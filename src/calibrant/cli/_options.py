@@ -73,7 +73,7 @@ model = click.argument("model", metavar="MODEL", type=InputPath(allow_dash=True)
 score = column("score", "Column of scores. Default: the column score.")
 label = column("label", "Column of outcomes. Default: the column label.")
 segment = column(
-    "segment", "Column of segments. Each is treated on its own, and all statements hold at once."
+    "segment", "Column of segments. Each is treated separately, and all statements hold at once."
 )
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
@@ -81,13 +81,13 @@ weight = column("weight", "Column of importance weights.")
 
 def weights(declared: Declared) -> Callable[[Command], Command]:
     """The column of weights, and a bound on them."""
-    text = "Upper bound of the weights."
+    text = "Upper bound on the weights."
     return together(weight, declared.option("weight_bound", text, metavar="BOUND"))
 
 
-row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
+row_id = column("id", "Column of row ids, so that random draws pick the same rows in any order.")
 group = column("group", "Column of groups, such as customers.")
-IN_A_BIN = " in a bin. Default: the most among groups set aside."
+IN_A_BIN = " in a bin. Default: the most in any pilot group."
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
 most_rows = click.option(
@@ -96,7 +96,7 @@ most_rows = click.option(
     default=1_000_000,
     show_default=True,
     metavar="N",
-    help="Take a random sample where there are more rows.",
+    help="Take a random sample if there are more rows.",
 )
 number_of_rows = number_or("auto", "none", rule="a whole number, auto or none")
 min_rows = click.option(
@@ -104,24 +104,23 @@ min_rows = click.option(
     type=number_of_rows,
     metavar="N",
     help=(
-        "With --segment: segments with fewer rows "
-        'share the bins of one, "other"; none: every segment has its own. Default: auto, about '
-        "300 or more; with --group every segment has its own."
+        'With --segment: segments with fewer rows are pooled as "other"; none: every '
+        "segment gets its own bins. Default: auto, about 300 or more; with --group "
+        "nothing is pooled."
     ),
 )
 allow_out_of_range = click.option(
     "--allow-out-of-range",
     is_flag=True,
-    help="Accept scores far outside the range that the model was fitted on.",
+    help="Accept scores far outside the range the model was fitted on.",
 )
 keep_segment = click.option(
     "--keep-segment",
     multiple=True,
     metavar="NAME",
     help=(
-        "With --segment: a segment with bins "
-        "of its own, in place of --min-rows; give it once for each. Others share those of "
-        '"other".'
+        "With --segment, instead of --min-rows: a segment that gets its own bins; repeat "
+        'for each. The rest are pooled as "other".'
     ),
 )
 scale = click.option(
@@ -129,7 +128,7 @@ scale = click.option(
     type=click.Choice(SCALES),
     default=SCALES[0],
     show_default=True,
-    help="Axes of the report's reliability diagrams; logit is for rare events.",
+    help="Axes of the report's reliability diagrams; use logit for rare events.",
 )
 escape_formulas = click.option(
     "--escape-formulas",
@@ -140,7 +139,7 @@ overwrite = click.option("--overwrite", is_flag=True, help="Replace the output f
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),
     click.option(
-        "--classes", metavar="A,B", help="Both classes, where the data may hold only one."
+        "--classes", metavar="A,B", help="Both classes, if the data may contain only one."
     ),
 )
 holdout = together(
@@ -153,25 +152,21 @@ holdout = together(
         type=number_or(rule="a fraction such as 0.2, or a number of rows", fractions=True),
         metavar="SHARE",
         help=(
-            "With --holdout: fraction or number of the rows to calibrate "
-            "on, or of the groups. Default: 0.25."
+            "With --holdout: fraction or number of rows (or groups) to calibrate on. Default: 0.25."
         ),
     ),
 )
 skip_missing = click.option(
     "--skip-missing",
     is_flag=True,
-    help=(
-        "Skip rows whose label is missing, such as outcomes "
-        "that are still pending, and say how many."
-    ),
+    help=("Skip rows whose label is missing, such as pending outcomes, and say how many."),
 )
 reading = together(
     click.option(
         "--format",
         "file_format",
         type=click.Choice(FORMATS),
-        help="File format, if the file names do not show it.",
+        help="File format, if the file name does not show it.",
     ),
     click.option(
         "--threads",
@@ -234,7 +229,7 @@ def coverage(declared: Declared) -> Callable[[Command], Command]:
 def pilot(declared: Declared) -> Callable[[Command], Command]:
     """The rows that only cut bins."""
     text = (
-        "Fraction or number of rows that only cut bins; none: every row cuts and counts."
-        f" Default: {declared.default('pilot')}, by a look for tied scores."
+        "Fraction or number of pilot rows, used only to cut bins; none: every row cuts and counts."
+        f" Default: {declared.default('pilot')}, depending on ties."
     )
     return declared.option("pilot", text, metavar="SHARE", default=None, show_default=False)

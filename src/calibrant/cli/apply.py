@@ -34,7 +34,7 @@ _APPLY = Declared("calibrators.score_calibrator", "ScoreCalibrator.apply")
 @option.allow_out_of_range
 @option.escape_formulas
 @_APPLY.option(
-    "prefix", "Prefix of the names of the new columns.", metavar="TEXT", show_default=False
+    "prefix", "Prefix for the names of the new columns.", metavar="TEXT", show_default=False
 )
 @option.overwrite
 @option.reading

@@ -26,8 +26,8 @@ _attributes = option.together(
         multiple=True,
         metavar="COLUMN",
         help=(
-            "Column of an attribute, such as sex or age: the subgroups that attributes make are"
-            " audited too. Give it once for each."
+            "Column of an attribute, such as sex or age: also audit the subgroups that the"
+            " attributes define. Repeat for each attribute."
         ),
     ),
     _AUDIT.option("order", "With --attribute: subgroups of up to N attributes.", metavar="N"),
@@ -38,7 +38,7 @@ _attributes = option.together(
     ),
     _AUDIT.option(
         "target",
-        "With --attribute: errors of subgroups among the rows at hand, or in the population.",
+        "With --attribute: errors in subgroups among the rows at hand, or in the population.",
         choices=words_of("assess.subgroups.result", "TARGETS"),
     ),
 )
@@ -50,24 +50,24 @@ _attributes = option.together(
 @option.group
 @option.group_size(
     _AUDIT,
-    " in a bin. Default: the most among groups set aside. Required with --full and --group.",
+    " in a bin. Default: the most in any pilot group. Required with --full and --group.",
 )
 @option.weights(_AUDIT)
 @option.column(
-    "time", "Column of times: each month is audited on its own too, within the same confidence."
+    "time", "Column of times: also audit each month separately, at the same overall confidence."
 )
 @_attributes
 @option.skip_missing
 @option.confidence(_AUDIT)
 @option.bins(_AUDIT, "Number of bins at the finest resolution.")
-@option.output("Write a report: one HTML file that needs nothing else.")
+@option.output("Write a report: a single HTML file that needs nothing else.")
 @click.option(
     "--model",
     metavar="MODEL",
     type=InputPath(allow_dash=True),
     help=(
-        "Show the guarantee of this model in the report too. The model must have the same columns"
-        " and classes."
+        "Also show this model's guarantee in the report. The model must have the same "
+        "columns and classes."
     ),
 )
 @click.option("--title", metavar="TEXT", help="Title of the report.")
@@ -75,13 +75,12 @@ _attributes = option.together(
     "--mark",
     metavar="FILE",
     type=InputPath(allow_dash=True),
-    help="Mark the thresholds of this file, from calibrant threshold -o, in the report.",
+    help="Mark the thresholds in this file, from calibrant threshold -o, in the report.",
 )
 @option.scale
 @_AUDIT.option(
     "tolerance",
-    "Size of error that does not matter: call scores miscalibrated only if they are proved off by"
-    " more.",
+    "Ignore errors up to this size: call scores miscalibrated only if they are proved off by more.",
     metavar="SIZE",
 )
 @click.option(
@@ -96,15 +95,15 @@ _attributes = option.together(
     "--full",
     is_flag=True,
     help=(
-        "Add the table of validators: slope, intercept, expected / observed, an exact test, the"
-        " parts of the Brier score, AUC; and what is known about single scores if the rate does not"
-        " fall as the score rises."
+        "Add the validation table (slope, intercept, expected / observed, an exact test, "
+        "the parts of the Brier score, AUC), and what is known about single scores if the "
+        "rate does not fall as the score rises."
     ),
 )
 @click.option(
     "--grade",
     metavar="COLUMN",
-    help="Column of rating grades, for --full: each grade's mean score against its rate.",
+    help="Column of rating grades, for --full: compare each grade's mean score with its rate.",
 )
 @option.classes
 @option.overwrite

@@ -25,13 +25,13 @@ _CHECK = Declared("assess.check.check", "check")
 @option.column(
     "time", "Column of times: numbers, dates, or ISO 8601 text. Default: the rows are in order."
 )
-@option.column("group", "Column of groups, such as customers: one row of each group is tested.")
+@option.column("group", "Column of groups, such as customers: one row from each group is tested.")
 @option.skip_missing
 @option.confidence(_CHECK)
 @click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be i.i.d.")
 @option.most_rows
 @option.seed(_CHECK)
-@option.output("Write a report: one HTML file that needs nothing else.")
+@option.output("Write a report: a single HTML file that needs nothing else.")
 @option.classes
 @option.overwrite
 @option.reading

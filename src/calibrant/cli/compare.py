@@ -15,7 +15,7 @@ from calibrant.text.numbers import rows
 _COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_calibrators")
 
 
-@option.command("Methods side by side.")
+@option.command("Compare calibration methods.")
 @option.data
 @option.score
 @option.label
@@ -24,12 +24,12 @@ _COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_c
 @option.weights(_COMPARE)
 @option.skip_missing
 @option.confidence(BINS)
-@option.bins(BINS, "Number of bins of the methods that have bins.")
+@option.bins(BINS, "Number of bins, for methods that use bins.")
 @_COMPARE.option("cv", "Cross-validation folds.")
 @option.most_rows
-@_COMPARE.option("simultaneous", "Let all guarantees hold at once, so that you may choose by them.")
+@_COMPARE.option("simultaneous", "Make all guarantees hold at once, so you can choose by them.")
 @option.seed(_COMPARE)
-@option.output("Write a report: one HTML file that needs nothing else.")
+@option.output("Write a report: a single HTML file that needs nothing else.")
 @option.classes
 @option.overwrite
 @option.reading

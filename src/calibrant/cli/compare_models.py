@@ -24,12 +24,12 @@ _COMPARE = Declared("assess.compare_models.compare_models", "compare_models")
     "--score",
     multiple=True,
     metavar="COLUMN",
-    help="Column of probabilities of one model; give it once for each model.",
+    help="Column with one model's probabilities; repeat for each model.",
 )
 @option.label
 @option.group
 @option.group_size(
-    _COMPARE, ": a limit that was chosen before the rows were seen. Required with --group."
+    _COMPARE, ": a limit chosen before you looked at the rows. Required with --group."
 )
 @option.weights(_COMPARE)
 @option.skip_missing
@@ -39,7 +39,7 @@ _COMPARE = Declared("assess.compare_models.compare_models", "compare_models")
 )
 @option.most_rows
 @option.seed(_COMPARE)
-@option.output("Write a report: one HTML file that needs nothing else.")
+@option.output("Write a report: a single HTML file that needs nothing else.")
 @option.scale
 @option.classes
 @option.overwrite

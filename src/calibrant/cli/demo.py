@@ -156,7 +156,7 @@ def _json(found: _Demo) -> dict[str, Any]:
 
 def _show(found: _Demo, folder: Path) -> None:
     """Before and after calibration, whether the guarantee holds, decisions, and what is next."""
-    _head("Before: what is proved of the model's own scores")
+    _head("Before: what is proved about the model's own scores")
     show(found.before)
     _head("After: what is guaranteed")
     show_guarantee(found.calibrator)

@@ -32,7 +32,7 @@ _SQL = Declared("answers.sql", "to_sql")
 )
 @_SQL.option(
     "search",
-    "SQL: nested comparisons, or a join with a table of pieces, which is shorter; needs --table.",
+    "SQL: nested comparisons, or a shorter join with a table of pieces, which needs --table.",
     choices=words_of("answers.sql", "SEARCHES"),
 )
 @option.model_score

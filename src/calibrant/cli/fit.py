@@ -49,7 +49,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.holdout
 @option.confidence(BINS)
 @option.output(
-    "Save the model, if FILE ends in .json, or write a report, if in .html. Give it once for each.",
+    "Save the model (if FILE ends in .json) or write a report (.html). Can be repeated.",
     multiple=True,
 )
 @click.option(
@@ -70,7 +70,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 )
 @VALUE.option(
     "value",
-    f"What is predicted in a bin. Default: {VALUE.default('value')}.",
+    f"What to predict in a bin. Default: {VALUE.default('value')}.",
     choices=words_of("guarantee.values", "VALUES"),
     default=None,
 )
@@ -85,7 +85,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 )
 @STATED.option(
     "sampling_rates",
-    "Instead of --prior: the share of rows that was kept from each class, such as 0.1 1.",
+    "Instead of --prior: the share of rows kept from each class, such as 0.1 1.",
     metavar="NEGATIVE POSITIVE",
 )
 @option.seed(WORK)

@@ -23,21 +23,21 @@ _NOT_COVERED = "the default method of fit, anchored, is not covered; see --metho
 @_PLAN.option("base_rate", "Share of positives, if known. Default: the worst case.", metavar="RATE")
 @_PLAN.option(
     "probability",
-    "How likely the plan must be to succeed, with --base-rate or --pilot.",
+    "Probability that the plan succeeds, with --base-rate or --pilot.",
     metavar="P",
 )
 @_PLAN.option("interval", "Confidence interval.", choices=interval_names(planned=True))
 @option.pilot(_PLAN)
-@_PLAN.option("group_size", "Rows of each group, where rows are grouped.", metavar="N")
+@_PLAN.option("group_size", "Rows per group, for grouped data.", metavar="N")
 @_PLAN.option("icc", "Correlation of labels within a group, from 0 to 1.", metavar="R")
 @click.option(
     "--method",
     type=click.Choice(tuple(_CALIBRATORS)),
     default="binning",
     show_default=True,
-    help="What is fitted: binning is planned for any rates, anchored for smooth ones.",
+    help="Method to plan for: binning for any rates, anchored for smooth ones.",
 )
-@option.output("Write a report: one HTML file that needs nothing else.")
+@option.output("Write a report: a single HTML file that needs nothing else.")
 @option.overwrite
 @option.common
 @click.pass_context

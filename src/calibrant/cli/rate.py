@@ -27,16 +27,16 @@ _RATE = Declared("assess.rates.rate_of_items", "rate")
 _ROLES = ("score", "label", "group", "segment", "order")
 
 
-@option.command("Which share of many scored items is good, by labels on a few?")
+@option.command("What share of many scored items is good? From a few labels.")
 @option.data
 @option.column(
     "score", "Field of scores: a verdict, a probability or any number. Fields inside others: a.b.c."
 )
 @option.column("label", "Field of labels, missing or empty where nobody looked.")
 @option.column(
-    "group", "Field of groups that were drawn whole, such as several answers to one question."
+    "group", "Field of groups drawn as a whole, such as several answers to one question."
 )
-@option.column("segment", "Field of segments. Each gets limits of its own, and all hold at once.")
+@option.column("segment", "Field of segments. Each gets its own limits, and all hold at once.")
 @option.column(
     "order", "Field with the time or number of each label: limits then hold at every look."
 )
@@ -45,14 +45,14 @@ _ROLES = ("score", "label", "group", "segment", "order")
     type=float,
     metavar="RATE",
     help=(
-        "Exit with 0 if the rate is shown to be at least this, "
-        "with 1 if that is refuted, with 3 if it is not decided."
+        "Exit with 0 if the rate is shown to be at least this, with 1 if that is refuted, "
+        "with 3 if it is undecided."
     ),
 )
 @option.confidence(_RATE)
 @_RATE.option(
     "target",
-    "Whose rate: that of these items, or of the population they were drawn from.",
+    "Whose rate: these items', or the population's they were drawn from.",
     choices=words_of("assess.rates.rate_of_items", "TARGETS"),
 )
 @_RATE.option(
@@ -64,12 +64,11 @@ _ROLES = ("score", "label", "group", "segment", "order")
 @click.option(
     "--pos-label",
     metavar="LABEL",
-    help="The positive label, where labels are not 0 and 1, true and false.",
+    help="The positive label, if labels are not 0 and 1, or true and false.",
 )
 @option.seed(_RATE)
 @option.output(
-    "Write a report, if FILE ends in .html, or the result as JSON, if in .json. Give it once for"
-    " each.",
+    "Write a report (if FILE ends in .html) or the result as JSON (.json). Can be repeated.",
     multiple=True,
 )
 @option.overwrite

@@ -31,7 +31,7 @@ _targets = option.together(
 )
 
 
-@option.command("Which threshold has 90 % precision, or recall? What is proved.")
+@option.command("Which threshold has 90 % precision, or recall? Proved.")
 @option.data
 @option.columns
 @_targets
@@ -39,34 +39,35 @@ _targets = option.together(
 @option.confidence(_THRESHOLD)
 @_THRESHOLD.option(
     "method",
-    "ranks draws no rows; look draws rows that only choose where to look; auto takes ranks, and"
-    " look with --group or above a million rows.",
+    "ranks uses no pilot rows; look uses pilot rows to choose what to test; auto takes "
+    "ranks, or look with --group or above a million rows.",
     choices=_METHODS,
 )
 @_THRESHOLD.option(
     "start",
-    "For --precision or --npv: a threshold fixed before the rows were looked at; no rows are"
-    " drawn.",
+    "For --precision or --npv: a threshold fixed before you looked at the rows; no pilot "
+    "rows are needed.",
     metavar="SCORE",
 )
-@_THRESHOLD.option("pilot", "For a look: fraction or number of rows to draw.", metavar="SHARE")
+@_THRESHOLD.option(
+    "pilot", "With --method look: fraction or number of pilot rows.", metavar="SHARE"
+)
 @click.option(
     "--unlabelled",
     metavar="FILE",
     type=InputPath(),
     help=(
-        "File with the same column of scores, of further "
-        "rows without labels: the share that is selected is counted there."
+        "File with the same score column for further rows without labels, used to count "
+        "the share selected."
     ),
 )
 @option.row_id
 @option.group
-@option.group_size(_THRESHOLD, ". Default: the size of the largest group that was drawn.")
+@option.group_size(_THRESHOLD, ". Default: the size of the largest pilot group.")
 @option.weights(_THRESHOLD)
 @option.seed(_THRESHOLD)
 @option.output(
-    "Write a model file, which export and load_model read, if FILE ends in .json; a report, if in"
-    " .html."
+    "Write a model file for export and load_model (if FILE ends in .json) or a report (.html)."
 )
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
 @option.classes

@@ -19,14 +19,14 @@ from calibrant.text.sentences import render
 
 _ROLES = ("score", "label", "segment", "weight", "id", "group")
 _ASSUMED = (
-    "assumed, as no data can show it: method, bins and seed were not chosen by a look at these"
-    " labels"
+    "assumed, as no data can show it: method, bins and seed were not chosen by looking at "
+    "these labels"
 )
 _NOT_CHECKED = 3  # exit code
 _COLOURS = {True: "green", False: "red", None: "yellow"}
 
 
-@option.command("Does the guarantee stand? Recompute it.")
+@option.command("Does the guarantee hold up? Recompute it.")
 @option.model
 @option.data
 @option.columns
@@ -149,12 +149,12 @@ def _verdict(
     if stands:
         return "The guarantee stands."
     if stands is None and differs == "order":
-        return "The guarantee is not checked: these are its rows, but in another order."
+        return "The guarantee is not checked: these are its rows, but in a different order."
     if stands is None:
         return f"The guarantee is not fully checked: {', '.join(missing)}."
     return (
         "The guarantee does not"
-        f" stand{': these are other rows' if differs == 'rows' else ' for these data'}."
+        f" stand{': these are different rows' if differs == 'rows' else ' for these data'}."
     )
 
 

@@ -52,12 +52,12 @@ _OLD = 3  # days without an event that are told
 )
 @_MONITOR.option(
     "remember",
-    "Days for which ids are kept. Default: twice the maturity, at least 2.",
+    "How many days to keep ids. Default: twice the maturity, at least 2.",
     metavar="DAYS",
 )
 @_MONITOR.option(
     "unit",
-    "What is independent: rows, or days.",
+    "Independent units: rows, or days.",
     choices=words_of("monitor.durable", "UNITS"),
 )
 @click.option(

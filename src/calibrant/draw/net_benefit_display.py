@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 
 class NetBenefitDisplay(Display):
-    """Decision curves: threshold probability on one axis, net benefit on the other, bands that hold
-    all at once.
+    """Decision curves: net benefit against threshold probability, with simultaneous bands.
 
     Make one with `from_predictions`; the constructor takes the numbers.
 

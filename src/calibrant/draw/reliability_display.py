@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 
 class ReliabilityDisplay(ReliabilityPlot):
-    """A reliability diagram: scores on one axis, rates on the other, and intervals that hold for
-    all bins at once.
+    """A reliability diagram: rates against scores, with intervals that hold for all bins at once.
 
     Make one with `from_predictions`, which shows how far scores are from observed rates, or with
     `from_calibrator`, which shows what a fitted calibrator predicts and guarantees. The constructor

@@ -42,7 +42,7 @@ _SENTENCE_GAIN = (
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Guarantee(Result):
-    """What is proved of a calibrator, with which confidence.
+    """What is proved about a calibrator, and with what confidence.
 
     With probability at least `confidence_level` over the calibration data, *in every region at
     once*, the true rate of the positive class lies in [lower, upper], and so within `epsilon` of

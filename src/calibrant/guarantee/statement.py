@@ -15,11 +15,11 @@ from calibrant.text.sentences import Text
 class Population(Enum):
     """Which future rows a guarantee is about."""
 
-    SAME = "rows drawn like the calibration rows"
+    SAME = "rows i.i.d. with the calibration rows"
     STREAM = "the rows of a stream, at every moment"
-    COVARIATE_SHIFT = "rows of another population, with the same labels given inputs"
-    LABEL_SHIFT = "rows of another population, with the same scores given the label"
-    WEIGHTED = "rows of the population that importance weights describe"
+    COVARIATE_SHIFT = "rows from another population, with the same labels given inputs"
+    LABEL_SHIFT = "rows from another population, with the same scores given the label"
+    WEIGHTED = "rows from the population that importance weights describe"
 
 
 class Edges(Enum):
@@ -47,12 +47,12 @@ class Claim(Enum):
 
 NO_DIFFERENCE = "that makes no difference"
 UNGROUPED: Text = (
-    "rows of one group are not independent draws, and this calibrator takes no groups; use a"
-    " BinningCalibrator for a guarantee that is proved"
+    "rows in a group are not independent, and this calibrator takes no groups; use a"
+    " BinningCalibrator for a proved guarantee"
 )
 UNWEIGHTED: Text = (
-    "this calibrator takes no importance weights, so that nothing is said of the weighted"
-    " population; use a BinningCalibrator for a guarantee that is proved"
+    "this calibrator takes no importance weights, so nothing is proved about the weighted"
+    " population; use a BinningCalibrator for a proved guarantee"
 )
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from calibrant.guarantee.guarantee import Guarantee
 
 OFF_BY = (
-    "Off by at most: how far the average prediction of new rows can be from the true rate. New rows"
-    " may lie elsewhere in a region than these, so it can be more than the limits show."
+    "Off by at most: how far the average prediction for new rows can be from the true rate. New"
+    " rows may lie elsewhere in a region than these, so it can be more than the limits show."
 )
 
 
@@ -66,7 +66,7 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     every = f"all {counted(number, noun_of(guarantee))}"
     said = []
     if event_of(guarantee) not in proved_sentence(guarantee):
-        said.append(f"The rate is that{event_of(guarantee)}.")
+        said.append(f"This is the rate{event_of(guarantee)}.")
     if made_of := _made_of(guarantee):
         said.append(f"The {number:,} regions are {made_of}.")
     if telling_regions(guarantee).any():
@@ -84,7 +84,7 @@ def weakness(guarantee: "Guarantee", to_do: Text | None = None) -> Text:
     """How little is said, why, and what to do about it: by default, to use fewer bins or more rows."""
     stated = guarantee.stated
     worst = int(np.where(stated.kept, guarantee.radius, -1.0).argmax())
-    held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no row"
+    held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no rows"
     little = "almost nothing" if stated.epsilon >= 0.5 else "little"
     return joined(
         f"{little} yet: region {guarantee.regions[worst]} holds {held}. ",
@@ -99,10 +99,12 @@ def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     average = upper(guarantee.average_epsilon)
     said = []
     if average != upper(guarantee.stated.epsilon):
-        said.append(f"On average over the population of these regions it is within {average}.")
+        said.append(f"Averaged over the population in these regions, it is within {average}.")
     if guarantee.statement.falls:
         said.append("Predictions fall as the score rises, because the rate does.")
-    said.append("Nothing is guaranteed for one score, one predicted value, or part of a region.")
+    said.append(
+        "There is no guarantee for a single score, a single predicted value, or part of a region."
+    )
     return tuple(said)
 
 
@@ -127,55 +129,56 @@ def _scope(guarantee: "Guarantee") -> str:
         return _group_scope(statement.groups, n_rows)
     if statement.population is Population.SAME:
         return (
-            f"This holds for every distribution of the data, if future rows are drawn like {rows}."
+            f"This holds for every distribution of the data, if future rows are i.i.d. with {rows}."
         )
     if statement.population is Population.STREAM:
         return (
             f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for"
-            " every distribution of the data, if all rows come from one population and rows of a"
+            " every distribution of the data, if all rows come from one population and rows in a"
             " region are labelled as they come or at random."
         )
     if statement.population is Population.LABEL_SHIFT:
         scores = "scores and segments" if statement.n_segments else "scores"
         alike = f"{scores} given the label are distributed"
-        return f"This holds for rows of the target population, if {alike} as among {rows}."
+        return f"This holds for rows from the target population, if {alike} as in {rows}."
     if statement.population is Population.WEIGHTED:
         return (
             "This holds for the weighted population, for every distribution of the data, if future"
-            f" rows are drawn like {rows} when each counts by its importance weight."
+            f" rows are i.i.d. draws from the distribution of {rows}, each weighted by its"
+            " importance weight."
         )
     return (
-        "This holds for rows of the target population, if labels given inputs are distributed as"
-        f" among {rows} and the importance weights are the density ratio{_precision(statement)}."
+        "This holds for rows from the target population, if labels given inputs are distributed as"
+        f" in {rows} and the importance weights are the density ratio{_precision(statement)}."
     )
 
 
 def _group_scope(groups: GroupFacts, n_rows: int) -> str:
-    aside = (
-        f" (and {counted(groups.aside, 'group')} set aside, not counted)" if groups.aside else ""
-    )
+    aside = f" (and {counted(groups.aside, 'pilot group')}, not counted)" if groups.aside else ""
     said = (
-        "This holds for rows of new groups, for every distribution of the data, if new groups are"
-        f" drawn like the {counted(groups.counted, 'group')} of the"
+        "This holds for rows from new groups, for every distribution of the data, if new groups"
+        f" are i.i.d. with the {counted(groups.counted, 'group')} of"
         f" {counted(n_rows, 'calibration row')}{aside}. "
     )
     if groups.max_weight is not None and groups.target == "groups":
         said += (
-            "The rate is that of a row of a random group, drawn by the importance weights: groups"
-            " count the same."
+            "This is the rate for a row drawn by importance weight from a random group: every"
+            " group counts the same."
         )
     elif groups.max_weight is not None:
         most = upper(groups.max_weight)
         said += (
-            f"Each row counts by its importance weight; a group counts by at most {most} in a"
-            " region"
+            "Each row counts in proportion to its importance weight; a group's total weight in a"
+            f" region is capped at {most}"
         )
         said += above_cap(groups.above_cap, "the weight")
     elif groups.target == "groups":
-        said += "The rate is that of a random row of a random group: every group counts the same."
+        said += (
+            "This is the rate for a random row from a random group: every group counts the same."
+        )
     else:
         said += (
-            "The rate is that among rows; a group counts as at most"
+            "This is the rate among rows; a group counts as at most"
             f" {counted(groups.max_size, 'row')} in a region"
         )
         said += above_cap(groups.above_cap)
@@ -195,7 +198,7 @@ def cap_matters(groups: GroupFacts) -> str:
         cap = f"by at most {upper(groups.max_weight)}"
     return (
         f"in {counted(groups.n_apart, 'region')} the rate among all rows lies outside the limits,"
-        f" which are for groups that count {cap}, and differs from the rate counted so by up to"
+        f" which are for groups that count {cap}, and differs from that capped rate by up to"
         f" {nearest(groups.farthest)}"
     )
 
@@ -203,11 +206,13 @@ def cap_matters(groups: GroupFacts) -> str:
 def _set_aside(statement: Statement) -> str:
     """What was done with rows that are not counted, after a look for ties."""
     looked = (
-        f"{counted(statement.looked, 'row')} looked at for ties, not counted"
+        f"{counted(statement.looked, 'pilot row')} checked for ties, not counted"
         if statement.looked
         else ""
     )
-    cut = f"{counted(statement.cutting, 'row')} that only cut bins, because scores are tied"
+    cut = (
+        f"{counted(statement.cutting, 'pilot row')} used only to cut bins, because scores are tied"
+    )
     cutting = cut if statement.cutting else ""
     both = "; ".join(filter(None, (looked, cutting)))
     return f" (and {both})" if both else ""
@@ -242,18 +247,16 @@ def supposition(statement: Statement) -> Text:
 def assumptions(statement: Statement) -> tuple[Text, ...]:
     """What must be true for the guarantee to hold."""
     stated: list[Text] = [*_on_population(statement)]
-    stated.append("the model that made the scores was not trained on the calibration rows")
+    stated.append("the model behind the scores was not trained on the calibration rows")
     if statement.edges is Edges.FUNCTION:
         stated.append("the regions were fixed before the calibration labels were seen")
     elif statement.edges is Edges.OTHER_ROWS:
         parts = "rows" if statement.groups is None else "groups"
-        stated.append(
-            f"the bins were cut from a random part of the {parts}, which counts in no bin"
-        )
+        stated.append(f"the bins were cut from pilot {parts}, drawn at random and not counted")
     if statement.groups is not None and statement.drawn_by_seed:
         stated.append(
-            "the names of groups, by which groups are set aside and put in order, say nothing about"
-            " scores and labels"
+            "the group names, which decide the pilot groups and the order of the groups, say"
+            " nothing about scores and labels"
         )
     elif statement.uses_order:
         stated.append(
@@ -277,16 +280,16 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
             " whole groups"
         )
         counts = (
-            "future rows count by their weight: one over the probability to be sampled, or a"
-            " multiple of it"
+            "future rows count in proportion to their weight: one over the probability of being"
+            " sampled, or a multiple of it"
         )
         return (groups,) if statement.groups.max_weight is None else (groups, counts)
     if statement.population is Population.SAME:
         return ("calibration rows and future rows are independent draws from one distribution",)
     if statement.population is Population.STREAM:
         return (
-            "within a region labels are independent draws with one rate, today as on the first day",
-            "rows of a region are labelled as they come or at random",
+            "within a region, labels are independent draws with one rate that never changes",
+            "rows in a region are labelled as they come or at random",
             "when a label arrives does not depend on the label",
         )
     moved = (
@@ -297,7 +300,7 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
         scores = "pairs of score and segment" if statement.n_segments else "scores"
         return (
             moved,
-            f"{scores} given the label are distributed alike in both populations (label shift)",
+            f"{scores} given the label have the same distribution in both populations (label shift)",
         )
     weights = statement.weights
     if statement.population is Population.WEIGHTED and weights is not None:
@@ -307,13 +310,13 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
                 " distribution"
             ),
             (
-                "future rows are drawn like the calibration rows when each counts by its weight:"
-                " the weights are one over the probability to be sampled, or another density ratio,"
-                " or a multiple of it"
+                "future rows follow the distribution of the calibration rows, each weighted by its"
+                " weight: one over the probability of being sampled, or another density ratio, or a"
+                " multiple of it"
             ),
             f"no importance weight exceeds {lower(weights.bound)}",
         )
-    alike = (moved, "labels given inputs are distributed alike in both populations")
+    alike = (moved, "labels given inputs have the same distribution in both populations")
     if weights is None:
         return alike
     of_what = (
@@ -333,7 +336,7 @@ def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
     stated: list[Text] = []
     if n_empty := int(np.count_nonzero(counts == 0)):
         stated.append(
-            f"{n_empty} of {counted(counts.size, 'region')} hold no row: the interval there is"
+            f"{n_empty} of {counted(counts.size, 'region')} hold no rows: the interval there is"
             " [0, 1]"
         )
     if statement.n_bins is not None and counts.size < statement.n_bins and not statement.n_segments:

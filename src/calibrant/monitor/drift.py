@@ -38,21 +38,21 @@ _REFERENCES = {"row": 2000, "day": 30, "week": 12, "block": 30}
 
 
 class DriftMonitor(EvidenceMonitor):
-    """Watch whether the rate of each region is still the one that it had in calibration.
+    """Watch whether the rate in each region is still the same as in calibration.
 
-    Claimed: while the rates stay, the probability that an alarm is *ever* raised is at most 1 -
-    confidence_level. This is exact although the rates are estimates, however few rows calibration
-    had. Not claimed: that every change is found. Scores that move between regions are no change, as
-    long as the rate of each region stays.
+    Claimed: while the rates stay the same, the probability that an alarm is *ever* raised is at
+    most 1 - confidence_level. This is exact even though the rates are estimates, however few
+    calibration rows there were. Not claimed: that every change is found. Scores may move between
+    regions without an alarm, as long as the rate in each region stays the same.
 
-    Assumed, for ``unit="row"``: given which region each row falls into, the labels of a region are
+    Assumed, for ``unit="row"``: given which region each row falls into, the labels in a region are
     independent and have one rate, in calibration and since; and which rows form a batch does not
-    depend on labels. Rows of one day often have something in common, and then this is too strict:
-    use ``unit="day"``.
+    depend on labels. Rows from the same day often have something in common, which breaks this
+    assumption: use ``unit="day"``.
 
     Assumed, for the other units: the days (or weeks, or blocks) of the stream are exchangeable.
-    Rows within a day may depend on each other in any way. Weekdays that differ break that: set
-    `weekdays`, or use ``unit="week"``.
+    Rows within a day may depend on each other in any way. If weekdays differ, days are not
+    exchangeable: set `weekdays`, or use ``unit="week"``.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ _SCATTER = "These are limits on expectations; the labels of finitely many rows s
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExpectedPerformance(Result):
-    """What to expect of new rows, if rates stand.
+    """What to expect of new rows, if rates have not changed.
 
     Attributes
     ----------
@@ -94,14 +94,14 @@ def expected_performance(
     thresholds: "ArrayLike | None" = None,
     segments: "ArrayLike | None" = None,
 ) -> ExpectedPerformance:
-    """Limits on the rate, the precision and the Brier score of new rows whose labels are not known
+    """Limits for the rate, the precision and the Brier score of new rows whose labels are not known
     yet.
 
     Claimed, with the confidence of the calibrator's guarantee: the expected share of positives
-    among these rows, that among those at or above each threshold, and the expected Brier score lie
-    within the limits. Assumed: the rate of each region is that of calibration; for a curve, the
-    average error of its predictions in each region. How many rows fall into each region may have
-    changed in any way.
+    among these rows, the same share at or above each threshold, and the expected Brier score lie
+    within the limits. Assumed: the rate in each region has not changed since calibration; for a
+    curve, the average error of its predictions in each region has not changed. How many rows fall
+    into each region may have changed in any way.
 
     Parameters
     ----------

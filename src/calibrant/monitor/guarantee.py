@@ -86,13 +86,13 @@ class _Limits:
 
 
 class GuaranteeMonitor(EvidenceMonitor):
-    """Watch whether the guarantee of a calibrator is still kept.
+    """Watch whether a calibrator's guarantee still holds.
 
-    Claimed: while the guarantee is kept, the probability that an alarm is *ever* raised is at most
-    1 - confidence_level. It is kept while, given earlier labels, the rate of every region lies
-    within its limits; for a curve, the average error of its predictions. The rates may move within
-    the limits. If they are those of calibration, the probability of an alarm is at most 1 -
-    confidence_level plus that of the guarantee's own failure.
+    Claimed: while the guarantee holds, the probability that an alarm is *ever* raised is at most
+    1 - confidence_level. It holds while, given earlier labels, the rate in every region (for a
+    curve, the average error of its predictions) lies within its limits. The rates may move within
+    the limits. If they have not changed since calibration, the probability of an alarm is at most 1 -
+    confidence_level plus the probability that the guarantee itself fails.
 
     `DriftMonitor` finds smaller changes; this one raises no alarm for changes that the guarantee
     covers.

@@ -36,12 +36,12 @@ _SHARES = Numbers(size="partition.n_regions", low=1e-12, high=1.0)
 
 
 class ScoreDriftMonitor(EvidenceMonitor):
-    """Watch whether scores still have the distribution of a reference; no labels are needed.
+    """Watch whether scores still have the same distribution as a reference; no labels needed.
 
-    Claimed: while they have, the probability that an alarm is *ever* raised is at most 1 -
-    confidence_level. This is exact although the distribution is known from a sample only. Assumed:
-    the scores of the reference and of the stream are independent draws. Scores that have moved need
-    not break a guarantee; see `expected_performance`.
+    Claimed: while they do, the probability that an alarm is *ever* raised is at most 1 -
+    confidence_level. This is exact even though the distribution is only known from a sample.
+    Assumed: the scores in the reference and the stream are independent draws. Scores that have
+    moved do not necessarily break a guarantee; see `expected_performance`.
 
     Parameters
     ----------

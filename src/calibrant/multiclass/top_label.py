@@ -51,15 +51,15 @@ class TopLabelCalibrator(ColumnsCalibrator):
     one error budget.
 
     Claimed, for every distribution: with probability at least `confidence_level` over the
-    calibration data, for every class and every region of its confidence at once, the true rate at
-    which the predicted class is right, among rows with that prediction and in that region, is
-    within the region's epsilon of the average predicted confidence; with `method="binning"` it lies
-    in the bin's interval. Assumed: calibration and future rows are independent draws from one
-    distribution, and the model was not trained on the calibration rows.
+    calibration data, for every class and every region of its confidence at once, the true rate of
+    correct predictions, among rows with that prediction in that region, is within the region's
+    epsilon of the average predicted confidence; with `method="binning"` it lies in the bin's
+    interval. Assumed: calibration and future rows are independent draws from one distribution, and
+    the model was not trained on the calibration rows.
 
-    Calibrating the confidence without regard to which class is predicted ("confidence calibration")
-    may be right on average and wrong for each class; conditioning on the predicted class is what
-    makes the statement mean something for the person who sees a prediction.
+    Calibrating the confidence regardless of the predicted class ("confidence calibration") may be
+    right on average and wrong for each class. Conditioning on the predicted class makes the
+    statement meaningful to the person who sees a prediction.
 
     Parameters
     ----------

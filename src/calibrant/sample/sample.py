@@ -16,12 +16,12 @@ from calibrant.text.result import frame_of_arrow
 
 
 class Sample:
-    """Scores and labels wherever they are: files, a table of a database, a frame, a cluster, a
+    """Scores and labels wherever they are: in files, a database table, a frame, a cluster, a
     device, or memory.
 
-    Made by `calibrant.scored`. It takes the place of scores and labels in every `fit`, and in
-    functions such as `audit`, `check` and `threshold`. Rows outside memory are not held: each
-    method that needs them reads them where they are.
+    Made by `calibrant.scored`. Pass it in place of scores and labels to any `fit`, and to functions
+    such as `audit`, `check` and `threshold`. Rows outside memory are not loaded: each method that
+    needs them reads them where they are.
 
     Examples
     --------

@@ -47,7 +47,7 @@ def scored(
     n_jobs: int | None = -1,
     progress: Progress = None,
 ) -> Sample:
-    """Name the data and their columns of scores and labels; only names are read at this point.
+    """Name the data and their score and label columns; only the names are read at this point.
 
     Parameters
     ----------

@@ -58,16 +58,16 @@ _ESTIMATED = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ShiftCalibrator(RegionParameters, RegionCalibrator):
-    """Calibrate for a target population from labelled rows of another, by weighted histogram
+    """Calibrate for a target population with labelled rows from another, by weighted histogram
     binning.
 
     Claimed, with known weights, for every distribution: with probability at least
     `confidence_level` over the calibration data, in every bin at once, the rate of the positive
-    class *in the target population* lies in the bin's interval. With estimated weights: the same in
-    the limit of many rows only; `guarantee_` says so. Assumed: labels given inputs are distributed
-    alike in both populations, the weights are the density ratio of the target over the calibration
-    population, and none exceeds `weight_bound`. A multiple of the ratio is enough, except for
-    ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
+    class *in the target population* lies in the bin's interval. With estimated weights: the same,
+    but only in the limit of many rows; `guarantee_` says so. Assumed: labels given inputs have the
+    same distribution in both populations, the weights are the density ratio of the target over the
+    calibration population, and none exceeds `weight_bound`. A multiple of the ratio is enough,
+    except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
 
     Parameters
     ----------

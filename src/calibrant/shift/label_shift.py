@@ -39,16 +39,17 @@ _PRIOR_SHARE = 0.25  # of alpha, spent on how frequent the classes are
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
-    """Calibrate for a population in which the classes are more or less frequent, but look the same.
+    """Calibrate for a population with a different share of positives, where each class looks the
+    same.
 
     Not in the paper.
 
     Claimed, for every distribution: with probability at least `confidence_level` over all data, in
     every bin at once, the rate of the positive class *in the target population* lies in the bin's
-    interval. Assumed: scores given the label are distributed alike in both populations (label
+    interval. Assumed: scores given the label have the same distribution in both populations (label
     shift, the mirror image of covariate shift), as when a disease becomes more common but not
-    different. With segments, this must hold for score and segment together: the mix of segments
-    within each class must be the same, too.
+    different. With segments, this must hold for score and segment jointly: the mix of segments
+    within each class must also be the same.
 
     Parameters
     ----------

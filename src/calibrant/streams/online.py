@@ -57,19 +57,19 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     Claimed, for every distribution: with probability at least `confidence_level`, after every label
     and in every region at once, the true rate of the positive class lies in the region's interval.
-    So you may look at any time, stop when the interval is narrow enough, and choose from past
-    labels which region to label next.
+    So you can look at any time, stop when the interval is narrow enough, and use past labels to
+    choose which region to label next.
 
-    Assumed: within a region labels are independent draws with one rate (`calibrant.DriftMonitor`
-    watches that), and the regions do not depend on the labels that are counted. This leaves two
-    things to you:
+    Assumed: within a region, labels are independent draws with one rate (`calibrant.DriftMonitor`
+    watches that), and the regions do not depend on the labels that are counted. Two things are up
+    to you:
 
-    - Choose the region, never the rows within it. Label rows of a region as they come, or at
-      random. A rule that labels the lowest scores of each bin measures the rate of those scores,
-      not of the bin.
-    - Count labels without regard to their class. If labels of one class arrive later (a loan that
-      defaults is known before one that is repaid), the labels known by now are not a random sample.
-      Count a row when its label would be known for either class.
+    - Choose the region, never the rows within it. Label rows in a region as they come, or at
+      random. A rule that labels the lowest scores in each bin measures the rate at those scores,
+      not in the bin.
+    - Count labels without regard to their class. If labels for one class arrive later (you hear
+      about a default before a repayment), the labels known by now are not a random sample. Count a
+      row when its label would be known for either class.
 
     Parameters
     ----------

@@ -56,18 +56,18 @@ def audit(
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
-    """Report what is proved about the calibration of a score, for every distribution of scores and
+    """Report what is proved about a score's calibration, for every distribution of scores and
     labels.
 
     Claimed: with probability at least `confidence_level`, all of the following hold at once. The
     largest calibration error, sup |E[Y | score] - score|, is at least `lower_bound`. The average
     error, E |E[Y | score] - score|, is at least `average_lower_bound`. Every row of `table` is
-    right. For a score with finitely many values, no value that was seen is off by more than
+    right. For a score with finitely many values, no observed value is off by more than
     `upper_bound`. So a calibrated score is called miscalibrated with probability at most 1 -
-    confidence_level. With `segments`, these bounds are still about E[Y | score]. Those of
-    `within_segments` are about E[Y | score, segment]: they can be positive for a score that is
-    calibrated, if its errors in the segments cancel. Assumed: the rows, or with groups whole
-    groups, are independent draws from one distribution, and the model was not trained on them.
+    confidence_level. With `segments`, these bounds are still about E[Y | score]. The bounds in
+    `within_segments` are about E[Y | score, segment]: they can be positive for a calibrated score
+    whose errors in the segments cancel. Assumed: the rows, or with groups whole groups, are
+    independent draws from one distribution, and the model was not trained on them.
 
     Parameters
     ----------

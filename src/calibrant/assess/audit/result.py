@@ -127,13 +127,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Audit(Result, Bounds):
-    """What is proved about the calibration of a score, for every distribution, and what cannot be
-    known.
+    """What is proved about a score's calibration, for every distribution, and what cannot be known.
 
     All statements hold together with probability at least `confidence_level` over the draw of the
-    rows. The bounds of the audit itself are about E[Y | score]. They never use the segments. Those
-    of `within_segments` are about E[Y | score, segment]: a score can be calibrated and yet be off
-    in every segment.
+    rows. The audit's own bounds are about E[Y | score] and never use the segments. The bounds in
+    `within_segments` are about E[Y | score, segment]: a score can be calibrated and yet be off in
+    every segment.
 
     Attributes
     ----------

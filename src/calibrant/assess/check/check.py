@@ -56,16 +56,16 @@ def check(
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Exchangeability:
-    """Test whether rows are i.i.d. or at least exchangeable, for every distribution.
+    """Test whether rows are i.i.d., or at least exchangeable, for every distribution.
 
     If not, say what has changed.
 
     Claimed: if the rows are exchangeable (any order of them is as likely as any other, as for
     independent draws from one population), some test raises an alarm with probability at most 1 -
-    confidence_level. This holds for any number of rows, tied scores, and any number of looks at the
-    evidence on the way. Not claimed: that every change is found, or that the moment of a change is
-    exact. For a `Sample` whose rows have no groups, `signs` of the result are what a look at the
-    first rows finds: an id that repeats, identical rows, runs of equal labels. They are no proof.
+    confidence_level. This holds for any number of rows, with tied scores, and however often you
+    look at the evidence along the way. Not claimed: that every change is found, or that the moment
+    of a change is exact. For a `Sample` without groups, the result's `signs` list what the first
+    rows suggest: an id that repeats, identical rows, runs of equal labels. They prove nothing.
 
     Parameters
     ----------

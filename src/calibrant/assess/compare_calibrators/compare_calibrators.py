@@ -68,14 +68,13 @@ def compare_calibrators(
     """Compare calibrators on the same rows.
 
     Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own
-    confidence level. This is not a claim about the smallest of them: a method that is chosen
-    because its epsilon came out small may miss far more often. With `simultaneous=True` all
-    guarantees hold at once, at the lowest of the confidence levels, so the chosen one holds too.
-    The same is true of splits: to try many seeds and keep the best, compare them in this way.
-    Losses, ECE and AUC are measured by cross-validation. With probability at least
-    `confidence_level` the limits of all `differences` hold at once: they are for the expected
-    difference in loss between the calibrators that were fitted in the folds, averaged over the
-    folds.
+    confidence level. This is not a claim about the smallest of them: a method chosen because its
+    epsilon came out small may miss far more often. With `simultaneous=True` all guarantees hold at
+    once, at the lowest of the confidence levels, so the chosen one also holds. The same is true of
+    splits: to try many seeds and keep the best, compare them this way. Losses, ECE and AUC are
+    measured by cross-validation. With probability at least `confidence_level`, the limits for all
+    `differences` hold at once: they are for the expected difference in loss between the calibrators
+    fitted in the folds, averaged over the folds.
 
     Parameters
     ----------

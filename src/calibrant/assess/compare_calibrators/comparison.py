@@ -28,7 +28,7 @@ _INFINITE = "infinite: the log loss is infinite because a prediction of exactly 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(Result):
-    """Calibrators side by side. Every array has one entry per method.
+    """A comparison of calibrators. Every array has one entry per method.
 
     Attributes
     ----------

@@ -53,11 +53,11 @@ def compare_models(
 
     Claimed: with probability at least `confidence_level` the expected differences in Brier score
     and in clipped log loss lie within their limits, for all pairs of models and both losses at
-    once, for every distribution. So the best model may be picked after looking at all of them.
+    once, for every distribution. So you can pick the best model after looking at all of them.
     Assumed: rows are independent draws from one distribution, and the models were chosen and
-    trained before these rows were looked at. Grouped rows, such as several rows of one
-    customer, are not independent: give their `groups`. Limits of AUC are asymptotic and marked so.
-    ECE is shown without limits.
+    trained before these rows were looked at. Grouped rows, such as several rows per customer, are
+    not independent: pass `groups`. Limits for AUC are asymptotic and marked as such. ECE is shown
+    without limits.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ class Differences(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelComparison(Differences):
-    """Models side by side on the same rows. Every array has one entry per model.
+    """A comparison of models on the same rows. Every array has one entry per model.
 
     Attributes
     ----------

@@ -36,13 +36,13 @@ _GRID_SIZE = 1000  # differences on either side of 0
 
 
 class SequentialModelComparison(SharedResumed):
-    """Which model is better, while labels arrive: the answer may be looked at after every row.
+    """Which model is better, as labels arrive? You can look at the answer after every row.
 
-    Claimed: with probability at least `confidence_level` the limits of the expected differences in
-    Brier score and in clipped log loss hold after every update, for all pairs and both losses at
-    once. So one may stop as soon as the verdict is clear. Assumed: rows are independent draws from
-    one distribution, taken in the order in which they come, and the models do not change. Sorted
-    rows are not such draws. The limits never widen. Several threads may update it.
+    Claimed: with probability at least `confidence_level`, the limits for the expected differences
+    in Brier score and in clipped log loss hold after every update, for all pairs and both losses at
+    once. So you can stop as soon as the verdict is clear. Assumed: rows are independent draws from
+    one distribution, taken in the order they arrive, and the models do not change. Sorted rows are
+    not such draws. The limits never widen. Several threads may update it.
 
     Parameters
     ----------

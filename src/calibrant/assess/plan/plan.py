@@ -31,19 +31,18 @@ def plan(
     icc: float | None = None,
     calibrator: str = "BinningCalibrator",
 ) -> Plan:
-    """Return how many labels a calibrator needs for a target epsilon, or the epsilon that it
-    reaches.
+    """Return how many labels a calibrator needs for a target epsilon, or the epsilon it reaches.
 
     Claimed, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores
-    without ties: a fit of `n` rows has at most the planned epsilon. Without `base_rate` and a
-    number as `pilot` this is sure. With them, it holds with at least the stated `probability`,
+    without ties: a fit on `n` rows has at most the planned epsilon. Without `base_rate` and a
+    number as `pilot`, this is certain. With them, it holds with at least the stated `probability`,
     because the number of positives, or of rows in a bin, is random. Assumed then: rows are
     independent draws, and the base rate is as given.
 
     For `AnchoredCalibrator`, the default, nothing is claimed for any rates: a curve that keeps the
-    ranking cannot follow every rate. With it the plan is an estimate by simulation, for rates that
-    rise smoothly and clearly with the score: about 9 of 10 fits reach it. Whatever epsilon a fit
-    then has is proved for any rates.
+    ranking cannot follow every rate. The plan is then an estimate by simulation, for rates that
+    rise smoothly and clearly with the score: about 9 in 10 fits reach it. Whatever epsilon a fit
+    ends up with is proved for any rates.
 
     Parameters
     ----------

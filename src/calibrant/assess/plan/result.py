@@ -19,7 +19,7 @@ CURVE_NAMED = Setting("method", "anchored", python=CURVE)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Result):
-    """A number of labels, and the epsilon that it gives a calibrator.
+    """A number of labels, and the epsilon a calibrator reaches with it.
 
     Attributes
     ----------

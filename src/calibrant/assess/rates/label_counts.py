@@ -160,12 +160,12 @@ def plan_rate(
     confidence_level: float = 0.95,
     probability: float = 0.8,
 ) -> RatePlan:
-    """Return how many labels `rate` needs: for limits of some width, or to show that a rate is at
-    least so high.
+    """Return how many labels `rate` needs for limits of a given width, or to show that a rate is
+    high enough.
 
-    The number is an estimate, from the limits that `rate` would give for typical labels. What can
-    be shown at best, with so many labels of which so many fail, is exact for labels alone; a good
-    judge allows more.
+    The number is an estimate, based on the limits that `rate` would give for typical labels. What a
+    given number of labels and failures can show at best is exact for labels alone; a good judge
+    allows a few more failures.
 
     Parameters
     ----------

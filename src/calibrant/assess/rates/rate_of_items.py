@@ -43,17 +43,17 @@ def rate(
     pos_label: Hashable = None,
     random_state: Seed = 0,
 ) -> Rate:
-    """Return the rate of the positive class among items, from the labels of some of them and the
-    scores of all.
+    """Return the rate of the positive class among items, from labels on some of them and scores on
+    all.
 
-    A language model's judge has scored 10,000 answers, and people have checked 200 of them: which
-    share is good? The limits are valid for every judge. A good one makes them narrower.
+    A language model's judge has scored 10,000 answers, and people have checked 200 of them: what
+    share is good? The limits are valid for every judge, and a good judge makes them narrower.
 
-    Claimed: with probability at least `confidence_level` over the draw of the items that are
-    labelled, the limits hold, those of all segments at once. Assumed: the labelled items were drawn
-    at random from all of them. Nothing is assumed about scores and labels, or about how items
-    depend on each other. The draw is tested at no cost, by scores alone; if it is refuted, the
-    sentence says so first.
+    Claimed: with probability at least `confidence_level` over the draw of the labelled items, the
+    limits hold, for all segments at once. Assumed: the labelled items were drawn at random from all
+    of them. Nothing is assumed about scores and labels, or about how items depend on each other.
+    The draw is tested at no cost, using only the scores; if the test rejects, the sentence says so
+    first.
 
     Parameters
     ----------

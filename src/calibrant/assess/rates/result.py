@@ -44,7 +44,7 @@ class SegmentRate:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rate(Result):
-    """A rate with limits, from the labels of some items and the scores of all.
+    """A rate with limits, from labels on some items and scores on all of them.
 
     Attributes
     ----------

@@ -59,14 +59,13 @@ def threshold(
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Threshold:
-    """Find a threshold that has a given precision, recall, negative predictive value or
-    specificity, with a proof.
+    """Find a threshold with a proved precision, recall, negative predictive value or specificity.
 
-    Rows with score >= threshold are selected. For precision the result is the lowest threshold that
-    is proved, which selects most rows; for recall the highest. For npv, the share of negatives
-    among rows that are not selected, it is the highest; for specificity the lowest. With
-    `precision` and `npv` both, rows between the two thresholds are to be referred to a person, and
-    both hold at once.
+    Rows with score >= threshold are selected. For precision, the result is the lowest proved
+    threshold, which selects the most rows; for recall, the highest. For npv, the share of negatives
+    among rows that are not selected, it is the highest; for specificity, the lowest. With both
+    `precision` and `npv`, rows between the two thresholds should be referred to a person, and both
+    hold at once.
 
     Claimed: with probability at least `confidence_level` over the draw of the rows, every target
     holds in the population, in every segment at once. Assumed: rows, or with groups whole groups,

@@ -115,7 +115,7 @@ class GradeTable:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Validation(Result):
-    """The validator's table.
+    """The validation table.
 
     Attributes
     ----------

@@ -43,17 +43,17 @@ def validation_table(
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Validation:
-    """Return the table that validators of a model ask for: what is proved, what is approximate,
-    what is measured.
+    """Return the table that model validators ask for: what is proved, what is approximate, what is
+    measured.
 
-    Claimed: the limits of expected / observed hold for every distribution of labels given the
-    scores; those of the Brier score for every distribution; those of the grades for all grades at
-    once; those of ICI, E50 and E90 wherever the rate does not fall as the score rises, all three at
-    once. If the score is calibrated, the p-value is at most u with probability at most u, for every
-    u and number of rows, over random seeds. Slope, intercepts and AUC have asymptotic limits, and
-    the parts of the Brier score none. Assumed: rows are independent, and the model was not trained
-    on them. For the Brier score, the rows, or with groups whole groups, are draws from one
-    distribution. They may be sorted in any way.
+    Claimed: the limits for expected / observed hold for every distribution of labels given the
+    scores; the limits for the Brier score, for every distribution; the limits for grades, for all
+    grades at once; the limits for ICI, E50 and E90, as long as the rate does not fall as the score
+    rises, for all three at once. If the score is calibrated, the p-value is at most u with
+    probability at most u, for every u and number of rows, over random seeds. Slope, intercepts and
+    AUC have asymptotic limits; the parts of the Brier score have none. Assumed: rows are
+    independent, and the model was not trained on them. For the Brier score, the rows, or with
+    groups whole groups, are draws from one distribution. They may be sorted in any way.
 
     Parameters
     ----------

@@ -76,16 +76,15 @@ class _CurveParameter:
 @replaces(alpha=ALPHA)
 @dataclass(eq=False, repr=False)
 class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
-    """A smooth curve that keeps the ranking, and whose average is proved in every region of the
-    score.
+    """A smooth curve that keeps the ranking, with a proved average in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least
     `confidence_level` over the calibration data, in every region at once, the average predicted
     probability differs from the true rate of the positive class by at most the region's epsilon.
-    Nothing is guaranteed for one score, one predicted value, or part of a region. Assumed:
-    calibration and future rows are independent draws from one distribution, and the model behind
-    the scores was not trained on the calibration rows. A score that clearly falls with the rate,
-    such as credit points for defaults, gets a curve that falls; the guarantee says so.
+    There is no guarantee for a single score, a single predicted value, or part of a region.
+    Assumed: calibration and future rows are independent draws from one distribution, and the model
+    behind the scores was not trained on the calibration rows. If the rate clearly falls as the
+    score rises, as with credit points and defaults, the curve falls, and the guarantee says so.
 
     Parameters
     ----------

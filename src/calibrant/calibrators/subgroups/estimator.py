@@ -77,16 +77,16 @@ class _ProvesSubgroups(ScoreCalibrator):
 
 @dataclass(eq=False, repr=False)
 class SubgroupCalibrator(_ProvesSubgroups):
-    """Corrects probabilities by attributes, and proves how far they can be off in every subgroup at
+    """Correct probabilities by attributes, and prove how far off they can be in every subgroup at
     once.
 
     A small gradient-boosted correction of the logit is fitted to one part of the rows. The other
-    part proves. Subgroups overlap: all values of single attributes, of pairs, of triples, that
-    enough of its rows have.
+    part is used for the proof. Subgroups overlap: all values of single attributes, pairs and
+    triples that are shared by enough of its rows.
 
     Claimed, for every distribution of scores, attributes and labels: with probability at least
-    `confidence_level` over the rows, in every subgroup at once, the rate of new rows differs from
-    their average prediction by at most the epsilon of the subgroup. Assumed: the rows and new rows
+    `confidence_level` over the rows, in every subgroup at once, the rate among new rows differs
+    from their average prediction by at most the subgroup's epsilon. Assumed: the rows and new rows
     are i.i.d.
 
     Parameters

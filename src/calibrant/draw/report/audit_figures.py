@@ -51,7 +51,7 @@ def before_figure(inputs: Inputs, most: int) -> Figure:
     if drawn.size == every.size:
         return figure
     return figure.with_notes(
-        f"{drawn.size:,} coarser regions are drawn in place of the {every.size:,} finest."
+        f"The figure shows {drawn.size:,} coarser regions in place of the {every.size:,} finest."
     )
 
 
@@ -96,12 +96,12 @@ def guaranteed_figure(
     ends = None if calibrator is None else ends_of_regions(calibrator)
     figure = guarantee_figure("after", "After calibration", guarantee, chosen, checked, scale, ends)
     if seen.size > chosen.size:
-        drawn = f"{chosen.size:,} of {seen.size:,} regions are drawn"
-        figure = figure.with_notes(f"{drawn}, those with the widest intervals.")
+        drawn = f"The figure shows {chosen.size:,} of {seen.size:,} regions"
+        figure = figure.with_notes(f"{drawn}, the ones with the widest intervals.")
     if n_empty := guarantee.counts.size - seen.size:
         are = "is" if n_empty == 1 else "are"
         regions = counted(n_empty, "region without rows", "regions without rows")
-        figure = figure.with_notes(f"{regions} {are} not drawn: there the interval is 0 to 1.")
+        figure = figure.with_notes(f"{regions} {are} not shown: the interval there is 0 to 1.")
     return figure
 
 

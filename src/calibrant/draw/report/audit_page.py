@@ -32,7 +32,7 @@ from calibrant.text.numbers import lower, percent, upper
 
 _LONGEST_NAME = 400
 _DEFAULT_TITLE = "Calibration report"
-_NO_CALIBRATOR = "No calibrator was given. This report is about the scores as they are."
+_NO_CALIBRATOR = "No calibrator was given, so this report is about the uncalibrated scores."
 
 
 def audit_page(inputs: Inputs, made: Made, sizes: MostShown) -> Page:
@@ -79,14 +79,14 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
     yield KeyNumber(
         "Confidence", percent(audit.confidence_level), "in all statements of the audit at once"
     )
-    yield from _bounds(audit, "somewhere", "on average", "at any score value seen")
+    yield from _bounds(audit, "somewhere", "on average", "at any observed score")
     if audit.within_segments:
         noun = audit.noun
         yield from _bounds(
             audit.within_segments,
             f"within a {noun}",
             f"on average, within {noun}s",
-            f"at any score seen in a {noun}",
+            f"at any observed score in a {noun}",
         )
     if guarantee is None:
         return
@@ -140,12 +140,12 @@ def _sections(inputs: Inputs, made: Made, sizes: MostShown) -> Iterator[Section]
     yield next_section(audit, made)
     yield Section("computed-title", "How it was computed", "computed", common)
     yield made_section(audit, made)
-    yield Section("glossary-title", "Words used here", "words")
+    yield Section("glossary-title", "Glossary", "words")
 
 
 def _validation_section(found: Validation, sizes: MostShown) -> Section:
     content = {"lead": found.sentence, "tables": shown_tables(found, sizes)}
-    return Section("validation-title", "The table of validators", "tables", content)
+    return Section("validation-title", "Validation table", "tables", content)
 
 
 def _common(inputs: Inputs) -> dict[str, Any]:

@@ -71,10 +71,7 @@ def threshold_chart(
         for number, (curve, values) in enumerate(curves.items())
     )
     rules, spans = threshold_marks(found, axes, segment)
-    text = (
-        "Precision, recall and the share of rows selected, for each threshold; they are shares of"
-        " the rows seen."
-    )
+    text = "Observed precision, recall and share of rows selected, at each threshold."
     labels = "threshold", "share of rows"
     return Figure(
         identifier, name, text, WIDE, axes, *labels, False, series, rules=rules, spans=spans
@@ -112,10 +109,7 @@ def decision_chart(
     level = MarkLine(
         f"break-even rate {nearest(even)}", f"M{axes[0].start} {axes[1](even)}H{axes[0].end}", 0
     )
-    text = (
-        "Each region with its calibrated probability across and its proved interval upwards, by its"
-        " action."
-    )
+    text = "Each region's proved interval against its calibrated probability, styled by its action."
     labels = "calibrated probability", "true rate, proved interval"
     name = "Regions and the break-even rate"
     return Figure(
@@ -155,8 +149,8 @@ def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") 
             Series(name, number % len(STYLES), path, _whiskers(x, low, high, axes), points)
         )
     text = (
-        "Mean score across and observed rate upwards, with limits that hold for all bins of all"
-        " models at once."
+        "Observed rate against mean score, with limits that hold for all bins of all models at"
+        " once."
     )
     name = "Reliability of all models"
     labels = ("mean score", "observed rate")
@@ -191,7 +185,7 @@ def differences_chart(
             )
         )
     zero = MarkLine("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
-    text = "Each pair of models with its difference and the limits of it."
+    text = "The difference between each pair of models, with its limits."
     return Figure(
         identifier, name, text, frame, axes, "difference", "", False, tuple(series), rules=(zero,)
     )
@@ -202,9 +196,7 @@ def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
     days = [float(number) for number in range(len(epsilon))]
     axes = axes_in(WIDE, (0.0, max(days[-1], 1.0)), (0.0, max(*epsilon, 0.01)))
     line = Series("epsilon", 0, path_of(days, list(epsilon), axes))
-    text = (
-        "How far, at most, a calibrated value is from the rate of its bin, after each counted day."
-    )
+    text = "The most a calibrated value can be from its bin's rate, after each counted day."
     labels = f"days since {first_day}", "epsilon"
     return Figure("epsilon", "Epsilon over time", text, WIDE, axes, *labels, False, (line,))
 

@@ -218,9 +218,9 @@ def guarantee_figure(
     epsilon = guarantee.stated.epsilon
     names = [mark.data["region"] for mark in marks]
     description = (
-        f"{counted(len(marks), 'region')}, each with its calibrated probability across and its"
-        f" guaranteed interval upwards, around the diagonal. The strip reaches {upper(epsilon)} to"
-        " both sides."
+        f"The guaranteed interval against the calibrated probability in"
+        f" {counted(len(marks), 'region')}, around the diagonal. The strip reaches {upper(epsilon)}"
+        " to either side."
     )
     labels = ("calibrated probability", "true rate, guaranteed interval")
     counts = guarantee.counts[chosen]
@@ -344,8 +344,8 @@ def _described(marks: Sequence[Mark]) -> str:
     parts = [f"{kinds.count(kind)} {said}" for kind, said in words.items() if kind in kinds]
     regions = counted(len(kinds), "region")
     return (
-        f"{regions} of scores: {', '.join(parts)}. Mean score across, observed rate upwards, each"
-        " with its band."
+        f"{regions} of scores: {', '.join(parts)}. Observed rate against mean score, each with its"
+        " band."
     )
 
 

@@ -82,7 +82,7 @@ def _of_audit(found: Any) -> str | None:
             return None
         where = "some scores are"
         if worst.segment is not None:
-            where = f"some scores of {found.noun} {worst.segment!r} are"
+            where = f"some scores in {found.noun} {worst.segment!r} are"
         side = _side(worst)
         off = points(lower(worst.error))
         return f"With {confidence} confidence, {where} {side} by at least {off}, {rows}."
@@ -91,7 +91,7 @@ def _of_audit(found: Any) -> str | None:
         if found.population:
             return None
         off = points(upper(bounds.upper_bound))
-        seen = "no score that was seen is off by more than"
+        seen = "none of the observed scores is off by more than"
         return f"With {confidence} confidence, {seen} {off}, {rows}."
     wrong = "wrong"
     if found.tolerance:
@@ -200,7 +200,7 @@ def _of_plan(found: Any) -> str | None:
     within = f"within {points(upper(found.epsilon))} of the true rate"
     ranges = f"each of {found.n_bins:,} score ranges is"
     sure = f"({percent(found.confidence_level)} confidence)"
-    chance = f"with a chance of at least {percent(found.probability)}"
+    chance = f"with probability at least {percent(found.probability)}"
     if found.group_size is not None:
         groups = f"in {found.n // found.group_size:,} groups of {found.group_size:,}"
         return (
@@ -224,24 +224,24 @@ def _of_rows(found: Any) -> str | None:
     if found.alarm:
         return (
             f"These rows are not i.i.d. ({percent(found.confidence_level)} confidence), so a guarantee"
-            " from all of them does not hold."
+            " based on all of them does not hold."
         )
     most = percent(round(1.0 - found.confidence_level, 12))
     return (
-        f"Nothing shows that these {found.n_rows:,} rows are not i.i.d. (i.i.d. rows raise an alarm at"
-        f" most {most} of the time)."
+        f"No sign that these {found.n_rows:,} rows are not i.i.d. (i.i.d. rows raise an alarm at most"
+        f" {most} of the time)."
     )
 
 
 def _of_monitor(found: Any) -> str | None:
     if found.alarm:
-        return "Alarm: the model has drifted. Look at what changed, and calibrate again."
+        return "Alarm: the data have drifted. Look at what changed, and recalibrate."
     predictions = counted(found.n_mature, "prediction")
-    return f"No alarm after {predictions}: nothing shows that the model has drifted."
+    return f"No alarm after {predictions}: no sign of drift."
 
 
 def _of_comparison(found: Any) -> str | None:
-    best = f"{found.best!r} predicts best on rows that it was not fitted on"
+    best = f"{found.best!r} predicts best on rows it was not fitted to"
     proved = [one for one in found.differences if one.measure == "Brier score" and one.is_proved]
     worse = [one.first if one.second == found.best else one.second for one in proved if one.better]
     if not worse:

@@ -36,16 +36,16 @@ _CHECK = Advice(
     "check {rows} --time COLUMN",
 )
 _WATCH = Advice(
-    "Watch the model in production: a guarantee ends when the data change",
+    "Watch the model in production: the guarantee no longer applies once the data drift",
     'Monitor("watch.db", calibrator, maturity=7)',
     "watch labels.jsonl --model {model} --store watch.db --maturity 7",
 )
 _SUBGROUPS = Advice(
-    "Ask the same of every subgroup",
+    "Ask the same question for every subgroup",
     'audit(y, scores, attributes={"sex": sex, "age": age})',
     "audit {rows} --attribute COLUMN -o subgroups.html",
 )
-_FRAME = Advice("Take the numbers further: each table can be downloaded, and is a frame in Python")
+_FRAME = Advice("Work with the numbers: you can download each table, and it is a frame in Python")
 
 
 def steps_in_python(found: Result) -> tuple[Step, ...]:
@@ -100,7 +100,7 @@ def _on_guarantee(found: Any) -> Iterator[Advice]:
         "apply {model} new.csv -o out.csv",
     )
     yield Advice(
-        "Decide by what errors cost",
+        "Decide by the cost of errors",
         "decide(calibrator, new_scores, cost_false_alarm=1, cost_miss=5)",
         "decide {model} new.csv --cost-false-alarm 1 --cost-miss 5",
     )
@@ -139,7 +139,7 @@ def _on_threshold(found: Any) -> Iterator[Advice]:
 def _on_models(found: Any) -> Iterator[Advice]:
     if found.best is None:
         yield Advice(
-            "Go on as labels come in: a sequential comparison may stop as soon as it is decided",
+            "Keep comparing as labels come in: a sequential comparison can stop once it is decided",
             f"SequentialModelComparison({tuple(found.models)!r})",
             "compare-models {data} ...",
         )
@@ -189,13 +189,13 @@ def _on_rows(found: Any) -> Iterator[Advice]:
 def _on_monitor(found: Any) -> Iterator[Advice]:
     if found.alarm:
         yield Advice(
-            "Calibrate again, on rows from after the change",
+            "Recalibrate on rows from after the change",
             "AnchoredCalibrator().fit(new_scores, new_y)",
             "fit new.csv -o model.json",
         )
     else:
         yield Advice(
-            "Go on watching: every look counts, and you may look as often as you like",
+            "Keep watching: you can look as often as you like",
             "monitor.snapshot()",
             "watch labels.jsonl --model {model} --store watch.db --once",
         )
@@ -203,7 +203,7 @@ def _on_monitor(found: Any) -> Iterator[Advice]:
 
 def _on_comparison(found: Any) -> Iterator[Advice]:
     yield Advice(
-        "Fit the method you choose on rows that did not choose it: then its guarantee holds",
+        "Fit the method you choose to rows you did not use to choose it: then its guarantee holds",
         "AnchoredCalibrator().fit(new_scores, new_y)",
         "fit {rows} --method METHOD -o model.json",
     )

@@ -120,10 +120,8 @@ def _no_numbers(found: Any) -> Iterator[KeyNumber]:
 
 def _of_threshold(found: Any) -> Iterator[KeyNumber]:
     n_proved = sum(cut.threshold is not None for cut in found.cuts)
-    counted = (
-        f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
-    )
-    yield KeyNumber("Confidence", percent(found.confidence_level), "in all targets at once")
+    counted = f"{found.n_drawn:,} pilot rows, not counted" if found.n_drawn else "all counted"
+    yield KeyNumber("Confidence", percent(found.confidence_level), "for all targets at once")
     yield KeyNumber("Proved", f"{n_proved:,} of {len(found.cuts):,}", "targets")
     yield KeyNumber("Rows", f"{found.n_rows:,}", counted)
     for cut in found.cuts:
@@ -163,7 +161,7 @@ def _of_monitor(found: Any) -> Iterator[KeyNumber]:
     )
     yield KeyNumber("Pending", f"{found.n_pending:,}", "not mature yet")
     if found.path:
-        yield KeyNumber("Epsilon", upper(found.epsilon), "over all days, if rates did not change")
+        yield KeyNumber("Epsilon", upper(found.epsilon), "over all days, if rates have not changed")
 
 
 def _of_guarantee(found: Any) -> Iterator[KeyNumber]:
@@ -194,19 +192,19 @@ def _of_plan(found: Any) -> Iterator[KeyNumber]:
 def _of_rows(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("Rows", f"{found.n_rows:,}", "tested")
     yield KeyNumber("Confidence", percent(found.confidence_level), "in all tests at once")
-    yield KeyNumber("p-value", upper(found.p_value), "of all tests together")
+    yield KeyNumber("p-value", upper(found.p_value), "for all tests together")
 
 
 def _of_subgroups(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("Rows", f"{found.n_rows:,}", "audited")
     yield KeyNumber("Subgroups", f"{len(found.table.subgroup):,}", "searched")
     if found.p_value is not None:
-        yield KeyNumber("p-value", upper(found.p_value), "that no subgroup is off")
+        yield KeyNumber("p-value", upper(found.p_value), "for no subgroup being off")
 
 
 def _of_validation(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("Rows", f"{found.n_rows:,}", "validated")
-    yield KeyNumber("p-value", upper(found.p_value), "of the exact test of calibration")
+    yield KeyNumber("p-value", upper(found.p_value), "exact calibration test")
 
 
 def _of_comparison(found: Any) -> Iterator[KeyNumber]:

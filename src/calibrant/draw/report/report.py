@@ -45,17 +45,17 @@ _SIZES = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Inputs):
-    """A report: one HTML page with any result, which loads nothing from other places.
+    """A report on any result: a single HTML page that loads nothing from elsewhere.
 
-    Every report has the same parts: the sentence and how it stands, a sentence to copy, key
-    numbers, a table of contents, figures, tables that can be downloaded as CSV, what is assumed,
-    what to do next, and how the report was made. That of an audit also shows what cannot be known.
+    Every report has the same parts: the sentence and its status, a sentence to copy, key numbers, a
+    table of contents, figures, tables that can be downloaded as CSV, assumptions, what to do next,
+    and how the report was made. An audit report also shows what cannot be known.
 
     Every number comes from the result or from the calibrator's `guarantee_`; nothing is computed
-    here. Lower limits are rounded down and upper limits up, so that every statement stays true. The
-    same results give the same text. It has less than a megabyte unless names are very long: of very
-    many regions or segments those with the largest errors are shown, and the page says how many are
-    left out.
+    here. Lower limits are rounded down and upper limits up, so every statement stays true. The same
+    results always give the same page. It is smaller than a megabyte unless names are very long: if
+    there are very many regions or segments, it shows the ones with the largest errors and says how
+    many it leaves out.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Report(Inputs):
     audit_after : Audit, default=None
         Audit of the calibrated scores, on rows that the calibrator was not fitted on.
     validation : Validation, default=None
-        The table of validators, from `calibrant.validation_table`, beside an audit.
+        The validation table, from `calibrant.validation_table`, next to an audit.
     period : str, default=None
         What the segments of the audit are, such as "month", where they are periods of time: they
         are shown in order.
