@@ -174,7 +174,9 @@ def _of_population(
         assumptions=assumed,
         n_set_aside=aside,
         population_ratios=ratios,
-        findings=tuple(replace(one, target="population") for one in found.findings),
+        findings=tuple(
+            replace(one, target="population", rate_limit=None) for one in found.findings
+        ),
         target=target,
     )
 
