@@ -98,6 +98,9 @@ def audit_subgroups(
     If every row's rate is its score, the gate stays shut with probability 1 - alpha. Otherwise the
     gate cannot err by opening, and the tests behind it err with probability at most alpha together.
 
+    *Population.* The sizes and the upper bound of a population take as given which subgroups have
+    enough of the counted rows, and so how many share alpha.
+
     *Groups and weights.* Labels of a group depend on each other, so that the first two questions
     have no exact test. The sizes are then proved at the full alpha, by bets on whole groups, which
     need no gate.
