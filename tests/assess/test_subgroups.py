@@ -1,5 +1,6 @@
 """Audits of subgroups that overlap, against rates that are known."""
 
+import warnings
 from itertools import count
 
 import numpy as np
@@ -10,7 +11,7 @@ from calibrant import audit, scored
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.subgroups.audit_subgroups import Question, audit_subgroups
 from calibrant.assess.subgroups.evidence import Expected, positives_of
-from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
+from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW, SubgroupFinding
 from calibrant.assess.subgroups.how_much import proved_sizes, unlike_rates
 from calibrant.assess.subgroups.monte_carlo import (
     _drawn_positives,
@@ -24,6 +25,7 @@ from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.attributes import read_attributes
 from calibrant.params.random import RandomSource
+from calibrant.text import numbers
 from worlds.guarantees import assert_kept
 from worlds.subgroups import SCORES, Rows, attributes, calibrated, planted, waves
 
@@ -405,6 +407,41 @@ def test_wrong_kinds_of_attributes_are_refused(given: object):
     with pytest.raises((InvalidTypeError, InvalidValueError)) as error:
         audit([0, 1, 1], [0.1, 0.5, 0.7], attributes=given)
     assert error.value.parameter == "attributes"
+
+
+def test_columns_with_one_name_are_refused():
+    twice = pd.DataFrame([["f", 1], ["m", 2], ["f", 3]], columns=["a", "a"])
+    for given in (twice, {0: ["f", "m", "f"], "0": [1, 2, 3]}):
+        with pytest.raises(InvalidValueError, match="columns with different names; got two named"):
+            audit([0, 1, 1], [0.1, 0.5, 0.7], attributes=given)
+
+
+@pytest.mark.parametrize("small", [1e-300, 1e-310])
+def test_scores_that_are_next_to_nothing_are_off_and_told_in_plain_numbers(small: float):
+    y = [1] * 5 + [0] * 95 + [1] * 100
+    kind = ["x"] * 100 + ["z"] * 100
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = audit(y, [small] * 100 + [0.999] * 100, attributes={"a": kind}).by_attributes
+    assert found.p_value == 0.001
+    assert [one.subgroup for one in found.findings] == ["a = x"]
+    assert "e+" not in found.sentence
+
+
+def test_a_single_relative_is_named_and_a_single_subgroup_counted_as_one():
+    finding = SubgroupFinding("a", "scores too low", 100, 0.2, 0.4, 0.0, also=("b",))
+    assert finding.text.endswith("; the same shows in b.")
+    alone = audit([0, 1, 1], [0.1, 0.5, 0.7], attributes={"a": ["x"] * 3}).by_attributes
+    assert "among 1 subgroup of 3 rows" in alone.sentence
+
+
+def test_in_a_population_the_error_is_told_and_no_limit_of_the_rate():
+    rows = planted(np.random.default_rng(4), 20_000, 0.15)
+    found = audit(rows.y, rows.scores, attributes=rows.attributes, target="population")
+    leader = found.subgroups[0]
+    assert leader.error > 0.0
+    assert leader.rate_limit is None
+    assert f"true rate higher by at least {numbers.lower(leader.error)}" in leader.text
 
 
 def test_the_same_rows_give_the_same_answer():

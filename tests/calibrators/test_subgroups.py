@@ -21,6 +21,7 @@ from calibrant import (
 )
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit, expit
 from calibrant.calibrators.subgroups.features import Feature, score_column
+from calibrant.calibrators.subgroups.parts import TwoParts
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_onnx, to_python, to_sql
 from calibrant.limits.shared_tails import even_width_tails
@@ -285,3 +286,58 @@ def test_tails_of_limits_add_up_to_alpha():
     tails = even_width_tails(deviations, 0.1)
     assert 2 * tails.sum() == pytest.approx(0.1, rel=1e-6)
     assert (np.diff(tails[np.argsort(deviations)]) >= -1e-15).all()
+
+
+def test_limits_of_rates_hold_for_new_rows_where_scores_tell_labels_well():
+    """Labels that scores nearly determine: label less prediction varies far less than the label, so
+    that limits on errors alone, put around the average prediction of these rows, miss the rate.
+    """
+
+    def broken():
+        for seed in count():
+            rng = np.random.default_rng([seed, 1])
+            n = 800
+            scores = np.where(rng.random(n) < 0.4, 0.98, 0.02)
+            old = rng.random(n) < 0.5
+            y = rng.random(n) < scores
+            fitted = SubgroupCalibrator(confidence_level=0.8).fit(
+                scores, y, attributes={"old": old}
+            )
+            said = fitted.guarantee_
+            rate = 0.4 * 0.98 + 0.6 * 0.02
+            yield {"rates": bool(((said.lower > rate) | (said.upper < rate)).any())}
+
+    assert_kept(broken(), alpha=0.2, caught=0.5)
+
+
+def test_rows_that_prove_choose_neither_subgroups_nor_tails():
+    """An attribute that follows labels: of the rows that prove, other labels would make its
+    subgroups larger or smaller than the least share.
+    """
+    rng = np.random.default_rng(5)
+    n = 2_000
+    scores = rng.uniform(0.05, 0.15, n)
+    y = (rng.random(n) < scores).astype(int)
+    sex = rng.choice(["f", "m"], n)
+    calibrator = SubgroupCalibrator(min_share=0.045)
+    rows = calibrator._read(scores, y).collect()
+    places = TwoParts.of(rows, 0.5, 0)
+    frame = {"sex": sex, "ill": y == 1}
+    family = []
+    for flipped in (False, True):
+        ill = frame["ill"].copy()
+        ill[places.last] ^= flipped
+        said = calibrator.fit(scores, y, attributes={"sex": sex, "ill": ill}).guarantee_
+        family.append(said.regions)
+    assert family[0] == family[1]
+    assert "sex = f, ill = True" in family[0]
+
+
+def test_names_of_columns_may_be_numbers():
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.integers(0, 3, (400, 2)))
+    scores = rng.uniform(0.2, 0.8, 400)
+    y = rng.random(400) < scores
+    fitted = SubgroupCalibrator(min_share=0.2).fit(scores, y, attributes=frame)
+    assert "0 = 2" in fitted.guarantee_.regions
+    assert fitted.predict(scores[:3], attributes=frame.iloc[:3]).shape == (3,)

@@ -107,7 +107,7 @@ def test_the_report_marks_what_is_proved(calibrant: Callable, off: Path, tmp_pat
     assert 'class="forest"' not in without.read_text("utf-8")
 
 
-def test_a_forest_shows_findings_first_then_all_rows_then_the_farthest_and_counts_the_rest():
+def test_a_forest_shows_findings_first_then_what_they_tell_then_the_farthest_and_counts_the_rest():
     rng = np.random.default_rng(1)
     n = 6_000
     named = {name: rng.choice(list("abcd"), n) for name in ("u", "v", "w")}
@@ -115,14 +115,51 @@ def test_a_forest_shows_findings_first_then_all_rows_then_the_farthest_and_count
     y = rng.random(n) < scores + 0.2 * (named["u"] == "a")
     found = audit(y, scores, attributes=named)
     shown = forest(found.by_attributes)
-    n_found = len(found.subgroups)
-    assert [row.subgroup for row in shown.rows[:n_found]] == [
-        one.subgroup for one in found.subgroups
-    ]
-    assert shown.rows[n_found].subgroup == "all rows"
+    leaders = [one.subgroup for one in found.subgroups]
+    told = [words for one in found.subgroups for words in one.also]
+    assert told
+    assert [row.subgroup for row in shown.rows[: len(leaders)]] == leaders
+    folded = shown.rows[len(leaders) : len(leaders) + len(told)]
+    assert [row.subgroup for row in folded] == told
+    assert all(row.finding is None for row in folded)
+    assert {row.verdict for row in folded} == {"scores too low"}
+    rest = shown.rows[len(leaders) + len(told) :]
+    assert {row.verdict for row in rest} == {"no evidence"}
+    distances = [abs(row.rate - row.mean_score) for row in rest if row.subgroup != "all rows"]
+    assert distances == sorted(distances, reverse=True)
+    assert shown.n_folded_left_out == 0
     assert len(shown.rows) + shown.n_left_out == found.by_attributes.n_subgroups
-    assert all(row.finding is None for row in shown.rows[n_found:])
-    assert f"{shown.n_left_out} more subgroups" in Report(found).html
+    assert f"{shown.n_left_out} more subgroups are left out" in Report(found).html
+
+
+def test_a_forest_draws_errors_around_zero_and_all_of_each_bar_in_sight():
+    rng = np.random.default_rng(2)
+    n = 4_000
+    old = rng.random(n) < 0.3
+    scores = rng.uniform(0.2, 0.6, n)
+    found = audit(rng.random(n) < scores - 0.15 * old, scores, attributes={"old": old})
+    shown = forest(found.by_attributes)
+    axis = shown.axis
+    assert axis.low == -axis.high
+    for row in shown.rows:
+        assert axis.low <= row.lower - row.mean_score <= row.upper - row.mean_score <= axis.high
+    leader = shown.rows[0]
+    assert leader.subgroup == "old = True"
+    assert leader.proved_error == -found.subgroups[0].error < 0.0
+    assert [row.proved_error for row in shown.rows[1:]] == [0.0] * (len(shown.rows) - 1)
+
+
+def test_of_very_many_folded_subgroups_some_are_shown_and_the_rest_counted():
+    rng = np.random.default_rng(3)
+    n = 6_000
+    named = {f"a{number}": rng.choice(list("xyz"), n) for number in range(6)}
+    scores = rng.uniform(0.2, 0.6, n)
+    found = audit(rng.random(n) < scores + 0.3, scores, attributes=named)
+    shown = forest(found.by_attributes)
+    n_folded = sum(len(one.also) for one in found.subgroups)
+    assert n_folded > 40
+    assert shown.n_folded_left_out == n_folded - 40
+    assert f"{n_folded - 40} more subgroups that a finding explains" in Report(found).html
 
 
 def test_verify_fits_a_calibrator_of_subgroups_again(

@@ -68,5 +68,6 @@ def relative_limits(
 def _ratio(numerator: FloatArray, denominator: FloatArray, otherwise: float) -> FloatArray:
     """A ratio, or another number where the denominator is 0."""
     result = np.full(numerator.shape, otherwise)
-    np.divide(numerator, denominator, out=result, where=denominator > 0.0)
+    with np.errstate(over="ignore"):  # by a number such as 1e-310
+        np.divide(numerator, denominator, out=result, where=denominator > 0.0)
     return result

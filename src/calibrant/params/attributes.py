@@ -88,14 +88,14 @@ def read_attributes(
     (('f', 'm'), [0, -1, 1], [30.0, 41.0, nan])
     """
     columns = _columns(attributes)
-    wanted = list(columns) if names is None else list(names)
+    wanted = list(columns) if names is None else [str(name) for name in names]
     if not wanted:
         raise InvalidValueError("attributes", "have at least one column", got="none")
     for name in wanted:
         if name not in columns:
             got = ", ".join(map(repr, list(columns)[:20])) or "no column"
             raise InvalidValueError("attributes", f"have the column {name!r}", got=got)
-    found = [_read_column(str(name), columns[name]) for name in wanted]
+    found = [_read_column(name, columns[name]) for name in wanted]
     for column in found:
         if n_rows is not None and len(column) != n_rows:
             rule = f"have one entry per score, {n_rows:,}, in every column"
@@ -103,20 +103,39 @@ def read_attributes(
     return found
 
 
-def _columns(attributes: Any) -> dict[Any, Any]:
-    """The columns by name."""
+def _columns(attributes: Any) -> dict[str, Any]:
+    """The columns by name; a name that is no text, such as 0, counts as it is written."""
     if isinstance(attributes, Mapping):
-        return dict(attributes)
+        return _by_name(list(attributes), list(attributes.values()))
     import narwhals.stable.v2 as nw
 
-    frame = nw.from_native(attributes, pass_through=True)
+    try:
+        frame = nw.from_native(attributes, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise _not_unique(list(attributes.columns)) from None
     if isinstance(frame, nw.LazyFrame):
         raise InvalidTypeError(
             "attributes", "be held in memory", got="a lazy frame", advice="call .collect()"
         )
     if not isinstance(frame, nw.DataFrame):
         raise InvalidTypeError("attributes", _FRAME, got=shown(attributes))
-    return {name: frame[name] for name in frame.columns}
+    return _by_name(frame.columns, [frame.get_column(name) for name in frame.columns])
+
+
+def _by_name(names: Sequence[Any], columns: Sequence[Any]) -> dict[str, Any]:
+    """Columns by how their names are written."""
+    found = {str(name): column for name, column in zip(names, columns, strict=True)}
+    if len(found) < len(names):
+        raise _not_unique(names)
+    return found
+
+
+def _not_unique(names: Sequence[Any]) -> InvalidValueError:
+    written = [str(name) for name in names]
+    twice = next(name for name in written if written.count(name) > 1)
+    return InvalidValueError(
+        "attributes", "have columns with different names", got=f"two named {twice!r}"
+    )
 
 
 def _read_column(name: str, column: Any) -> AttributeColumn:
@@ -229,5 +248,5 @@ def _finite(name: str, numbers: NDArray[np.float64]) -> FloatArray:
 
 
 def _wrong_kind(name: str, got: str) -> InvalidTypeError:
-    advice = "turn dates into numbers, such as years, and other objects into text"
+    advice = "turn dates into numbers, such as years, and other objects into text, with astype(str)"
     return InvalidTypeError("attributes", _KINDS, got=f"{got} in {name!r}", advice=advice)

@@ -98,6 +98,9 @@ def audit_subgroups(
     If every row's rate is its score, the gate stays shut with probability 1 - alpha. Otherwise the
     gate cannot err by opening, and the tests behind it err with probability at most alpha together.
 
+    *Population.* The sizes and the upper bound of a population take as given which subgroups have
+    enough of the counted rows, and so how many share alpha.
+
     *Groups and weights.* Labels of a group depend on each other, so that the first two questions
     have no exact test. The sizes are then proved at the full alpha, by bets on whole groups, which
     need no gate.
@@ -174,7 +177,9 @@ def _of_population(
         assumptions=assumed,
         n_set_aside=aside,
         population_ratios=ratios,
-        findings=tuple(replace(one, target="population") for one in found.findings),
+        findings=tuple(
+            replace(one, target="population", rate_limit=None) for one in found.findings
+        ),
         target=target,
     )
 

@@ -51,12 +51,13 @@ class Expected:
         distance = positives - self.total
         variance = np.where(self.variance > 0.0, self.variance, 1.0)
         skew = np.where(np.abs(self.skew) < _SMALL_SKEW, _SMALL_SKEW, self.skew)
-        shift = np.maximum(skew * distance / variance, -1.0 + 1e-12)
-        entropy = (1.0 + shift) * np.log1p(shift) - shift
-        # for small shifts the difference above loses all digits
-        series = shift * shift * (0.5 - shift * (1.0 / 6.0 - shift / 12.0))
-        curved = np.where(np.abs(shift) < 1e-3, series, entropy)
-        found = variance / (skew * skew) * curved
+        with np.errstate(over="ignore", invalid="ignore"):  # scores as small as 1e-310
+            shift = np.maximum(skew * distance / variance, -1.0 + 1e-12)
+            entropy = (1.0 + shift) * np.log1p(shift) - shift
+            # for small shifts the difference above loses all digits
+            series = shift * shift * (0.5 - shift * (1.0 / 6.0 - shift / 12.0))
+            curved = np.where(np.abs(shift) < 1e-3, series, entropy)
+            found = variance / (skew * skew) * np.where(np.isnan(curved), np.inf, curved)
         certain = np.where(distance != 0.0, np.inf, 0.0)
         return np.where(self.variance > 0.0, found, certain)
 

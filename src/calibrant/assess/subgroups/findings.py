@@ -15,6 +15,7 @@ TOO_LOW = "scores too low"
 TOO_HIGH = "scores too high"
 _Key: TypeAlias = tuple[int, bool]
 """The number of a subgroup, and whether its scores are too low."""
+_LARGE_RATIO = 1000.0  # of true to predicted rate: a larger one is not told
 _CLEAR = 3.0  # standard deviations: an error that is a finding of its own
 
 
@@ -43,6 +44,7 @@ class SubgroupFinding:
         Their mean score.
     rate_limit : float or None
         What their mean rate is at least if scores are too low, and at most if they are too high.
+        None for a population, whose mean score is not known exactly: only the error is proved.
     also : tuple of str
         Other subgroups that are proved wrong in the same direction, and that this one explains.
     target : {"rows", "population"}
@@ -63,12 +65,8 @@ class SubgroupFinding:
 
     @property
     def ratio_limit(self) -> float | None:
-        """The true rate over the predicted one, at least or at most; None where none is proved.
-
-        In a population the mean score is not known exactly, so that a ratio is proved for rows at
-        hand alone.
-        """
-        if self.rate_limit is None or not self.tested_score or self.target != "rows":
+        """The true rate over the predicted one, at least or at most; None where none is proved."""
+        if self.rate_limit is None or not self.tested_score:
             return None
         return self.rate_limit / self.tested_score
 
@@ -80,10 +78,14 @@ class SubgroupFinding:
     def _proved(self) -> str:
         too_low = self.direction == TOO_LOW
         seen = f"observed rate {numbers.nearest(self.rate)} in {numbers.rows(self.n_rows)}"
-        if self.rate_limit is None or self.tested_score is None:
+        if self.tested_score is None:
             side = "above" if too_low else "below"
             predicted = f"predicted {numbers.nearest(self.mean_score)}"
             return f"{predicted}, the true rate of some rows is {side} their score ({seen})"
+        if self.rate_limit is None:
+            side = "higher" if too_low else "lower"
+            predicted = f"predicted {numbers.nearest(self.tested_score)}"
+            return f"{predicted}, true rate {side} by at least {numbers.lower(self.error)} ({seen})"
         limit = self.rate_limit
         at_limit = (
             f"at least {numbers.lower(limit)}" if too_low else f"at most {numbers.upper(limit)}"
@@ -96,12 +98,14 @@ class SubgroupFinding:
         if ratio is None or self.tested_score is None or self.tested_score >= RARE:
             return ""
         if self.direction == TOO_LOW:
-            return f", at least {numbers.lower(ratio)} times as large"
+            return f", at least {numbers.lower(min(ratio, _LARGE_RATIO))} times as large"
         return f", at most {numbers.upper(ratio)} times as large"
 
     def _others(self) -> str:
         if not self.also:
             return ""
+        if len(self.also) == 1:
+            return f"; the same shows in {self.also[0]}"
         return (
             f"; the same shows in {numbers.counted(len(self.also), 'more subgroup')}, such as"
             f" {self.also[0]}"

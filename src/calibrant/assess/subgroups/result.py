@@ -133,7 +133,8 @@ class SubgroupAudit(Result):
         return f"{self._off()}, with {confidence}. {self.bound_sentence}"
 
     def _off(self) -> str:
-        searched = f"{self.n_subgroups:,} subgroups of {numbers.rows(self.n_rows)}"
+        subgroups = numbers.counted(self.n_subgroups, "subgroup")
+        searched = f"{subgroups} of {numbers.rows(self.n_rows)}"
         if not self.is_any_off:
             return f"No subgroup is proved off among {searched}{self._p_words()}"
         if not self.findings:

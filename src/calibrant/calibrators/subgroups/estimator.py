@@ -33,7 +33,6 @@ from calibrant.calibrators.tables.table import Table
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table
-from calibrant.guarantee.relative import RARE
 from calibrant.guarantee.statement import Claim, Edges, Statement
 from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.params.arrays import as_scores
@@ -61,7 +60,7 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
-_AVERAGES_SHARE = 0.1  # of alpha, for limits on average predictions where events are rare
+_AVERAGES_SHARE = 0.1  # of alpha, for limits on average predictions
 _GROUP_SIZE = Optional(Integer(1))
 _N_FOLDS = 4  # of the rows to fit, which choose the number of trees
 _THEOREM = "Ville's inequality for bets on label less prediction, in all subgroups at once"
@@ -82,7 +81,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
 
     A small gradient-boosted correction of the logit is fitted to one part of the rows. The other
     part is used for the proof. Subgroups overlap: all values of single attributes, pairs and
-    triples that are shared by enough of its rows.
+    triples that enough of the rows to fit share.
 
     Claimed, for every distribution of scores, attributes and labels: with probability at least
     `confidence_level` over the rows, in every subgroup at once, the rate among new rows differs
@@ -97,7 +96,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
     order : int, default=2
         Subgroups are made of up to so many attributes, 1 to 3.
     min_share : float, default=0.05
-        Subgroups have at least this share of the rows that prove.
+        Subgroups have at least this share of the rows to fit.
     base : calibrator of scores, default=None
         Turns scores into probabilities first. None takes scores as probabilities.
     pilot : float or int, default=0.5
@@ -122,11 +121,11 @@ class SubgroupCalibrator(_ProvesSubgroups):
 
     Notes
     -----
-    Numeric attributes are cut at quartiles of the rows to fit, so that the rows that prove are
-    independent draws within each subgroup. See `calibrant.calibrators.subgroups.proof`.
-    Cross-validation in four folds of the rows to fit chooses the number of trees. The prediction is
-    no function of one score, so that there is no table of it: it can be exported to Python, not to
-    SQL or ONNX.
+    Numeric attributes are cut at quartiles of the rows to fit, and these rows choose the subgroups,
+    so that the rows that prove are independent draws within each subgroup. See
+    `calibrant.calibrators.subgroups.proof`. Cross-validation in four folds of the rows to fit
+    chooses the number of trees. The prediction is no function of one score, so that there is no
+    table of it: it can be exported to Python, not to SQL or ONNX.
 
     Examples
     --------
@@ -282,20 +281,20 @@ class SubgroupCalibrator(_ProvesSubgroups):
         parts: tuple[PartOfRows, PartOfRows],
         cap: int | None,
     ) -> SubgroupGuarantee:
-        """The guarantee, from rows that played no part in the predictions or the cuts."""
+        """The guarantee, from rows that played no part in the predictions, the cuts, the choice of
+        subgroups or their tails.
+        """
         first, last = parts
         levels = [AttributeLevels.of(column) for column in first.columns]
-        family = SubgroupFamily.of(levels, last.codes(levels), self.order, self.min_share)
-        known = family.of_other_rows(first.codes(levels))
+        known = SubgroupFamily.of(levels, first.codes(levels), self.order, self.min_share)
         guesses = Guesses.of(first.subgroup_rows(known, base, correction, cap))
+        family = known.of_other_rows(last.codes(levels))
         proving = last.subgroup_rows(family, base, correction, cap)
         alpha = error_budget(self.confidence_level)
-        margin = None
         value = proving.averages(proving.predictions)
-        if float(corrected(base, correction, first.rows.scores, first.columns).mean()) < RARE:
-            averages = prediction_limits(proving, guesses, _AVERAGES_SHARE * alpha)
-            margin = np.maximum(value - averages.lower, averages.upper - value)
-            alpha *= 1.0 - _AVERAGES_SHARE
+        averages = prediction_limits(proving, guesses, _AVERAGES_SHARE * alpha)
+        margin = np.maximum(value - averages.lower, averages.upper - value)
+        errors = error_limits(proving, guesses, (1.0 - _AVERAGES_SHARE) * alpha)
         positives = family.sums(last.rows.codes.astype(np.float64)).astype(np.int64)
         facts = SubgroupFacts(
             n_fitted=len(first.rows),
@@ -307,7 +306,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         return self._guarantee(
             [family.words(number) for number in range(family.n_subgroups)],
             (family.counts, positives),
-            (value, error_limits(proving, guesses, alpha), margin),
+            (value, errors, margin),
             last.rows.known.positive,
             facts,
         )
@@ -321,7 +320,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         facts: SubgroupFacts,
     ) -> SubgroupGuarantee:
         value, errors, margin = proved
-        reach = 0.0 if margin is None else margin
+        reach = 1.0 if margin is None else margin  # older files have no limits on averages
         return SubgroupGuarantee(
             float(self.confidence_level),
             "betting",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.relative import relative_limits
+from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.limits.interval import Interval
 from calibrant.text.numbers import counted, limits, percent, upper
 from calibrant.text.result_table import ResultTable
@@ -40,14 +40,15 @@ class SubgroupGuarantee(Guarantee):
     """A guarantee whose regions are subgroups, which overlap.
 
     With probability at least `confidence_level` over the rows, in every subgroup at once, the true
-    rate differs from the average prediction by at most the subgroup's epsilon, among new rows.
+    rate differs from the average prediction by at most the subgroup's epsilon, and lies in [lower,
+    upper], among new rows.
 
     Attributes
     ----------
     order : int
         Subgroups are made of up to so many attributes.
     min_share : float
-        They have at least this share of the rows that prove.
+        They have at least this share of the rows to fit.
     facts : SubgroupFacts
         Which rows it comes from.
     """
@@ -100,11 +101,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def relative(self) -> Interval:
-        """Limits on the true rate divided by the average prediction, where events are rare.
-
-        None are derived elsewhere: they need limits on average predictions, which take a tenth of
-        the error budget.
-        """
+        """Limits on the true rate divided by the average prediction, in each subgroup."""
         if self.margin is None:
             return Interval(np.zeros(self.value.size), np.full(self.value.size, np.inf))
         lowest = np.maximum(self.value - self.margin, 0.0)
@@ -113,8 +110,8 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def is_rare(self) -> bool:
-        """Whether predictions were below 5 % on average among the rows that were fitted to."""
-        return self.margin is not None
+        """Whether predictions are below 5 % on average, so that ratios say more than distances."""
+        return self.margin is not None and float(self.value[0]) < RARE
 
     @property
     def assumptions(self) -> tuple[str, ...]:

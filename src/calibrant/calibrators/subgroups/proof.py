@@ -87,11 +87,14 @@ class Guesses:
         The same of the prediction, less its mean.
     weights : float array of shape (n_subgroups,)
         The mean weight of a group; 1 without groups.
+    n_draws : float array of shape (n_subgroups,)
+        Rows, or groups.
     """
 
     variances: FloatArray
     prediction_variances: FloatArray
     weights: FloatArray
+    n_draws: FloatArray
 
     @classmethod
     def of(cls, rows: SubgroupRows) -> Self:
@@ -106,13 +109,14 @@ class Guesses:
         about = squares - np.square(rows.family.sums(predicted) / counts)
         variances = np.maximum(np.where(seen, spread, 0.25), _LEAST_VARIANCE)
         of_predictions = np.maximum(np.where(seen, about, 0.25), _LEAST_PREDICTION_VARIANCE)
-        return cls(variances, of_predictions, np.ones(counts.size))
+        return cls(variances, of_predictions, np.ones(counts.size), counts.astype(np.float64))
 
     @classmethod
     def _of_groups(cls, rows: SubgroupRows) -> Self:
         variances = []
         of_predictions = []
         weights = []
+        n_draws = []
         averages = rows.averages(rows.predictions)
         for number, own in enumerate(rows.members()):
             means, counted = rows.units(rows.errors, own)
@@ -121,17 +125,20 @@ class Guesses:
                 variances.append(0.25)
                 of_predictions.append(0.25)
                 weights.append(1.0)
+                n_draws.append(1.0)
                 continue
             variances.append(float(np.mean(np.square(counted * means))))
             off = counted * (predicted - averages[number])
             of_predictions.append(float(np.mean(np.square(off))))
             weights.append(float(counted.mean()))
+            n_draws.append(float(counted.size))
         typical = np.array(weights)
         least = np.square(typical)
         return cls(
             np.maximum(np.array(variances), _LEAST_VARIANCE * least),
             np.maximum(np.array(of_predictions), _LEAST_PREDICTION_VARIANCE * least),
             typical,
+            np.array(n_draws),
         )
 
 
@@ -141,21 +148,24 @@ def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval
     Claimed: with probability at least 1 - alpha over these rows, in every subgroup of the family
     the rate of new rows differs from their average prediction by no more than the limits say.
     Assumed: rows, or whole groups, are i.i.d., in an order that does not depend on them;
-    predictions, cuts and what a group counts at most do not depend on them.
+    predictions, cuts, the choice of subgroups, guesses and what a group counts at most do not
+    depend on them.
 
     Notes
     -----
-    Which subgroup a row belongs to is fixed by cuts that other rows made. Given that, for all rows,
-    the rows of a subgroup are independent draws from its population, so that bets on label minus
-    prediction hold (`calibrant.limits.goal_bets`), for their number as it is. Subgroups overlap:
-    alpha is shared by Bonferroni's rule, most for those with the widest limits, by guesses of their
-    variances from other rows.
+    Other rows fix the subgroups and the tail of each. Take one of them. Given which rows belong to
+    it, these are independent draws from its population, so that bets on label minus prediction hold
+    (`calibrant.limits.goal_bets`), for their number as it is. Subgroups overlap: alpha is shared by
+    Bonferroni's rule, most for those with the widest limits, by guesses of their variances and of
+    their numbers of rows. Subgroups or tails chosen by the rows that prove would break this: where
+    an attribute follows labels, or where large groups have other rates than small ones, the rows
+    that make a subgroup large enough are not like the others.
 
     With groups, a draw is a group: w, how much its rows in the subgroup count, and z, their mean of
     label minus prediction. What is limited is E[w z] / E[w], the mean over rows of new groups, in
     which a group counts as at most so many rows.
     """
-    tails = _tails(rows, np.sqrt(guesses.variances) / guesses.weights, alpha)
+    tails = _tails(guesses, np.sqrt(guesses.variances) / guesses.weights, alpha)
     values = rows.errors
     return _all_limits(rows, values, (-1.0, 1.0), guesses.variances, guesses.weights, tails)
 
@@ -163,17 +173,14 @@ def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval
 def prediction_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
     """Limits on the average prediction among new rows, in every subgroup at once; as above."""
     deviations = np.sqrt(guesses.prediction_variances) / guesses.weights
-    tails = _tails(rows, deviations, alpha)
+    tails = _tails(guesses, deviations, alpha)
     variances = guesses.prediction_variances
     return _all_limits(rows, rows.predictions, (0.0, 1.0), variances, guesses.weights, tails)
 
 
-def _tails(rows: SubgroupRows, deviations: FloatArray, alpha: float) -> FloatArray:
-    """The tail of each limit, by the deviation of one draw and the number of draws."""
-    n_draws = rows.family.counts
-    if rows.unit is not None:
-        n_draws = np.array([np.unique(rows.unit[own]).size for own in rows.members()])
-    return even_width_tails(deviations / np.sqrt(np.maximum(n_draws, 1)), alpha)
+def _tails(guesses: Guesses, deviations: FloatArray, alpha: float) -> FloatArray:
+    """The tail of each limit, by the deviation of one draw and the expected number of draws."""
+    return even_width_tails(deviations / np.sqrt(np.maximum(guesses.n_draws, 1.0)), alpha)
 
 
 def _all_limits(

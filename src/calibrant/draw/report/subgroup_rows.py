@@ -1,5 +1,5 @@
-"""Subgroups as a forest plot: those that are proved off first, with the part of the error that is
-proved.
+"""Subgroups as a forest plot of rate minus score: those that are proved off first, with the part of
+the error that is proved.
 """
 
 from typing import NamedTuple
@@ -8,14 +8,20 @@ import numpy as np
 
 from calibrant.assess.subgroups.findings import TOO_LOW, SubgroupFinding
 from calibrant.assess.subgroups.result import SubgroupAudit
-from calibrant.draw.report.scales import Axis, limits_of
+from calibrant.draw.report.scales import Axis
 
+_MOST_FOLDED = 40
 _MOST_OTHERS = 40
 _BAR = 180.0
+_MARGIN = 18.0  # so that the numbers at the ends of the axis have room
+_REACHES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class ForestRow(NamedTuple):
-    """One subgroup: its numbers, and what is proved of it."""
+    """One subgroup: its numbers, and what is proved of it.
+
+    `finding` is its own finding, `told_with` the finding of another subgroup that tells it.
+    """
 
     subgroup: str
     n_rows: int
@@ -23,14 +29,30 @@ class ForestRow(NamedTuple):
     rate: float
     lower: float
     upper: float
+    largest_error: float
     finding: SubgroupFinding | None
+    told_with: SubgroupFinding | None
 
     @property
     def kind(self) -> str:
         """The glyph: scores proved too low, too high, or neither."""
-        if self.finding is None:
+        proved = self.finding or self.told_with
+        if proved is None:
             return "none"
-        return "low" if self.finding.direction == TOO_LOW else "high"
+        return "low" if proved.direction == TOO_LOW else "high"
+
+    @property
+    def verdict(self) -> str:
+        """What is proved, in words."""
+        proved = self.finding or self.told_with
+        return "no evidence" if proved is None else proved.direction
+
+    @property
+    def proved_error(self) -> float:
+        """The proved part of rate minus score; 0 where no size is proved."""
+        if self.finding is None:
+            return 0.0
+        return self.finding.error if self.kind == "low" else -self.finding.error
 
 
 class Forest(NamedTuple):
@@ -39,35 +61,69 @@ class Forest(NamedTuple):
     found: SubgroupAudit
     rows: list[ForestRow]
     axis: Axis
+    n_folded_left_out: int
     n_left_out: int
 
 
 def forest(found: SubgroupAudit) -> Forest:
-    """Collect the findings, all rows, and the subgroups whose rates are farthest from their scores."""
-    table = found.table
-    by_words = {finding.subgroup: finding for finding in found.findings}
-    named = [number for number, words in enumerate(table.subgroup) if words in by_words]
-    named.sort(key=lambda number: list(by_words).index(table.subgroup[number]))
-    apart = np.nan_to_num(np.abs(table.rate - table.mean_score))
-    apart[0] = np.inf  # all rows, for comparison
+    """Collect the findings, what is told with them, all rows, and the subgroups whose rates are
+    farthest from their scores.
+    """
+    words = found.table.subgroup
+    number_of = {one: number for number, one in enumerate(words)}
+    findings: dict[int, SubgroupFinding] = {}
+    told_with: dict[int, SubgroupFinding] = {}
+    for finding in found.findings:
+        findings.setdefault(number_of[finding.subgroup], finding)
+        for other in finding.also:
+            told_with.setdefault(number_of[other], finding)
+    folded = [number for number in told_with if number not in findings]
     others = [
-        number for number in np.argsort(-apart, kind="stable").tolist() if number not in named
+        number
+        for number in _farthest_first(found)
+        if number not in findings and number not in told_with
     ]
-    rows = [_row(found, number, by_words) for number in [*named, *others[:_MOST_OTHERS]]]
-    ends = [value for row in rows for value in (row.lower, row.upper, row.mean_score)]
-    low, high = limits_of(ends)
-    return Forest(found, rows, Axis(low, high, 4.0, _BAR - 4.0), max(0, len(others) - _MOST_OTHERS))
+    chosen = [*findings, *folded[:_MOST_FOLDED], *others[:_MOST_OTHERS]]
+    rows = [_row(found, number, findings, told_with) for number in chosen]
+    reach = _reach(rows)
+    return Forest(
+        found=found,
+        rows=rows,
+        axis=Axis(-reach, reach, _MARGIN, _BAR - _MARGIN),
+        n_folded_left_out=max(0, len(folded) - _MOST_FOLDED),
+        n_left_out=max(0, len(others) - _MOST_OTHERS),
+    )
 
 
-def _row(found: SubgroupAudit, number: int, by_words: dict[str, SubgroupFinding]) -> ForestRow:
+def _farthest_first(found: SubgroupAudit) -> list[int]:
+    """All rows, for comparison; then subgroups by the distance of their rates from their scores."""
+    apart = np.nan_to_num(np.abs(found.table.rate - found.table.mean_score))
+    apart[0] = np.inf
+    return [int(number) for number in np.argsort(-apart, kind="stable")]
+
+
+def _reach(rows: list[ForestRow]) -> float:
+    """A round number that no limit of an error exceeds."""
+    ends = [max(row.upper - row.mean_score, row.mean_score - row.lower) for row in rows]
+    largest = max((end for end in ends if not np.isnan(end)), default=1.0)
+    return next((reach for reach in _REACHES if largest <= reach), 1.0)
+
+
+def _row(
+    found: SubgroupAudit,
+    number: int,
+    findings: dict[int, SubgroupFinding],
+    told_with: dict[int, SubgroupFinding],
+) -> ForestRow:
     table = found.table
-    words = table.subgroup[number]
     return ForestRow(
-        subgroup=words,
+        subgroup=table.subgroup[number],
         n_rows=int(table.n_rows[number]),
         mean_score=float(table.mean_score[number]),
         rate=float(table.rate[number]),
         lower=float(table.lower[number]),
         upper=float(table.upper[number]),
-        finding=by_words.get(words),
+        largest_error=float(table.largest_error[number]),
+        finding=findings.get(number),
+        told_with=told_with.get(number),
     )
