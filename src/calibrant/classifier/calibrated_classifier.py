@@ -26,6 +26,7 @@ from calibrant.classifier.missing_scores import (
     answered,
     check_all_scored,
     check_scores,
+    no_score,
     without_score,
 )
 from calibrant.classifier.parameters import ClassifierParameters
@@ -47,15 +48,19 @@ _SORTED = (
 )
 
 
-_N_MODELS = 5
+_LEAVE_OUT = 'use "auto", the default'
 _PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
 _SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and prove
 
 
 def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
-    return lambda classifier: (
-        classifier.calibration_size != 0 and hasattr(classifier._calibrator(), method)
-    )
+    def check(classifier: CalibratedClassifier) -> bool:
+        if classifier.calibration_size == 0:  # scikit-learn shows this as the cause of its error
+            rule = f"be more than 0 for {method}, which rows that are held out prove"
+            raise InvalidValueError("calibration_size", rule, got="0", advice=_LEAVE_OUT)
+        return hasattr(classifier._calibrator(), method)
+
+    return check
 
 
 def _gives_multiprobability(classifier: CalibratedClassifier) -> bool:
@@ -278,10 +283,10 @@ class CalibratedClassifier(
         """What `fit` learns, by name."""
         if fitting.task.classes.size > 2:
             return self._learned_of_classes(fitting)
+        self._check_size_is_used()
         if self._bags():
-            n_models = _N_MODELS if isinstance(self.cv, str) else self.cv
             bag, calibrator = fit_bag(
-                fitting, n_models, self.calibration_size, self.confidence_level, self.n_jobs
+                fitting, self.cv, self.calibration_size, self.confidence_level, self.n_jobs
             )
             return {"estimators_": bag.members, "curve_": bag.curve, "calibrator_": calibrator}
         if not self._is_frozen():
@@ -304,7 +309,7 @@ class CalibratedClassifier(
         if self._is_frozen():
             cv = "frozen"
         elif self._bags():
-            cv = _N_MODELS if isinstance(self.cv, str) else self.cv
+            cv = self.cv
         found = fit_classes(fitting, cv, self.calibration_size, self.confidence_level, self.n_jobs)
         members = (
             {"estimators_": found.members} if self._bags() else {"estimator_": found.members[0]}
@@ -365,7 +370,10 @@ class CalibratedClassifier(
         if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
             options["attributes"] = X
         scores = self._scores(X)
-        if self._missing_scores == "nan" and (missing := without_score(scores)).any():
+        missing = without_score(scores)
+        if missing.any():
+            if self._missing_scores != "nan":
+                raise no_score(missing)
             options |= some(options, len(scores), np.flatnonzero(~missing))
             return answered(
                 scores, missing, method, lambda known: self._answer(method, known, options)
