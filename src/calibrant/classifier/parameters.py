@@ -73,8 +73,8 @@ class ClassifierParameters(CheckedParameters):
     def _check_parameters(self) -> None:
         if isinstance(self.estimator, type):
             name = self.estimator.__name__
-            advice = f"write {name}() in place of {name}"
-            raise InvalidTypeError("estimator", "be an object", got="a class", advice=advice)
+            write = f"write {name}() in place of {name}"
+            raise InvalidTypeError("estimator", "be an object", got="a class", advice=write)
         super()._check_parameters()
         calibrator = self._calibrator()
         takes_classes = "classes" in signature(calibrator.fit).parameters
