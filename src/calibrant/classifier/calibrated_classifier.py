@@ -107,20 +107,21 @@ class CalibratedClassifier(
         (`cv=None`, or one that is fitted already) by an `AnchoredCalibrator`. A calibrator that is
         given is fitted to the rows held out.
     cv : "auto", None, int, splitter or list of splits, default="auto"
-        Without a calibrator: how many models are trained, 5 by default, or a splitter that divides
-        the training rows; None trains one model on all rows that are not held out. With a
-        calibrator, "auto" and None train one model; a number, or a splitter or list with several
-        splits, fits the calibrator to out-of-fold scores and the model to all rows. Those scores
-        are not the final model's, so nothing is proved; `guarantee_` says so. With a
-        `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and
-        calibrator, and their predictions are merged (see `CrossVennAbersCalibrator`). A splitter or
-        list with one split, (training rows, calibration rows), is a hold-out of your own. The
-        `groups` of `fit` stay whole.
+        Without a calibrator: how many models are trained, by default 5, or as many as there are
+        groups if these are fewer; or a splitter that divides the training rows; None trains one
+        model on all rows that are not held out. With a calibrator, "auto" and None train one model;
+        a number, or a splitter or list with several splits, fits the calibrator to out-of-fold
+        scores and the model to all rows. Those scores are not the final model's, so nothing is
+        proved; `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every
+        fold keeps its own model and calibrator, and their predictions are merged (see
+        `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows, calibration
+        rows), is a hold-out of your own. The `groups` of `fit` stay whole.
     calibration_size : "auto", float or int, default="auto"
         Fraction or number of rows to hold out; of groups, where `fit` is given groups. "auto" is a
         tenth and at least 100, more for about 20 rows of a rare class, but at most a quarter; where
         one model is trained, a quarter. 0 holds out none, so that nothing is proved. Rows are drawn
-        at random, and never stratified: held-out rows must be i.i.d. for the guarantee.
+        at random, and never stratified: held-out rows must be i.i.d. for the guarantee. Leave it at
+        "auto" for a fitted model of two classes, and where `cv` says which rows calibrate.
     confidence_level : float, default=0.9
         Confidence that everything guaranteed holds at once. A calibrator that is given has its own.
     holdout : {"random", "last"}, default="random"
