@@ -3,13 +3,17 @@ error.
 """
 
 import json
+import pickle
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from calibrant.calibrators._recentre import recentred
+from calibrant.calibrators._held_out import _Limits
+from calibrant.calibrators._recentre import Moved, recentred
 from calibrant.calibrators.hold_out import HoldOutCalibrator
+from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import GroupCapWarning, InvalidValueError
 from calibrant.limits.interval import Interval
 from read_marks import unmarked
@@ -273,3 +277,116 @@ def test_the_number_of_regions_depends_on_no_label_that_proves() -> None:
         np.testing.assert_array_equal(fits[0].partition_.edges, fits[1].partition_.edges)
     few = HoldOutCalibrator().fit(p[:280], p[:280] > 0.5, **beside, classes=(False, True))
     assert few.partition_.n_regions == 2
+
+
+def test_which_limits_are_taken_depends_on_no_label_that_proves(monkeypatch) -> None:
+    """Counts or bets, and how regions share the error budget: for any labels of these rows."""
+    taken = []
+    counted = _Limits.counted
+
+    def recorded(self, units, tails, is_counted):
+        taken.append((tails.tolist(), is_counted.tolist()))
+        return counted(self, units, tails, is_counted)
+
+    monkeypatch.setattr(_Limits, "counted", recorded)
+    rng = np.random.default_rng(0)
+    pilot = np.concatenate([rng.uniform(0.001, 0.01, 1_000), rng.uniform(0.011, 0.8, 1_000)])
+    beside = {"pilot_scores": pilot, "pilot_y": rng.uniform(size=2_000) < pilot}
+    p = np.concatenate([rng.uniform(0.001, 0.01, 200), rng.uniform(0.011, 0.8, 200)])
+    for y in (p > 2.0, p > -1.0, p > 0.5, rng.uniform(size=400) < 0.5):
+        HoldOutCalibrator(2).fit(p, y, **beside, classes=(False, True))
+    of_rows = taken[1::2]  # each time after the pilot rows were counted, to decide
+    assert of_rows[0][1] == [True, False]
+    assert all(one == of_rows[0] for one in of_rows)
+
+
+def test_limits_hold_for_every_curve_however_it_is_chosen() -> None:
+    """The rate less the average of a moved curve, where those of p are as far off as is allowed."""
+    rng = np.random.default_rng(0)
+    knots = np.array([0.05, 0.3, 0.6, 0.9])
+    for _ in range(200):
+        truth = rng.uniform(knots[:-1], knots[1:])  # the average of p in each region
+        errors = rng.uniform(-0.2, 0.2, 3)  # the rate less that
+        averages = Interval(rng.uniform(knots[:-1], truth), rng.uniform(truth, knots[1:]))
+        low = errors - rng.choice([0.0, 0.1], 3)
+        high = errors + rng.choice([0.0, 0.1], 3)
+        ends = np.sort(rng.uniform(size=6))
+        moved = Moved(knots, ends[::2], ends[1::2])
+        limits = moved.errors(Interval(low, high), averages)
+        now = truth + errors - moved.at(truth)
+        assert (limits.lower <= now + 1e-12).all()
+        assert (limits.upper >= now - 1e-12).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.9, 0.5])
+@pytest.mark.parametrize("pilot_rates", [(0.2, 0.7), (0.7, 0.2), (0.01, 0.99)])
+def test_over_all_labels_of_few_rows_the_guarantee_is_exact(level, pilot_rates) -> None:
+    """Bets, counts, the choice between them and the movement by these very labels: the probability
+    that a limit misses is added up over all labels, for pilot rows that are right and wrong.
+    """
+    rng = np.random.default_rng(0)
+    n = 3  # rows at each of two probabilities
+    pilot = np.repeat([0.2, 0.7], 500)
+    beside = {
+        "pilot_scores": pilot,
+        "pilot_y": rng.uniform(size=1_000) < np.repeat(pilot_rates, 500),
+        "order": rng.permutation(2 * n),
+        "classes": (False, True),
+    }
+    p = np.repeat([0.2, 0.7], n)
+    found = HoldOutCalibrator(2, confidence_level=level)
+    rates = np.linspace(0.0, 1.0, 51)
+    labels = np.array(list(product([False, True], repeat=n)))
+    chance = np.array([(rates**k) * (1.0 - rates) ** (n - k) for k in labels.sum(axis=1)])
+    kept = np.zeros((rates.size, rates.size))  # the probability that both limits hold
+    with reported_by_caller():
+        for i, low in enumerate(labels):
+            for j, high in enumerate(labels):
+                found.fit(p, np.concatenate([low, high]), **beside)
+                errors = found.guarantee_.errors
+                off = rates[:, None] - found.predict([0.2, 0.7])
+                holds = (off >= errors.lower - 1e-9) & (off <= errors.upper + 1e-9)
+                kept += np.outer(chance[i] * holds[:, 0], chance[j] * holds[:, 1])
+    assert kept.min() >= level
+    assert kept.max() < 1.0 + 1e-9
+
+
+def _kinds(rng):
+    """Calibrators of several kinds."""
+    yield _fitted(rng, 300)
+    yield _fitted(rng, 300, off=0.5).falling()
+    pilot_groups, pilot, pilot_y = _giants(rng, 100, 2)
+    groups, p, y = _giants(rng, 50, 2)
+    beside = {"pilot_scores": pilot, "pilot_y": pilot_y, "pilot_groups": pilot_groups}
+    yield HoldOutCalibrator().fit(p, y, groups=groups, **beside, classes=(False, True))
+    yield HoldOutCalibrator.from_dict(_fitted(rng, 300).to_dict())
+    yield _fitted(rng, 300).set_output(transform="pandas")
+    words = np.array(["no", "yes"])
+    beside = {"pilot_scores": pilot, "pilot_y": words[pilot_y.astype(int)]}
+    yield HoldOutCalibrator(pos_label="no").fit(p, words[y.astype(int)], **beside)
+    yield _fitted(rng, 300).set_params(confidence_level=0.5)  # after fit
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
+def test_a_pickle_has_what_a_model_file_has_and_gives_the_same() -> None:
+    p = np.linspace(0.2, 0.8, 7)
+    for found in _kinds(np.random.default_rng(0)):
+        again = pickle.loads(pickle.dumps(found))
+        assert str(again.guarantee_) == str(found.guarantee_)
+        assert again.guarantee_.to_dict() == found.guarantee_.to_dict()
+        assert again.guarantee_.read == found.guarantee_.read
+        assert set(vars(again)) == set(vars(found))
+        assert again.classes_.dtype == found.classes_.dtype
+        for method in ("predict", "predict_interval", "predict_rate_interval", "predict_set"):
+            one = getattr(found, method)(p)
+            other = getattr(again, method)(p)
+            assert type(one) is type(other)
+            np.testing.assert_array_equal(one, other)
+
+
+def test_pickles_are_small() -> None:
+    assert len(pickle.dumps(_fitted(np.random.default_rng(0), 200))) < 1_200
+    unfitted = pickle.loads(pickle.dumps(HoldOutCalibrator(3)))
+    assert unfitted.n_bins == 3
+    assert not hasattr(unfitted, "guarantee_")

@@ -6,16 +6,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from matplotlib.figure import Figure
 from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
-from calibrant import BinningCalibrator, CalibratedClassifier, VennAbersCalibrator, decide
-from calibrant.errors import InvalidValueError, WeakGuaranteeWarning
+from calibrant import (
+    BinningCalibrator,
+    CalibratedClassifier,
+    ReliabilityDisplay,
+    VennAbersCalibrator,
+    decide,
+)
+from calibrant.errors import InvalidTypeError, InvalidValueError, WeakGuaranteeWarning
 
 X, Y = make_classification(
     n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1
@@ -90,8 +98,11 @@ def test_rows_without_a_score_get_answers_that_say_so() -> None:
 
 def test_rows_without_a_score_are_refused_by_default_and_in_fit() -> None:
     rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
-    with pytest.raises(ValueError, match="score"):
+    with pytest.raises(InvalidValueError) as unscored:
         by_score().predict_proba(rows)
+    assert unscored.value.parameter == "X"
+    assert "row index 1" in unscored.value.got
+    assert "set_output" in unscored.value.advice
     strange = SCORES.assign(score=SCORES["score"].where(SCORES.index != 7))
     plain = CalibratedClassifier(itemgetter("score")).set_output(missing_scores="nan")
     with pytest.raises(ValueError, match="score"):
@@ -211,10 +222,14 @@ def test_a_row_without_a_label_is_named() -> None:
     features = np.arange(80.0).reshape(-1, 1)
     labels = np.array(["no", "yes"] * 40, dtype=object)
     labels[[5, 9]] = None
-    with pytest.raises(InvalidValueError) as refused:
-        CalibratedClassifier(LogisticRegression()).fit(features, labels)
-    assert refused.value.parameter == "y"
-    assert "row index 5, and 2 such rows" in refused.value.got
+    numbers = np.arange(80) % 2.0
+    numbers[[5, 9]] = np.nan
+    whole = pd.Series(np.arange(80) % 2, dtype="Int64").mask(np.isnan(numbers))
+    for given in (labels, numbers, whole):
+        with pytest.raises(InvalidValueError) as refused:
+            CalibratedClassifier(LogisticRegression()).fit(features, given)
+        assert refused.value.parameter == "y"
+        assert "row index 5, and 2 such rows" in refused.value.got
 
 
 def test_weights_of_another_length_are_refused_before_rows_are_split() -> None:
@@ -247,3 +262,100 @@ def test_one_weight_for_all_rows_is_checked_too() -> None:
     with pytest.raises(InvalidValueError) as refused:
         model.fit(features, np.arange(80) % 2, sample_weight=-2.0)
     assert refused.value.parameter == "sample_weight"
+
+
+# Errors say what to do
+
+
+def test_a_method_that_needs_a_proof_says_how_to_get_one() -> None:
+    model = CalibratedClassifier(LogisticRegression(), calibration_size=0).fit(X, Y)
+    with pytest.raises(AttributeError) as refused:
+        model.predict_interval(X)
+    assert refused.value.__cause__.parameter == "calibration_size"
+    assert "auto" in refused.value.__cause__.advice
+
+
+def test_a_class_in_place_of_a_model_is_told() -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        CalibratedClassifier(LogisticRegression).fit(X, Y)
+    assert "LogisticRegression()" in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    ("classifier", "advice"),
+    [
+        (CalibratedClassifier(LogisticRegression(), cv=None, calibration_size=0), "cv=5"),
+        (CalibratedClassifier(itemgetter(0), calibration_size=0), "leave it out"),
+        (CalibratedClassifier(itemgetter(0), calibration_size=0.5), "rows that shall calibrate"),
+        (
+            CalibratedClassifier(
+                LogisticRegression(), BinningCalibrator(), cv=3, calibration_size=0.5
+            ),
+            "one of the two",
+        ),
+    ],
+)
+def test_a_size_of_the_hold_out_that_cannot_be_used_is_refused(classifier, advice) -> None:
+    with pytest.raises(InvalidValueError) as refused:
+        classifier.fit(X, Y)
+    assert refused.value.parameter == "calibration_size"
+    assert advice in refused.value.advice
+
+
+def test_few_groups_give_as_many_models() -> None:
+    groups = np.arange(1_000) // 250  # of four groups, one is held out
+    model = CalibratedClassifier(LogisticRegression()).fit(X, Y, groups=groups)
+    assert len(model.estimators_) == 3
+    with pytest.raises(InvalidValueError) as refused:
+        CalibratedClassifier(LogisticRegression(), cv=5).fit(X, Y, groups=groups)
+    assert "cv=3" in refused.value.advice
+    with pytest.raises(InvalidValueError) as refused:
+        CalibratedClassifier(LogisticRegression()).fit(X, Y, groups=np.arange(1_000) // 500)
+    assert refused.value.got == "2 and 1 group"
+
+
+# Scores that fall with the rate
+
+
+class Reversed(LogisticRegression):
+    """A model whose columns are in the wrong order."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+def test_models_whose_scores_fall_with_the_rate_are_told(fitted) -> None:
+    model = CalibratedClassifier(Reversed()).fit(X, Y)
+    told = "Predictions fall as the score rises"
+    assert told in str(model.guarantee_)
+    assert told not in str(fitted.guarantee_)
+    assert roc_auc_score(Y, model.predict_proba(X)[:, 1]) > 0.8
+
+
+# Diagrams of a fitted classifier
+
+
+def test_a_diagram_is_about_the_positive_class_of_the_classifier() -> None:
+    words = np.where(Y == 1, "bad", "good")
+    model = CalibratedClassifier(LogisticRegression(), pos_label="bad").fit(X, words)
+    drawn = ReliabilityDisplay.from_estimator(model, X, words, ax=Figure().add_subplot())
+    same = ReliabilityDisplay.from_predictions(
+        Y, model.predict_proba(X)[:, 0], ax=Figure().add_subplot()
+    )
+    np.testing.assert_array_equal(drawn.observed.rate, same.observed.rate)
+
+
+def test_a_diagram_of_one_of_several_classes_is_against_the_rest() -> None:
+    labels = np.array(["low", "middle", "top"])[Y + (X[:, 0] > 0)]
+    model = LogisticRegression().fit(X, labels)
+    drawn = ReliabilityDisplay.from_estimator(
+        model, X, labels, pos_label="middle", ax=Figure().add_subplot()
+    )
+    same = ReliabilityDisplay.from_predictions(
+        labels == "middle", model.predict_proba(X)[:, 1], ax=Figure().add_subplot()
+    )
+    np.testing.assert_array_equal(drawn.observed.rate, same.observed.rate)
+    with pytest.raises(InvalidValueError) as refused:
+        ReliabilityDisplay.from_estimator(model, X, labels)
+    assert refused.value.parameter == "pos_label"
+    assert refused.value.got == "None"

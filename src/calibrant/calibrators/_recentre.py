@@ -145,14 +145,25 @@ class RisingRegions:
         `cost` is that of moving each end, `bounds` are limits on each move. None if there is
         nothing to gain.
         """
-        programme = self._programme(bounds)
-        n_ends = 2 * self.low.size
-        smallest = programme.least(np.append(np.zeros(2 * n_ends), 1.0))
-        if smallest is None:
-            return None
-        allowed = (1.0 + slack) * float(smallest[-1])
+        smallest = self.smallest(bounds)
+        return None if smallest is None else self.within(cost, bounds, (1.0 + slack) * smallest)
+
+    def smallest(self, bounds: Bounds) -> float | None:
+        """The smallest epsilon that is possible; None where the solver finds none."""
+        found = self._programme(bounds).least(np.append(np.zeros(4 * self.low.size), 1.0))
+        return None if found is None else float(found[-1])
+
+    def within(
+        self, cost: FloatArray, bounds: Bounds, allowed: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Values at the ends of regions that differ least, with an epsilon of at most `allowed`.
+
+        None if it is that already.
+        """
         if self.epsilon <= allowed:
             return None
+        n_ends = 2 * self.low.size
+        programme = self._programme(bounds)
         least = programme.least(np.concatenate([np.zeros(n_ends), cost, [0.0]]), allowed)
         if least is None:
             return None
@@ -272,26 +283,31 @@ def recentred(
     bounds: Bounds = [(None, None)] * (2 * rows.size)
     bounds[0] = (-_BEYOND * knots[0], _BEYOND * reach[0])
     bounds[-1] = (-_BEYOND * (1.0 - reach[1]), _BEYOND * (1.0 - knots[-1]))
-    far = regions.moved_least(cost, bounds, _FAR)
+    smallest = regions.smallest(bounds)
+    if smallest is None:
+        return Moved.nowhere(knots)
+    far = regions.within(cost, bounds, (1.0 + _FAR) * smallest)
     if far is None:
         return Moved.nowhere(knots)
-    noise = rows.size / (2.0 * max(1, int(rows.sum())))
     log_loss = Moved.nowhere(knots).loss(pilot, pilot)
+    most = (1.0 + _COST) * log_loss
+    farthest = Moved(knots, *far)
+    if farthest.loss(pilot, pilot) <= most:
+        return farthest
+    noise = rows.size / (2.0 * max(1, int(rows.sum())))
     slack = _NEAR if noise > _LITTLE_NOISE * log_loss else _NEAR_OF_MANY
-    near = regions.moved_least(cost, bounds, slack)
+    near = regions.within(cost, bounds, (1.0 + slack) * smallest)
     if near is None:
         near = knots[:-1], knots[1:]
-    return _between(Moved(knots, *near), Moved(knots, *far), pilot)
+    return _between(Moved(knots, *near), farthest, most, pilot)
 
 
-def _between(near: Moved, far: Moved, pilot: FloatArray) -> Moved:
-    """The curve on the straight way from one to another that is as far as moving costs little.
+def _between(near: Moved, far: Moved, most: float, pilot: FloatArray) -> Moved:
+    """The curve on the straight way from one to another that is as far as its log loss is at most
+    `most`.
 
     All curves on that way meet the conditions that both meet, which are linear.
     """
-    most = Moved.nowhere(near.knots).loss(pilot, pilot) * (1.0 + _COST)
-    if far.loss(pilot, pilot) <= most:
-        return far
     share = 0.0
     beyond = 1.0
     for _ in range(_BISECTIONS):

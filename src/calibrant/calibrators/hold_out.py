@@ -53,6 +53,19 @@ _FEWEST_ROWS = (
     120  # of a region, and so many of the rarer class, where there are more than two regions
 )
 _FEWEST_OF_RARER_CLASS = 10
+_DERIVED = {  # attributes that need not be pickled
+    "partition_",
+    "tally_",
+    "guarantee_",
+    "n_features_in_",
+    "pieces_",
+    "table_",
+    "_lines",
+    "_limits",
+    "_moved",
+    "_facts",
+    "score_range_seen_",
+}
 _OF_ROWS = (
     "Ville's inequality for bets on label less probability, and exact binomial limits of rare"
     " labels"
@@ -140,6 +153,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         "averages": Entry(PairOfLimits("tally.n_regions"), of="_limits.averages"),
         "rates": Entry(PairOfLimits("tally.n_regions"), of="_limits.rates"),
         "groups": Entry(Maybe(_GROUPS), of="guarantee_.statement.groups", absent=None),
+        "falls": Entry(Flag(), of="guarantee_.statement.falls", absent=False),
     }
 
     n_bins: int | str = "auto"
@@ -238,6 +252,30 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         check_in_range(data.scores, *score_range)
         return data
 
+    def falling(self) -> Self:
+        """The same, with a guarantee that says that probabilities fall as the models' scores rise."""
+        self.guarantee_ = self.guarantee_.with_facts(falls=True)
+        return self
+
+    def __getstate__(self) -> Any:
+        """What is pickled: what a model file has, from which all else is derived."""
+        state = super().__getstate__()
+        guarantee = getattr(self, "guarantee_", None)
+        if guarantee is None or guarantee.confidence_level != self.confidence_level:
+            return state  # not fitted, or with another level set since then
+        kept = {name: value for name, value in state.items() if name not in _DERIVED}
+        return {**kept, "learned": (self._state(), guarantee.read)}
+
+    def __setstate__(self, state: Any) -> None:
+        """Take over what was pickled."""
+        given = dict(state)
+        learned = given.pop("learned", None)
+        super().__setstate__(given)
+        if learned is not None:
+            saved, read = learned
+            self._restore(saved, Classes(self.classes_, self.positive_index_))
+            self.guarantee_ = replace(self.guarantee_, read=read)
+
     def _set_limits(
         self,
         partition: ScorePartition,
@@ -279,6 +317,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
             learned["errors"], learned["averages"], learned["rates"], learned["value"]
         )
         self._set_limits(partition, tally, limits, moved, classes, learned["groups"])
+        if learned["falls"]:
+            self.falling()
 
 
 def proving_regions(n_units: int, rate: float) -> int:

@@ -61,6 +61,11 @@ class MemberCurve:
         return cls(name if name == smooth_name else f"{name} and {smooth_name}", knots, values)
 
     @property
+    def falls(self) -> bool:
+        """Whether probabilities fall as the scores of members rise."""
+        return bool(self.values[-1] < self.values[0])
+
+    @property
     def reach(self) -> tuple[float, float]:
         """What no mean of probabilities of members can lie beyond: the curve is constant beyond its
         knots.

@@ -61,6 +61,8 @@ def fit_bag(
         pilot["pilot_groups"] = taken(groups, bag.rows)
     proving = HoldOutCalibrator(confidence_level=confidence_level)
     calibrator = replace(fitting, calibrator=proving).calibrated(rows, scores, **pilot)
+    if bag.curve.falls:
+        calibrator.falling()
     return bag, calibrator
 
 

@@ -26,6 +26,7 @@ from calibrant.classifier.missing_scores import (
     answered,
     check_all_scored,
     check_scores,
+    no_score,
     without_score,
 )
 from calibrant.classifier.parameters import ClassifierParameters
@@ -47,15 +48,19 @@ _SORTED = (
 )
 
 
-_N_MODELS = 5
+_LEAVE_OUT = 'use "auto", the default'
 _PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
 _SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and prove
 
 
 def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
-    return lambda classifier: (
-        classifier.calibration_size != 0 and hasattr(classifier._calibrator(), method)
-    )
+    def check(classifier: CalibratedClassifier) -> bool:
+        if classifier.calibration_size == 0:  # scikit-learn shows this as the cause of its error
+            rule = f"be more than 0 for {method}, which rows that are held out prove"
+            raise InvalidValueError("calibration_size", rule, got="0", advice=_LEAVE_OUT)
+        return hasattr(classifier._calibrator(), method)
+
+    return check
 
 
 def _gives_multiprobability(classifier: CalibratedClassifier) -> bool:
@@ -102,20 +107,21 @@ class CalibratedClassifier(
         (`cv=None`, or one that is fitted already) by an `AnchoredCalibrator`. A calibrator that is
         given is fitted to the rows held out.
     cv : "auto", None, int, splitter or list of splits, default="auto"
-        Without a calibrator: how many models are trained, 5 by default, or a splitter that divides
-        the training rows; None trains one model on all rows that are not held out. With a
-        calibrator, "auto" and None train one model; a number, or a splitter or list with several
-        splits, fits the calibrator to out-of-fold scores and the model to all rows. Those scores
-        are not the final model's, so nothing is proved; `guarantee_` says so. With a
-        `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and
-        calibrator, and their predictions are merged (see `CrossVennAbersCalibrator`). A splitter or
-        list with one split, (training rows, calibration rows), is a hold-out of your own. The
-        `groups` of `fit` stay whole.
+        Without a calibrator: how many models are trained, by default 5, or as many as there are
+        groups if these are fewer; or a splitter that divides the training rows; None trains one
+        model on all rows that are not held out. With a calibrator, "auto" and None train one model;
+        a number, or a splitter or list with several splits, fits the calibrator to out-of-fold
+        scores and the model to all rows. Those scores are not the final model's, so nothing is
+        proved; `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every
+        fold keeps its own model and calibrator, and their predictions are merged (see
+        `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows, calibration
+        rows), is a hold-out of your own. The `groups` of `fit` stay whole.
     calibration_size : "auto", float or int, default="auto"
         Fraction or number of rows to hold out; of groups, where `fit` is given groups. "auto" is a
         tenth and at least 100, more for about 20 rows of a rare class, but at most a quarter; where
         one model is trained, a quarter. 0 holds out none, so that nothing is proved. Rows are drawn
-        at random, and never stratified: held-out rows must be i.i.d. for the guarantee.
+        at random, and never stratified: held-out rows must be i.i.d. for the guarantee. Leave it at
+        "auto" for a fitted model of two classes, and where `cv` says which rows calibrate.
     confidence_level : float, default=0.9
         Confidence that everything guaranteed holds at once. A calibrator that is given has its own.
     holdout : {"random", "last"}, default="random"
@@ -278,10 +284,10 @@ class CalibratedClassifier(
         """What `fit` learns, by name."""
         if fitting.task.classes.size > 2:
             return self._learned_of_classes(fitting)
+        self._check_size_is_used()
         if self._bags():
-            n_models = _N_MODELS if isinstance(self.cv, str) else self.cv
             bag, calibrator = fit_bag(
-                fitting, n_models, self.calibration_size, self.confidence_level, self.n_jobs
+                fitting, self.cv, self.calibration_size, self.confidence_level, self.n_jobs
             )
             return {"estimators_": bag.members, "curve_": bag.curve, "calibrator_": calibrator}
         if not self._is_frozen():
@@ -304,7 +310,7 @@ class CalibratedClassifier(
         if self._is_frozen():
             cv = "frozen"
         elif self._bags():
-            cv = _N_MODELS if isinstance(self.cv, str) else self.cv
+            cv = self.cv
         found = fit_classes(fitting, cv, self.calibration_size, self.confidence_level, self.n_jobs)
         members = (
             {"estimators_": found.members} if self._bags() else {"estimator_": found.members[0]}
@@ -365,7 +371,10 @@ class CalibratedClassifier(
         if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
             options["attributes"] = X
         scores = self._scores(X)
-        if self._missing_scores == "nan" and (missing := without_score(scores)).any():
+        missing = without_score(scores)
+        if missing.any():
+            if self._missing_scores != "nan":
+                raise no_score(missing)
             options |= some(options, len(scores), np.flatnonzero(~missing))
             return answered(
                 scores, missing, method, lambda known: self._answer(method, known, options)

@@ -10,6 +10,7 @@ from calibrant.classifier.task import Task, taken
 from calibrant.errors import InvalidValueError
 from calibrant.sample.draw import folds_of, position_keys, random_places
 
+_N_MODELS = 5
 _FEWEST = 100  # rows, or groups, that are held out if there are enough
 _OF_RARER_CLASS = 20  # rows of the rarer class that are expected among them
 
@@ -74,8 +75,13 @@ def automatic_size(task: Task) -> int:
 def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
     """Parts of the training rows: each trains on the others.
 
-    Nothing is proved by them, so labels may balance them.
+    Nothing is proved by them, so labels may balance them. "auto" makes 5, or as many as there are
+    groups.
     """
+    if isinstance(cv, str):
+        cv = _N_MODELS
+        if task.groups is not None:
+            cv = min(cv, max(2, np.unique(task.groups[training]).size))
     if isinstance(cv, int | np.integer):
         return _balanced(task, training, int(cv))
     groups = None if task.groups is None else task.groups[training]
@@ -112,7 +118,9 @@ def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
         n_groups = np.unique(keys).size
         if n_folds > n_groups:
             rule = "be at most the number of groups that train"
-            raise InvalidValueError("cv", rule, got=f"{n_folds} and {n_groups} groups")
+            advice = "use more groups" if n_groups < 2 else f"use cv={n_groups}, or more groups"
+            got = f"{n_folds} and {n_groups} group{'s' * (n_groups != 1)}"
+            raise InvalidValueError("cv", rule, got=got, advice=advice)
         fold = random_places(keys, source) % n_folds
     else:
         if task.classes.size == 2:
@@ -189,6 +197,6 @@ def _check_folds(task: Task, folds: list[Fold]) -> None:
             "cv", rule, got="groups with rows to train on and to calibrate on", advice=advice
         )
     if np.bincount(np.concatenate([rows for _, rows in folds])).max() > 1:
-        raise InvalidValueError(
-            "cv", "let each row calibrate once at most", got="rows in several parts"
-        )
+        rule = "let each row calibrate once at most"
+        advice = "use KFold(), StratifiedKFold() or a number of parts"
+        raise InvalidValueError("cv", rule, got="rows in several parts", advice=advice)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.params.arrays import as_scores
+from calibrant.params.arrays import as_scores, at_row
 from calibrant.params.frames import FrameOutput
 from calibrant.params.rules import Choice
 
@@ -61,6 +61,14 @@ def check_scores(scores: FloatArray) -> None:
 def without_score(scores: FloatArray) -> BoolArray:
     """Which rows have a score that is NaN, in one column or several."""
     return np.asarray(np.isnan(scores.reshape(len(scores), -1)).any(axis=1))
+
+
+def no_score(missing: BoolArray) -> InvalidValueError:
+    """The error for rows that the model has no score for."""
+    first = int(missing.argmax())
+    got = at_row("NaN", first, int(missing.sum()))
+    advice = 'use set_output(missing_scores="nan") for answers that say that nothing is known'
+    return InvalidValueError("X", "have a score for each row", got=got, advice=advice)
 
 
 def answered(

@@ -71,6 +71,10 @@ class ClassifierParameters(CheckedParameters):
     random_state: Seed = 0
 
     def _check_parameters(self) -> None:
+        if isinstance(self.estimator, type):
+            name = self.estimator.__name__
+            write = f"write {name}() in place of {name}"
+            raise InvalidTypeError("estimator", "be an object", got="a class", advice=write)
         super()._check_parameters()
         calibrator = self._calibrator()
         takes_classes = "classes" in signature(calibrator.fit).parameters
@@ -97,7 +101,23 @@ class ClassifierParameters(CheckedParameters):
             raise InvalidValueError("cv", rule, got=shown(self.cv))
         if self.calibration_size == 0 and not self._bags():
             rule = "be more than 0 where one model is calibrated on rows that are held out"
-            raise InvalidValueError("calibration_size", rule, got="0")
+            advice = "leave it out" if self._is_frozen() else "use cv=5 without a calibrator"
+            raise InvalidValueError("calibration_size", rule, got="0", advice=advice)
+
+    def _check_size_is_used(self) -> None:
+        """Raise an error for a size of the hold-out, of two classes, where no rows are held out."""
+        if isinstance(self.calibration_size, str) or self._bags():
+            return
+        if self._is_frozen():
+            rule = "be 'auto' for a fitted model of two classes, which all rows calibrate"
+            advice = "pass only the rows that shall calibrate to fit"
+        elif self.cv is not None and not isinstance(self.cv, str):
+            rule = "be 'auto' where cv says which rows calibrate"
+            advice = "leave out one of the two"
+        else:
+            return
+        got = shown(self.calibration_size)
+        raise InvalidValueError("calibration_size", rule, got=got, advice=advice)
 
     def _is_frozen(self) -> bool:
         """Whether the estimator stays as it is."""

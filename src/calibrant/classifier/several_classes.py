@@ -62,7 +62,7 @@ def fit_classes(
         raise InvalidTypeError(
             others[0], "be None for more than two classes", got=f"{task.classes.size} classes"
         )
-    if isinstance(cv, str):
+    if cv == "frozen":
         found = _of_fitted(fitting, calibration_size)
     elif cv is None:
         found = _of_one_model(fitting, calibration_size)

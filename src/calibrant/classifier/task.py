@@ -126,7 +126,7 @@ def class_labels(given: Any, *, several: bool) -> NDArray[Any]:
 
 def _check_labelled(labels: NDArray[Any]) -> None:
     """Raise an error for rows without a label."""
-    if labels.dtype.kind == "O" and labels.ndim == 1:
+    if labels.dtype.kind in "Of" and labels.ndim == 1:
         missing = [row for row, label in enumerate(labels.tolist()) if is_missing(label)]
         if missing:
             got = at_row(f"{labels[missing[0]]}", missing[0], len(missing))

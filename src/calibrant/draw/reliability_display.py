@@ -186,7 +186,8 @@ class ReliabilityDisplay(ReliabilityPlot):
         y : array-like of shape (n,)
             Their labels.
         pos_label : object, default=None
-            The positive class; None is the second of the sorted classes.
+            The positive class; None is that of a `CalibratedClassifier`, or the second of the
+            sorted classes. Of more than two classes, the one that is drawn against the rest.
         **options : dict
             As in `from_predictions`.
 
@@ -209,14 +210,17 @@ class ReliabilityDisplay(ReliabilityPlot):
         check_is_fitted(estimator)
         model: Any = estimator
         known = np.asarray(model.classes_).tolist()
-        positive = known[-1] if pos_label is None else pos_label
-        if len(known) != 2 or positive not in known:
-            raise InvalidValueError(
-                "pos_label", f"be one of two classes, {known}", got=repr(positive)
-            )
+        positive = pos_label
+        if pos_label is None and len(known) == 2:
+            positive = getattr(model, "positive_class_", known[-1])
+        if positive not in known:
+            rule = f"be the class to draw, one of {known}"
+            raise InvalidValueError("pos_label", rule, got=repr(pos_label))
         scores = np.asarray(model.predict_proba(X))[:, known.index(positive)]
         named = {"name": type(estimator).__name__, **options}
-        return cls.from_predictions(y, scores, pos_label=positive, **named)
+        if len(known) == 2:
+            return cls.from_predictions(y, scores, pos_label=positive, **named)
+        return cls.from_predictions(np.asarray(y) == positive, scores, pos_label=True, **named)
 
     @classmethod
     def by_segment(
