@@ -148,9 +148,9 @@ def _runs_of(counts: IntArray, n_cells: int | str, automatic: float) -> tuple[In
 
     "auto" is `automatic` cells times the cube root of the rows.
     """
-    if isinstance(n_cells, str):
-        n_cells = max(1, round(automatic * int(counts.sum()) ** (1.0 / 3.0)))
-    first = np.flatnonzero(np.diff(equal_mass(counts, n_cells), prepend=-1))
+    n_rows = int(counts.sum())
+    most = max(1, round(automatic * n_rows ** (1.0 / 3.0))) if n_cells == "auto" else int(n_cells)
+    first = np.flatnonzero(np.diff(equal_mass(counts, most), prepend=-1))
     ends = np.append(first, counts.size)
     start, stop = runs(first.size)
     return ends[start], ends[stop]
