@@ -90,6 +90,69 @@ def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not(
     assert read.guarantee_.sentence == band.guarantee_.sentence
 
 
+def follow_labels(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
+    return np.where(y, 1.0, 4.0)
+
+
+def heavy(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
+    return np.minimum(np.exp(1.5 * rng.normal(size=y.size)), 20.0)
+
+
+def half_of_negatives(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
+    return np.where(y, 1.0, rng.uniform(size=y.size) < 0.5)
+
+
+def rare_negatives(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
+    return np.where(y, 1.0, np.where(rng.uniform(size=y.size) < 0.2, 10.0, 0.2))
+
+
+WEIGHTED = {  # the rate of the rows, their weights, the bound, and the rate of the population
+    "follow labels": (0.3, follow_labels, 4.0, 0.3 / (0.3 + 0.7 * 4.0)),
+    "heavy": (0.2, heavy, 20.0, 0.2),
+    "half of negatives": (0.4, half_of_negatives, 1.0, 0.4 / (0.4 + 0.6 * 0.5)),
+    "rare negatives": (0.9, rare_negatives, 10.0, 0.9 / (0.9 + 0.1 * (0.2 * 10.0 + 0.8 * 0.2))),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+@pytest.mark.parametrize("world", WEIGHTED)
+def test_limits_of_a_weighted_run_miss_no_more_often_than_stated(world: str, alpha: float) -> None:
+    """One run, with the same rate at every score, so that its limits are all that can miss.
+
+    Rows are sorted by label, and the draws of the band have the seed of the data.
+    """
+    share, weights_of, bound, rate = WEIGHTED[world]
+    above = 0
+    below = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(size=150)
+        y = np.sort(rng.uniform(size=150) < share)
+        band = MonotoneBand(n_cells=1, confidence_level=1.0 - alpha, random_state=seed).fit(
+            scores, y, importance_weight=weights_of(rng, y), weight_bound=bound, classes=(0, 1)
+        )
+        ends = band.predict_interval([1.0, 0.0])
+        above += int(ends[0, 0] > rate)
+        below += int(ends[1, 1] < rate)
+    for missed in (above, below):
+        assert stats.binomtest(missed, 400, alpha / 2.0, alternative="greater").pvalue > 1e-3
+    # if the limits were far too wide, neither would ever miss
+    assert alpha < 0.5 or min(above, below) > 20
+
+
+def test_bets_on_weighted_rows_are_narrower_than_rows_that_are_kept_by_weight() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.uniform(size=1_000)
+    y = rng.uniform(size=1_000) < scores**1.5
+    weight = np.minimum(np.exp(rng.normal(size=1_000)), 10.0)
+    kept = rng.uniform(size=1_000) * 10.0 < weight
+    bets = MonotoneBand().fit(scores, y, importance_weight=weight, weight_bound=10.0)
+    thinned = MonotoneBand().fit(scores[kept], y[kept])
+    widths = [np.diff(band.predict_interval(GRID)).mean() for band in (bets, thinned)]
+    assert widths[0] < 0.95 * widths[1]
+
+
 def test_a_band_without_rows_says_nothing() -> None:
     band = MonotoneBand().fit([0.2, 0.8], [0, 1], importance_weight=[1.0, 1.0], weight_bound=1e12)
     assert band.predict_interval([0.5]).tolist() == [[0.0, 1.0]]

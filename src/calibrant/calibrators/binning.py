@@ -193,7 +193,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         partition = proof.partition
         tally = proof.tally
         limits = proof.rates()
-        value = region_values(self.value, partition, tally, limits, proof.telling)
+        value = region_values(self.value, partition, tally, limits, proof.evidence.telling)
         self.proof_ = proof
         self.stated_ = proof.stated
         self._set_fitted(

@@ -15,7 +15,7 @@ from calibrant.calibrators.anchored.estimator import automatic_regions
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.parameters import N_BINS
-from calibrant.calibrators.regions.proof import OF_GROUPS
+from calibrant.calibrators.regions.unit_rates import OF_GROUPS
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition

@@ -203,7 +203,7 @@ def reliability_table(
         bounds=bins.bounds,
         counts=guarantee.counts,
         mean_score=mean_score,
-        rate=calibrator.proof_.observed,
+        rate=calibrator.proof_.evidence.observed,
         lower=guarantee.lower,
         upper=guarantee.upper,
         confidence_level=guarantee.confidence_level,

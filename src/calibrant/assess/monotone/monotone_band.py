@@ -17,7 +17,6 @@ from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,
-    kept_rows,
     weights_of,
 )
 from calibrant.calibrators.tables.steps import steps_everywhere
@@ -35,6 +34,7 @@ from calibrant.sample.facts import ONE_OF_EACH, RowFacts
 from calibrant.sample.kinds import bound_of
 from calibrant.sample.reader import ONE_EACH, one_row_each, read_rows, refuse
 from calibrant.sample.sample import Sample
+from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
 
@@ -42,6 +42,11 @@ _KEPT = "These are the rows that were kept, each with probability weight / bound
 _ASSUMED = (
     "the rate does not fall as the score rises",
     "labels are independent given the scores",
+    "the scores come from a model that was not trained on these rows",
+)
+_ASSUMED_OF_WEIGHTS = (
+    "the rate in the weighted population does not fall as the score rises",
+    "labels and weights of different rows are independent given the scores",
     "the scores come from a model that was not trained on these rows",
 )
 
@@ -94,7 +99,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         Confidence that all intervals hold at once.
     n_cells : int or "auto", default="auto"
         Cells of about equal mass, which make up the runs. "auto" is about ten times the cube root
-        of the rows.
+        of the rows; seven times with weights.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
@@ -121,6 +126,9 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     that begins at or after s is at least the rate at s. The mean rate of each run lies in limits
     for sums of unlike labels (`calibrant.limits.non_identical`), each at the tail alpha / (2 runs).
     The best run counts. Where the limits cross, the rate must fall somewhere. It takes O(n log n).
+
+    With importance weights the rate is E[w Y | s] / E[w | s], and the limits of a run are those of
+    bets on w (Y - m) over its rows (`calibrant.assess.monotone.weighted_runs`).
 
     References
     ----------
@@ -166,7 +174,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     pos_label: Hashable = None
     random_state: Seed = 0
 
-    _before = 0  # rows of which some were kept by their weight
+    _before = 0  # rows of which some were kept by their weight, in files of earlier releases
     _bound = 0.0  # of these weights
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
@@ -197,9 +205,8 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             random from a new group.
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0, at most `weight_bound`: the guarantee is then about the population in which
-            each row counts by its weight. Each row is kept with probability weight /
-            `weight_bound`, and the others are not used: the rows kept are independent draws from
-            that population.
+            each row counts by its weight. A weight may depend on the label of its row. It takes
+            about 2 s for 20,000 rows, and 4 s for 100,000.
         weight_bound : float, optional
             An upper bound on the weights; needed with them.
         classes : pair of labels, optional
@@ -224,24 +231,31 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             most = WEIGHT_BOUND.check("weight_bound", weight_bound)
             bound = checked_bound(weights_of(data), most)  # of rows that are not drawn, too
         rows = one_row_each(data, self.random_state).collect()
-        self._before = 0 if bound is None else len(rows)
+        self._before = 0
         self._bound = bound or 0.0
-        if bound is not None:
-            rows = kept_rows(rows, bound, self.random_state)
-        values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
-        counts, positives = (
-            np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes)
-        )
-        steps = BandSteps.of(
-            (values, values, counts, positives), self.n_cells, 1.0 - self.confidence_level
-        )
-        self._set(steps, rows.known, rows.facts(drawn=False))
+        self._set(self._steps(rows, bound), rows.known, rows.facts(drawn=False))
         if self.is_refuted_:
             warn_caller(
                 "the rate falls somewhere as the score rises, so that no band holds:"
                 f" {self.refutation_}"
             )
         return self
+
+    def _steps(self, rows: MemoryRows, bound: float | None) -> BandSteps:
+        """The band of plain rows, or of rows whose weights have a bound."""
+        alpha = 1.0 - self.confidence_level
+        scores = np.asarray(rows.scores, dtype=np.float64)
+        if bound is not None:
+            drawn = rows.random_source(self.random_state, "order of bets").order(len(rows))
+            place = np.empty(len(rows), dtype=np.intp)
+            place[drawn] = np.arange(len(rows))
+            weights = weights_of(rows) / bound
+            return BandSteps.of_weighted(scores, rows.codes, weights, place, self.n_cells, alpha)
+        values, inverse = np.unique(scores, return_inverse=True)
+        counts, positives = (
+            np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes)
+        )
+        return BandSteps.of((values, values, counts, positives), self.n_cells, alpha)
 
     @classmethod
     def from_cells(cls, cells: CellCounts, classes: Classes, **parameters: Any) -> Self:
@@ -311,14 +325,19 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         """What is claimed."""
         check_is_fitted(self)
         of_groups = self._facts.said_of_groups
-        assumed = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ())
+        assumed = (_ASSUMED_OF_WEIGHTS if self._bound and not self._before else _ASSUMED) + (
+            (ONE_OF_EACH,) if of_groups else ()
+        )
         of_weights = ""
-        if self._before:
+        if self._bound and not self._before:
+            of_weights = " Each counts by its weight: this is about the weighted population."
+            assumed += (f"no importance weight exceeds {self._bound:g}",)
+        if self._before:  # in files of earlier releases
             of_weights = (
                 f" {_KEPT} {numbers.rows(self._before)}: this is about the weighted population."
             )
             assumed += (f"no importance weight exceeds {self._bound:g}",)
-            if not self._facts.keyed:  # in files of earlier releases
+            if not self._facts.keyed:
                 assumed += ("the order of the rows says nothing about scores and labels",)
         return BandGuarantee(
             float(self.confidence_level), self.steps_, assumed, of_groups, of_weights

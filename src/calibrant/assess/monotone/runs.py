@@ -7,13 +7,18 @@ from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.assess.monotone.weighted_runs import weighted_limits
 from calibrant.cells.score_partition import equal_mass
+from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import EntryTable
 from calibrant.params.rules import Number
 from calibrant.text import numbers
+
+_CELLS = 10.0  # times the cube root of the rows
+_CELLS_OF_BETS = 6.7  # the same, of rows that are bet on one by one
 
 CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
 """Rows between scores, in increasing order: the lowest and highest score, the rows and the
@@ -30,11 +35,11 @@ class Refutation(Saved):
     low, high : float
         The lower range of scores.
     at_least : float
-        Its mean rate is at least this.
+        Its mean rate is at least this; with weights, its largest rate.
     other_low, other_high : float
         The higher range of scores.
     at_most : float
-        Its mean rate is at most this.
+        Its mean rate is at most this; with weights, its smallest rate.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -79,33 +84,54 @@ class BandSteps:
 
     @classmethod
     def of(cls, cells: CellCounts, n_cells: int | str, alpha: float) -> Self:
-        """The best limits of all runs, which hold at once."""
+        """The best limits of all runs of plain rows, which hold at once."""
         low, high, counts, positives = cells
-        n_rows = int(counts.sum())
-        if not n_rows:  # none was kept by its weight
+        if not counts.sum():
             return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0, None)
-        n_cells = (
-            max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(n_cells, str) else n_cells
-        )
-        cell = equal_mass(counts, n_cells)
-        first = np.flatnonzero(np.diff(cell, prepend=-1))
-        last = np.append(first[1:], counts.size) - 1
-        start, stop = runs(first.size)
-        before = (
-            np.concatenate([[0], np.cumsum(np.add.reduceat(sums, first))])
-            for sums in (counts, positives)
-        )
+        start, stop = _runs_of(counts, n_cells, _CELLS)
+        before = (np.append(0, np.cumsum(sums)) for sums in (counts, positives))
         rows, hits = (sums[stop] - sums[start] for sums in before)
-        low = low[first][start]
-        high = high[last][stop - 1]
+        low = low[start]
+        high = high[stop - 1]
         limits = non_identical(rows, hits, alpha / (2.0 * start.size), low == high)
+        return cls._of_limits(low, high, limits, int(counts.sum()))
+
+    @classmethod
+    def of_weighted(
+        cls,
+        scores: FloatArray,
+        codes: CodeArray,
+        weights: FloatArray,
+        order: IndexArray,
+        n_cells: int | str,
+        alpha: float,
+    ) -> Self:
+        """The same of rows with weights over their bound; see `weighted_limits`.
+
+        `order` is the place of each row in a random order.
+        """
+        sorting = np.argsort(scores, kind="stable")
+        values, counts = np.unique(scores, return_counts=True)
+        start, stop = _runs_of(counts, n_cells, _CELLS_OF_BETS)
+        rows = np.append(0, np.cumsum(counts))
+        limits = weighted_limits(
+            codes[sorting],
+            weights[sorting],
+            order[sorting],
+            rows[start],
+            rows[stop],
+            alpha / (2.0 * start.size),
+        )
+        return cls._of_limits(values[start], values[stop - 1], limits, scores.size)
+
+    @classmethod
+    def _of_limits(cls, low: FloatArray, high: FloatArray, limits: Interval, n_rows: int) -> Self:
+        """The best limits of runs from the scores `low` to `high`."""
         upper_knots, upper = (
             -side[::-1] for side in _best(-low, -limits.upper, -1.0)
         )  # of runs that begin later
         crossing = refutation(low, high, limits.lower, limits.upper)
-        return cls(
-            *_best(high, limits.lower, 0.0), upper_knots, upper, n_rows, start.size, crossing
-        )
+        return cls(*_best(high, limits.lower, 0.0), upper_knots, upper, n_rows, low.size, crossing)
 
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Lower limit: of the last knot at or below a score.
@@ -115,6 +141,19 @@ class BandSteps:
         below = np.searchsorted(self.lower_knots, scores, side="right")
         above = np.searchsorted(self.upper_knots, scores, side="left")
         return np.append(0.0, self.lower)[below], np.append(self.upper, 1.0)[above]
+
+
+def _runs_of(counts: IntArray, n_cells: int | str, automatic: float) -> tuple[IntArray, IntArray]:
+    """The first score of each run, and the one after its last, of so many rows at each score.
+
+    "auto" is `automatic` cells times the cube root of the rows.
+    """
+    n_rows = int(counts.sum())
+    most = max(1, round(automatic * n_rows ** (1.0 / 3.0))) if n_cells == "auto" else int(n_cells)
+    first = np.flatnonzero(np.diff(equal_mass(counts, most), prepend=-1))
+    ends = np.append(first, counts.size)
+    start, stop = runs(first.size)
+    return ends[start], ends[stop]
 
 
 def runs(n_cells: int) -> tuple[IntArray, IntArray]:
