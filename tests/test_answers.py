@@ -23,6 +23,7 @@ COSTLY = (  # names that begin so belong to questions of a tenth of a second and
     "graded_units",
     "groups_",
     "many_rows",
+    "pairs",
     "path beta",
     "paths_of",
     "planned",

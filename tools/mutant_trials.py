@@ -4,6 +4,10 @@ All tests are collected once, in one process. It is forked for each mutant; the 
 code of the changed function and runs the tests that reach the changed statement, the quickest
 first, until one fails. What this cannot do, a change outside of functions or in code that numba
 compiles, is tried in a process that loads the changed file in place of the true one.
+
+The tests come in stages: the answers of `tests/test_answers.py`, which kill three of four mutants,
+then other tests of the module, then long simulations. What a stage runs is traced only once a
+mutant has survived the stage before.
 """
 
 import importlib
@@ -38,9 +42,12 @@ MOST_MEMORY = 4 << 30  # bytes; a loop without end may fill the machine before i
 PATIENCE = 10
 SPARE = 10
 SLOW = 60  # seconds, of a test that was not traced
-OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not service", "--hypothesis-profile=quick"]
+OPTIONS = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
 DOCTESTS = ["-x", "-q", "-p", "no:cacheprovider"]  # which do not know the profile
 NO_TESTS = 5  # what pytest returns where no test was chosen
+ANSWERS = "tests/test_answers.py"  # belongs to everything
+STAGES = FIRST, OTHERS, SIMULATIONS = range(3)
+NEAR, UNKNOWN, FAR = range(3)
 Reached = dict[str, tuple[float, dict[str, list[Any]]]]
 """By test: seconds, and by module a fingerprint of its text then, and the lines that were run.
 
@@ -82,9 +89,11 @@ def in_fork(work: Callable[[], int]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def is_slow(item: pytest.Item) -> bool:
-    """Whether a test is a long simulation: they meet what no other test has killed."""
-    return item.get_closest_marker("slow") is not None
+def stage_of(item: pytest.Item) -> int:
+    """When a test meets a mutant: answers first, long simulations last."""
+    if item.get_closest_marker("slow") is not None:
+        return SIMULATIONS
+    return FIRST if _belongs(item.nodeid, [ANSWERS]) else OTHERS
 
 
 def limit_time(seconds: float) -> None:
@@ -189,12 +198,13 @@ class Session:
         items = {item.nodeid: item for item in session.items}
         for mutant, tests in self.trials.mutants:
             patch = patch_of(mutant)
+            own = [item for item in items.values() if _belongs(item.nodeid, tests)]
             said = "cold"
-            for slow in (False, True) if patch else (False,):
-                own = [item for item in items.values() if _belongs(item.nodeid, tests)]
-                self._reach([item for item in own if is_slow(item) == slow])
+            for stage in STAGES if patch else STAGES[:1]:
+                later = [item for item in own if stage_of(item) == stage]
+                self._reach(later)
                 if patch is not None:
-                    names = [item.nodeid for item in own if is_slow(item) == slow]
+                    names = [item.nodeid for item in later]
                     near = [items[name] for name in self.trials.near(mutant, names)]
                     said = self._tried(near, patch)
                 if said == "killed":
@@ -307,6 +317,8 @@ class Trials:
     """Mutants, each with the files of tests that belong to it."""
 
     mutants: list[tuple[Mutant, list[str]]]
+    quick: bool = False
+    """Whether long simulations are left out."""
     reached: Reached = field(default_factory=dict)
 
     def run(self) -> Iterator[tuple[Mutant, bool]]:
@@ -322,7 +334,7 @@ class Trials:
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 files = sorted({test for _, tests in self.mutants for test in tests})
-                code = int(pytest.main([*OPTIONS, *files], plugins=[Session(self)]))
+                code = int(pytest.main([*self.options, *files], plugins=[Session(self)]))
             finally:
                 os._exit(code)
         os.close(self._writing)
@@ -342,6 +354,12 @@ class Trials:
         for mutant, tests in by_key.values():
             yield mutant, self._survives_cold(mutant, tests)
 
+    @property
+    def options(self) -> list[str]:
+        """Those of pytest."""
+        chosen = "not service and not slow" if self.quick else "not service"
+        return [*OPTIONS, "-m", chosen]
+
     def note(self, mutant: Mutant, said: str) -> None:
         """Tell the first process what came of a mutant."""
         os.write(self._writing, f"{mutant.key} {said}\n".encode())
@@ -352,17 +370,19 @@ class Trials:
         return sorted(found, key=lambda name: self.reached[name][0])
 
     def _survives_cold(self, mutant: Mutant, tests: list[str]) -> bool:
-        """Try the tests that enter the module, its doctests, and then all others."""
+        """Try the tests that enter the module, its doctests, those that were not traced, and then
+        all others.
+        """
         own = [
-            (mutant.module not in reach, seconds, name)
+            (_distance(mutant.module, reach), seconds, name)
             for name, (seconds, reach) in self.reached.items()
             if _belongs(name, tests)
         ]
-        for far in (False, True):
-            names = [name for is_far, _, name in sorted(own) if is_far == far]
-            if names and not in_process(names, mutant, ["-x", *OPTIONS], self.reached):
+        for distance in (NEAR, UNKNOWN, FAR):
+            names = [name for how_far, _, name in sorted(own) if how_far == distance]
+            if names and not in_process(names, mutant, ["-x", *self.options], self.reached):
                 return False
-            if not far and not in_process([_doctests(mutant)], mutant, DOCTESTS, {}):
+            if distance == NEAR and not in_process([_doctests(mutant)], mutant, DOCTESTS, {}):
                 return False
         return True
 
@@ -374,6 +394,13 @@ def _runs(reach: list[Any] | None, mutant: Mutant) -> bool:
     text, *lines = reach
     first, last = mutant.lines
     return text != text_of(mutant.module) or any(first <= line <= last for line in lines)
+
+
+def _distance(module: str, reach: dict[str, list[Any]]) -> int:
+    """Whether a test enters a module; a test that was not traced entered none."""
+    if not reach:
+        return UNKNOWN
+    return NEAR if module in reach else FAR
 
 
 def _doctests(mutant: Mutant) -> str:

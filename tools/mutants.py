@@ -8,9 +8,9 @@ kept in a file, so that a run that was stopped goes on where it was, and a survi
 again after a test was written.
 
 First the tests run without any change, and each line of the package that a test runs is noted. A
-mutant meets the tests that run its statement, the quickest first, and then the doctests of its
-module; other tests cannot notice it. `mutant_trials.py` says how. A change outside of functions
-meets all tests that belong to it.
+mutant meets the tests that run its statement, in stages, the quickest first, and then the doctests
+of its module; other tests cannot notice it. `mutant_trials.py` says how. A change outside of
+functions meets all tests that belong to it.
 
 The sample is the same for a seed as long as the lines are: a change elsewhere draws no other
 mutants. Tests that were written for the survivors of one seed say little about the next one:
@@ -21,6 +21,7 @@ mutants. Tests that were written for the survivors of one seed say little about 
     python tools/mutants.py --part 2/4              # one of four parts of a sample, to share it
     python tools/mutants.py --only mass --count 30  # of one module
     python tools/mutants.py --again                 # survivors only, after tests were written
+    python tools/mutants.py --quick                 # without long simulations: a lower bound
 """
 
 import argparse
@@ -40,7 +41,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from mutant_changes import PACKAGE, Mutant, mutants_of
-from mutant_trials import BUILD, ROOT, Trials, write
+from mutant_trials import ANSWERS, BUILD, ROOT, Trials, write
 
 RESULTS = BUILD / "mutants.json"
 HEAVY = (
@@ -50,7 +51,6 @@ HEAVY = (
     "scipy.stats",
     "sklearn.calibration",
 )  # loaded once, and then forked
-ANSWERS = "tests/test_answers.py"  # belongs to everything
 ENOUGH = 0.95  # the share of those that differ that must be killed
 
 KNOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -128,6 +128,9 @@ def main() -> int:
     )
     parser.add_argument("--only", help="part of a module's name")
     parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument(
+        "--quick", action="store_true", help="leave out long simulations: fewer are killed"
+    )
     arguments = parser.parse_args()
     if old := stale():
         print(*old, sep="\n")
@@ -138,7 +141,7 @@ def main() -> int:
     first, parts = map(int, arguments.part.split("/"))
     drawn = sample(arguments.count, arguments.seed, arguments.only)[first - 1 :: parts]
     print(f"seed {arguments.seed}, part {arguments.part}: {len(drawn)} mutants", flush=True)
-    survived = tried(drawn, again=arguments.again)
+    survived = tried(drawn, again=arguments.again, quick=arguments.quick)
     differ = [mutant for mutant, _ in drawn if why_equivalent(mutant) is None]
     killed = len(differ) - len(survived)
     print("", *(f"SURVIVED  {mutant}" for mutant in survived), sep="\n")
@@ -149,7 +152,7 @@ def main() -> int:
     return 0 if killed >= ENOUGH * len(differ) else 1
 
 
-def tried(drawn: list[tuple[Mutant, list[str]]], *, again: bool) -> list[Mutant]:
+def tried(drawn: list[tuple[Mutant, list[str]]], *, again: bool, quick: bool) -> list[Mutant]:
     """Try the mutants that were not tried before; return those that survived."""
     known: dict[str, bool] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     start = time.monotonic()
@@ -162,7 +165,7 @@ def tried(drawn: list[tuple[Mutant, list[str]]], *, again: bool) -> list[Mutant]
             new.append((mutant, tests))
         else:
             print(f"  before  {'SURVIVED' if known[mutant.key] else 'killed':10}  {mutant}")
-    for mutant, survives in Trials(new).run():
+    for mutant, survives in Trials(new, quick).run():
         known[mutant.key] = survives
         write(RESULTS, known)
         said = "SURVIVED" if survives else "killed"

@@ -1,0 +1,125 @@
+"""Curves made by hand: pieces that jump and fall; models of earlier releases; look-ups of cuts."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import calibrant
+from calibrant import Partition, Tally, load_model
+from calibrant.assess.threshold.columns import SelectRows
+from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplified, with_jumps
+from calibrant.cells.group_counts import GroupCounts
+from calibrant.limits.group_limits import group_distance, picked_distance
+from calibrant.limits.group_sums import GroupDesign, GroupSums
+from worlds.questions.base import QUESTIONS, SMOOTH, of_calibrator, question, tried
+from worlds.questions.pairs import SEGMENTS, SMALL, TARGETS
+
+KNOTS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+SHAPES = {
+    "rising": np.array([0.05, 0.1, 0.4, 0.8, 0.9]),
+    "falling": np.array([0.9, 0.7, 0.65, 0.2, 0.1]),
+    "both": np.array([0.2, 0.6, 0.1, 0.1, 0.8]),
+    "flat": np.full(5, 0.3),
+}
+REGIONS = Partition.from_edges([0.3, 0.6])
+CELLS = Partition.from_edges(np.linspace(0.05, 0.95, 19))
+MODELS = Path(__file__).parents[2] / "data" / "models"
+PROBE = np.array([0.0, 0.05, 0.125, 0.3, 0.5, 0.62, 0.75, 0.875, 0.99, 1.0])
+ROWS = np.where(np.arange(20) % 3 == 0, 0, np.arange(20))
+
+
+def _jumping(values: Any, jump: float) -> Pieces:
+    """A curve through knots whose pieces begin higher than the one before has ended."""
+    smooth = Pieces.through(REGIONS, [KNOTS], [values])
+    left = np.clip(smooth.left + jump * np.arange(smooth.left.size) / 10.0, 0.0, 1.0)
+    return Pieces(smooth.cells, left, smooth.right)
+
+
+def _of_pieces(curve: Pieces) -> list[Any]:
+    grid = Grid(CELLS, ROWS, ROWS // 2)
+    averages = curve.averages(grid, REGIONS)
+    mirrored = curve.mirrored(np.array([True]))
+    return [
+        curve.left,
+        curve.right,
+        curve.table[1:-1],
+        curve.falling_segments,
+        curve.falls,
+        [mirrored.left, mirrored.right, mirrored.falls],
+        curve.regions(REGIONS),
+        curve.variation(REGIONS),
+        curve.range(REGIONS),
+        averages.ends(curve),
+        averages.steps(*averages.ends(curve)),
+        averages.of(curve),
+        averages.mean()(curve.left, curve.right),
+        averages.sums(ROWS),
+    ]
+
+
+for _name, _values in SHAPES.items():
+    for _jump in (0.0, 0.4):
+
+        def pieces(values: Any = _values, jump: float = _jump) -> Any:
+            return _of_pieces(_jumping(values, jump))
+
+        QUESTIONS[f"pieces {_name} {_jump:g}"] = pieces
+
+
+@question
+def knots_of_curves() -> Any:
+    scores = np.array([-1.0, 0.1, 0.2, 0.3, 0.30001, 0.65, 0.9, 2.0])
+    fine = np.linspace(0.0, 1.0, 60)
+    found: list[Any] = []
+    for values in SHAPES.values():
+        found += [interpolate(scores, KNOTS, values)]
+        found += [with_jumps(KNOTS, values, np.array([0.05, 0.3, 0.5, 0.6, 0.9]))]
+        smooth = interpolate(fine, KNOTS, values)
+        found += [simplified(fine, smooth), simplified(fine, smooth, 0.5), simplified(fine, fine)]
+        found += [simplified(fine[:2], smooth[:2]), simplified(fine[:3], fine[:3] ** 3)]
+    return found
+
+
+@question
+def distances_of_groups() -> Any:
+    found: list[Any] = []
+    for n, most in ((12, 1), (200, 2), (900, 3), (900, 12)):
+        regions = np.minimum(SMOOTH.scores[:n] * 3, 2).astype(int)
+        table = GroupCounts.of(regions, SMOOTH.y[:n], SMOOTH.groups[:n] % (n // 3))
+        tally = Tally(*table.totals(4), groups=table)
+        for target in ("rows", "groups"):
+            design = GroupDesign(most, target)
+            for alpha in (0.01, 0.3):
+                found += [
+                    group_distance(tally, design, alpha),
+                    picked_distance(GroupSums.of(tally, design), design, alpha),
+                ]
+    return found
+
+
+for _path in sorted(MODELS.glob("[0-9]/*.json")):
+
+    def reread(path: Path = _path) -> Any:
+        model = load_model(path)
+        named = {"segments": ["north", "süd"] * 5} if "segments" in path.stem else {}
+        found = [tried(model.predict, PROBE, **named)]
+        if hasattr(model, "predict_interval"):
+            found += [tried(lambda: of_calibrator(model, PROBE, **named)), model.guarantee_]
+        return found
+
+    if _path.stem not in ("expected", "subgroups"):
+        QUESTIONS[f"reread {_path.parent.name} {_path.stem}"] = reread
+
+
+@question
+def look_ups_of_cuts() -> Any:
+    found: list[Any] = []
+    for target in TARGETS:
+        for segments in SEGMENTS:
+            one = calibrant.threshold(SMALL.y, SMALL.scores, **target, **segments)
+            if one.is_proved:
+                table = SelectRows(None, one, "").as_look_up()
+                found += [list(table.table.values()), table.partition.n_regions]
+    return found
