@@ -72,7 +72,7 @@ def _of_no_guarantee(found: Any) -> str | None:
 def _of_audit(found: Any) -> str | None:
     subgroups = found.by_attributes
     if subgroups is not None and subgroups.is_any_off:
-        return _of_subgroups(subgroups)
+        return None if found.population else _of_subgroups(subgroups)
     worst = found.worst
     confidence = percent(found.confidence_level)
     rows = _THESE_ROWS if not found.n_groups else "as long as the groups are i.i.d."
