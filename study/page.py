@@ -17,6 +17,7 @@ from by_rows import (
     guarantees_by_model,
     methods,
     sets,
+    sharpness,
     versus,
 )
 from coverages import coverage_bands, coverage_claims, coverage_rates
@@ -154,6 +155,7 @@ TABLES = {
         guarantees,
         guarantees_by_model,
         above,
+        sharpness,
         criteria,
         methods,
         paired,

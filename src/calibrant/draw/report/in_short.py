@@ -105,7 +105,7 @@ def _of_audit(found: Any) -> str | None:
 def _of_subgroups(found: Any) -> str:
     """What is proved of subgroups, the first of them by name."""
     confidence = f"With {percent(found.confidence_level)} confidence"
-    assumed = "as long as the rows are new to the model"
+    assumed = _THESE_ROWS
     if not found.findings:
         return (
             f"{confidence}, the scores of some subgroup are wrong, {assumed}. These rows do not"
@@ -196,7 +196,7 @@ def _of_rate(found: Any) -> str | None:
 
 def _of_plan(found: Any) -> str | None:
     within = f"within {points(upper(found.epsilon))} of the true rate"
-    ranges = f"each of {found.n_bins:,} score ranges is"
+    ranges = f"the prediction in each of {found.n_bins:,} score ranges is"
     sure = f"({percent(found.confidence_level)} confidence)"
     chance = f"with a chance of at least {percent(found.probability)}"
     if found.group_size is not None:
