@@ -38,7 +38,7 @@ PAGES = (
     RESULTS / "coverage.md",
     RESULTS / "rate.md",
     RESULTS / "wrapper.md",
-    ROOT / "docs" / "how-to" / "guardrail.md",
+    ROOT / "docs" / "how-to" / "thresholds.md",
 )
 
 
