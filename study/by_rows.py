@@ -1,6 +1,7 @@
 """Tables on rows that are split at random: guarantees, and how good the probabilities are."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,31 @@ def guarantees_by_model(folder: Path) -> str:
         lines.append(cells)
     header = ["scores of", "sets", "default: broken", "refuted", "binning: broken", "refuted"]
     return markdown(header, lines)
+
+
+SIZES = (0, 300, 1_000, 2_000, 10_000_000)
+
+
+def sharpness(folder: Path) -> str:
+    """What the guarantees say, by the number of rows that calibrate: medians over cells."""
+    rows = read(folder, "rows")
+    lines = []
+    for few, many in pairwise(SIZES):
+        each = rows[(rows.rows >= few) & (rows.rows < many)]
+        name = f"{few:,} to {many - 1:,}" if many < SIZES[-1] else f"{few:,} or more"
+        cells = [name.replace("0 to 299", "fewer than 300"), str(len(each) // len(OURS))]
+        for method in OURS:
+            ours = each[each.method == method]
+            cells += [
+                f"{ours.regions.median():.0f}",
+                f"{np.ceil(1000 * ours.epsilon.median()) / 1000:.3f}",
+                f"{np.ceil(1000 * ours.average_epsilon.median()) / 1000:.3f}",
+                f"{np.ceil(1000 * ours.width.median()) / 1000:.3f}",
+            ]
+        lines.append(cells)
+    names = ("regions", "epsilon", "on average", "width")
+    header = ["rows that calibrate", "cells", *(f"default: {names[0]}", *names[1:])]
+    return markdown([*header, f"binning: {names[0]}", *names[1:]], lines)
 
 
 def compared(folder: Path) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 from sets import Scored
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -34,13 +35,22 @@ class Passed(ClassifierMixin, BaseEstimator):
         return (np.ravel(X) > 0.5).astype(int)
 
 
+class Decides(Passed):
+    """A classifier whose only input is its decision value, which scikit-learn prefers."""
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Return the decision value."""
+        return np.ravel(X)
+
+
 Method = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """Takes scores and labels to calibrate, and scores to test; returns probabilities."""
 
 
-def scikit_learn(method: str) -> Method:
+def scikit_learn(method: str, model: type[Passed] = Passed) -> Method:
     def run(s: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
-        fitted = CalibratedClassifierCV(FrozenEstimator(Passed()), method=method).fit(s[:, None], y)
+        frozen = FrozenEstimator(model())
+        fitted = CalibratedClassifierCV(frozen, method=method).fit(s[:, None], y)
         return fitted.predict_proba(test[:, None])[:, 1]
 
     return run
@@ -102,9 +112,11 @@ PROBCAL = (
     "ScalingBinning",
     "Spline",
 )
+SCIKIT_LEARN = ("sigmoid", "isotonic", "temperature")
+BY_DECISIONS = {f"scikit-learn {name}": scikit_learn(name, Decides) for name in SCIKIT_LEARN}
+"""Those that take decision values, where a model has them."""
 PEERS: dict[str, Method] = {
-    "scikit-learn sigmoid": scikit_learn("sigmoid"),
-    "scikit-learn isotonic": scikit_learn("isotonic"),
+    **{f"scikit-learn {name}": scikit_learn(name) for name in SCIKIT_LEARN},
     **{f"probcal {name}": probcal(name) for name in PROBCAL},
     "venn-abers": venn_abers,
     "betacal": betacal,
@@ -134,6 +146,19 @@ def as_probability(rows: Scored) -> np.ndarray:
     )
 
 
+def decision_values(rows: Scored, model: str) -> np.ndarray | None:
+    """The decision values of a model that has them, as scikit-learn's calibrators would take them.
+
+    Those of a logistic regression are the log odds of its probabilities.
+    """
+    if not rows.is_probability:
+        return rows.scores
+    if model == "logistic":
+        smallest = np.finfo(float).eps
+        return logit(np.clip(rows.scores, smallest, 1 - smallest))
+    return None
+
+
 def measure(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """How good probabilities are; ECE in ten bins of equal width."""
     p = np.clip(p, 0, 1)
@@ -146,16 +171,18 @@ def measure(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
     }
 
 
-def peer(method: str, rows: Scored) -> dict[str, float]:
+def peer(method: str, rows: Scored, model: str) -> dict[str, float]:
     """The figures of the raw score or of a peer on the test rows; nothing if the peer fails."""
     n = rows.n
     scores = as_probability(rows)
+    if method == "raw score":
+        return measure(scores[n:], rows.y[n:])
+    run = PEERS[method]
+    decisions = decision_values(rows, model) if method in BY_DECISIONS else None
+    if decisions is not None:
+        scores = decisions
+        run = BY_DECISIONS[method]
     try:
-        p = (
-            scores[n:]
-            if method == "raw score"
-            else PEERS[method](scores[:n], rows.y[:n], scores[n:])
-        )
-        return measure(p, rows.y[n:])
+        return measure(run(scores[:n], rows.y[:n], scores[n:]), rows.y[n:])
     except Exception:  # whatever a peer raises, it is counted as a failure and told on the page
         return {}

@@ -17,6 +17,7 @@ from by_rows import (
     guarantees_by_model,
     methods,
     sets,
+    sharpness,
     versus,
 )
 from coverages import coverage_bands, coverage_claims, coverage_rates
@@ -37,7 +38,7 @@ PAGES = (
     RESULTS / "coverage.md",
     RESULTS / "rate.md",
     RESULTS / "wrapper.md",
-    ROOT / "docs" / "how-to" / "guardrail.md",
+    ROOT / "docs" / "how-to" / "thresholds.md",
 )
 
 
@@ -154,6 +155,7 @@ TABLES = {
         guarantees,
         guarantees_by_model,
         above,
+        sharpness,
         criteria,
         methods,
         paired,

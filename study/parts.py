@@ -26,7 +26,7 @@ def peers_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[L
     rows = scored(real, model, int(split), cache)
     for method in ("raw score", *PEERS):
         if method not in SLOW or rows.n <= SLOW_ROWS:
-            figures = peer(method, rows)
+            figures = peer(method, rows, model)
             common = {"set": real.name, "model": model, "method": method, "rows": rows.n}
             yield {**common, "failed": int(not figures), **figures}
 

@@ -170,3 +170,38 @@ def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
     assert steps_in_python(plan)[0].how == "AnchoredCalibrator(n_bins=4).fit(scores, y)"
     (step, *_) = steps_as_commands(plan, {"rows": "a.csv"})
     assert step.how == "calibrant fit a.csv --method anchored --bins 4 -o model.json"
+
+
+def test_a_subgroup_that_is_off_comes_first_and_can_be_copied() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.3, 0.7, size=8_000)
+    side = rng.random(8_000) < 0.5
+    y = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
+    found = calibrant.audit(y, scores, attributes={"side": side})
+    root = read(Report(found).html)
+    first = root.all("div", "statement")[0]
+    assert first.all("p", "verdict")[0].text == in_short(found)
+    assert first.all("p", "tag")[0].text == "Proved miscalibrated"
+    assert " ".join(found.by_attributes.sentence.split()) in root.all("p", "copy")[0].text
+    assert advice_on(found)[0].why == "Calibrate within subgroups"
+
+
+def test_a_curve_is_drawn_as_a_curve() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=4_000)
+    y = rng.random(4_000) < scores**2
+    curve = calibrant.AnchoredCalibrator(n_bins=5).fit(scores, y)
+    bins = calibrant.BinningCalibrator(5).fit(scores, y)
+    drawn = Report(curve.guarantee_, curve).html
+    assert "From score to probability" in drawn
+    assert "From score to probability" not in Report(bins.guarantee_, bins).html
+
+
+def test_limits_that_are_proved_are_not_called_a_proved_difference() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=600)
+    y = rng.random(600) < scores
+    methods = [calibrant.PlattCalibrator(), calibrant.BetaCalibrator()]
+    found = calibrant.compare_calibrators(y, scores, methods)
+    assert not any(one.better for one in found.differences)
+    assert ">Is proved<" not in Report(found).html

@@ -115,13 +115,21 @@ def _shareable(text: str) -> str:
 
 
 def _places(options: Mapping[str, Any]) -> dict[str, str]:
-    """What commands that go on from here name: the data, their columns, and the model file."""
+    """What commands that go on from here name: the data, their columns, the model file, and what
+    a monitor reads and writes.
+    """
     data = [name for name in options.get("data") or () if name != STANDARD_INPUT]
     files = shlex.join(data or ["scores.csv"])
     model = next((path for path in _models(options)), "model.json")
     columns = " ".join(_typed_columns(options))
-    places = {"data": files, "rows": f"{files} {columns}".strip(), "model": shlex.quote(model)}
-    return {name: harmless(text) for name, text in places.items()}
+    places = {
+        "data": files,
+        "rows": f"{files} {columns}".strip(),
+        "model": shlex.quote(model),
+        "lines": shlex.quote(options.get("lines") or "labels.jsonl"),
+        "store": shlex.quote(options.get("store") or "watch.db"),
+    }
+    return {name: _shareable(text) for name, text in places.items()}
 
 
 def _models(options: Mapping[str, Any]) -> Iterator[str]:

@@ -7,8 +7,9 @@ import numpy as np
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.assess.audit.findings import AuditTable
 from calibrant.calibrators.regions.region_calibrator import score_bins
-from calibrant.draw.curve import predicted_ends
+from calibrant.draw.curve import predicted_curve, predicted_ends
 from calibrant.draw.difference import scores_crowd
+from calibrant.draw.report.charts import curve_chart
 from calibrant.draw.report.figures import Figure, audit_figure, guarantee_figure
 from calibrant.draw.report.gaps import difference_figure
 from calibrant.draw.report.histogram import MOST_BARS
@@ -103,6 +104,22 @@ def guaranteed_figure(
         regions = counted(n_empty, "region without rows", "regions without rows")
         figure = figure.with_notes(f"{regions} {are} not shown: the interval there is 0 to 1.")
     return figure
+
+
+def curve_figure(guarantee: Guarantee, calibrator: Any) -> Figure | None:
+    """The calibrated probability of every score, over the guaranteed intervals of the regions.
+
+    None for bins, which predict one value each, and for regions that are not those of one score.
+    """
+    fitted = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
+    bins = score_bins(fitted)
+    if bins is None or getattr(fitted, "score_range_seen_", None) is None:
+        return None
+    curve = predicted_curve(fitted, bins.bounds, -np.inf, np.inf)
+    if curve is None:
+        return None
+    limits = np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
+    return curve_chart(curve, limits)
 
 
 def ends_of_regions(calibrator: Any) -> FloatArray | None:

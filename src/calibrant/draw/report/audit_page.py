@@ -19,6 +19,7 @@ from calibrant.draw.report.audit_figures import (
 from calibrant.draw.report.decimals import aligned_entries
 from calibrant.draw.report.figures import audit_texts, guarantee_texts, rows_at
 from calibrant.draw.report.headline import PROVED, Headline, headline
+from calibrant.draw.report.in_short import in_short
 from calibrant.draw.report.inputs import Inputs, MostShown
 from calibrant.draw.report.made import made_section, next_section, to_copy
 from calibrant.draw.report.page import Headed, KeyNumber, Made, Page, Section
@@ -43,6 +44,8 @@ def audit_page(inputs: Inputs, made: Made, sizes: MostShown) -> Page:
     statements = [_audit_statement(audit)]
     statements.append(_guarantee_statement(guarantee))
     copied = [to_copy(audit)]
+    if audit.by_attributes is not None:
+        copied.append(audit.by_attributes.sentence)
     if guarantee is not None:
         copied.append(to_copy(guarantee))
     return Page(
@@ -58,10 +61,16 @@ def audit_page(inputs: Inputs, made: Made, sizes: MostShown) -> Page:
 
 def _audit_statement(audit: Audit) -> Headed:
     details = []
+    verdict = audit.sentence
+    if audit.subgroups:
+        short = in_short(audit)
+        if short is not None:
+            verdict = short
+            details.append(audit.sentence)
     if audit.worst:
         details.append(audit.worst.text(audit.noun))
     details.extend(f"Subgroup {finding.text}" for finding in audit.subgroups[:1])
-    return Headed(*headline(audit), audit.sentence, tuple(details))
+    return Headed(*headline(audit), verdict, tuple(details))
 
 
 def _guarantee_statement(guarantee: Guarantee | NoGuarantee | None) -> Headed:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.assess.threshold.proved_threshold import Threshold
-from calibrant.draw.report.figures import QUIET_STYLE, Figure, Series, path_of
+from calibrant.draw.report.figures import QUIET_STYLE, Figure, Series, path_of, steps
 from calibrant.draw.report.scales import (
     Axis,
     Frame,
@@ -188,6 +188,26 @@ def differences_chart(
     text = "The difference between each pair of models, with its limits."
     return Figure(
         identifier, name, text, frame, axes, "difference", "", False, tuple(series), rules=(zero,)
+    )
+
+
+def curve_chart(curve: FloatArray, guaranteed: FloatArray) -> Figure:
+    """Scores and predictions, as columns, over the limits of each region: where it begins and ends,
+    and its lower and upper limit.
+    """
+    scores = curve[:, 0]
+    ends = np.concatenate([curve[:, 1], guaranteed[:, 2], guaranteed[:, 3]])
+    axes = axes_in(WIDE, _score_limits(scores), limits_of(ends.tolist()))
+    line = Series("calibrated probability", 0, path_of(scores.tolist(), curve[:, 1].tolist(), axes))
+    text = (
+        "The calibrated probability of each score. The strip is the guaranteed interval of each"
+        " region: in it lies the true rate of the region's rows."
+    )
+    is_probability = bool(scores[0] >= 0.0 and scores[-1] <= 1.0)
+    labels = "score", "probability"
+    band = steps(guaranteed, *axes)
+    return Figure(
+        "curve", "The curve", text, WIDE, axes, *labels, is_probability, (line,), band=band
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from calibrant.assess.compare_models.model_comparison import Differences, PairedDifference
 from calibrant.assess.metrics.reliability import ReliabilityTable
-from calibrant.draw.report.audit_figures import guaranteed_figure
+from calibrant.draw.report.audit_figures import curve_figure, guaranteed_figure
 from calibrant.draw.report.charts import (
     decision_chart,
     differences_chart,
@@ -96,11 +96,14 @@ def of_decisions(found: Any, guarantee: Any) -> Iterator[Section]:
 def of_guarantee(
     found: Any, calibrator: Any, sizes: MostShown, scale: str = "linear"
 ) -> Iterator[Section]:
-    """The guaranteed interval of each region."""
+    """The guaranteed interval of each region, and the curve that is predicted."""
     figure = guaranteed_figure(found, calibrator, sizes.marks, scale)
     if figure is not None:
         content = {"figure": figure, "confidence": percent(found.confidence_level)}
         yield Section("figures-title", "What is guaranteed", "guaranteed", content)
+    curve = None if calibrator is None else curve_figure(found, calibrator)
+    if curve is not None:
+        yield _section("curve", "From score to probability", [curve])
 
 
 def of_reliability(found: Any) -> Iterator[Section]:

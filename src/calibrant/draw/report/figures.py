@@ -179,7 +179,7 @@ def audit_figure(
         marks=marks,
         bars=bars,
         notes=tuple(notes),
-        band="" if guaranteed is None else _steps(guaranteed, x_axis, y_axis),
+        band="" if guaranteed is None else steps(guaranteed, x_axis, y_axis),
         rates=_rates(audit.monotone, x_axis, y_axis) if frame is LARGE else "",
         rules=rules,
         spans=spans,
@@ -349,7 +349,7 @@ def _described(marks: Sequence[Mark]) -> str:
     )
 
 
-def _steps(guaranteed: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
+def steps(guaranteed: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
     """The corners of the strip between lower and upper limits, cut off at the ends of the axes."""
     begin, end = np.clip(guaranteed[:, :2], x_axis.low, x_axis.high).T
     seen = begin < end
@@ -377,7 +377,7 @@ def _rates(band: MonotoneBand | None, x_axis: Axis, y_axis: Axis) -> str:
         :, 0
     ]  # neither limit falls as the score rises
     high = band.predict_interval(np.nextafter(at[1:], -np.inf))[:, 1]
-    return _steps(np.column_stack([at[:-1], at[1:], low, high]), x_axis, y_axis)
+    return steps(np.column_stack([at[:-1], at[1:], low, high]), x_axis, y_axis)
 
 
 def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:

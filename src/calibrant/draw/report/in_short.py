@@ -73,7 +73,7 @@ def _of_no_guarantee(found: Any) -> str | None:
 def _of_audit(found: Any) -> str | None:
     subgroups = found.by_attributes
     if subgroups is not None and subgroups.is_any_off:
-        return _of_subgroups(subgroups)
+        return None if found.population else _of_subgroups(subgroups)
     worst = found.worst
     confidence = percent(found.confidence_level)
     rows = _THESE_ROWS if not found.n_groups else "as long as the groups are i.i.d."
@@ -106,7 +106,7 @@ def _of_audit(found: Any) -> str | None:
 def _of_subgroups(found: Any) -> str:
     """What is proved of subgroups, the first of them by name."""
     confidence = f"With {percent(found.confidence_level)} confidence"
-    assumed = "as long as the rows are new to the model"
+    assumed = _THESE_ROWS
     if not found.findings:
         return (
             f"{confidence}, the scores of some subgroup are wrong, {assumed}. These rows do not"
@@ -198,7 +198,7 @@ def _of_rate(found: Any) -> str | None:
 
 def _of_plan(found: Any) -> str | None:
     within = f"within {points(upper(found.epsilon))} of the true rate"
-    ranges = f"each of {found.n_bins:,} score ranges is"
+    ranges = f"the prediction in each of {found.n_bins:,} score ranges is"
     sure = f"({percent(found.confidence_level)} confidence)"
     chance = f"with probability at least {percent(found.probability)}"
     if found.group_size is not None:

@@ -7,14 +7,15 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from calibrant.draw.report.page import Step
+from calibrant.text.numbers import nearest
 from calibrant.text.result import Result
 
 
 class Advice(NamedTuple):
     """Why to do something, and how in Python and on the command line.
 
-    A command names places: {rows} for the data and their columns, {data} for the data alone, and
-    {model} for the model file.
+    A command names places: {rows} for the data and their columns, {data} for the data alone,
+    {model} for the model file, and {lines} and {store} for what a monitor reads and where it counts.
     """
 
     why: str
@@ -45,6 +46,11 @@ _SUBGROUPS = Advice(
     'audit(y, scores, attributes={"sex": sex, "age": age})',
     "audit {rows} --attribute COLUMN -o subgroups.html",
 )
+_WITHIN = Advice(
+    "Calibrate within subgroups",
+    "SubgroupCalibrator().fit(scores, y, attributes=attributes)",
+    "fit {rows} --segment COLUMN -o model.json",
+)
 _FRAME = Advice("Work with the numbers: you can download each table, and it is a frame in Python")
 
 
@@ -73,7 +79,10 @@ def advice_on(found: Result) -> list[Advice]:
 
 
 def _on_audit(found: Any) -> Iterator[Advice]:
-    if found.worst is not None:
+    subgroups = found.by_attributes
+    if subgroups is not None and subgroups.is_any_off:
+        yield _WITHIN
+    elif found.worst is not None:
         yield _FIT
     else:
         yield Advice(
@@ -81,7 +90,7 @@ def _on_audit(found: Any) -> Iterator[Advice]:
             f"plan(n={found.n_rows}, n_bins=10)",
             f"plan --rows {found.n_rows} --bins 10",
         )
-    if found.by_attributes is None:
+    if subgroups is None:
         yield _SUBGROUPS
     yield _CHECK
 
@@ -159,9 +168,9 @@ def _typed(name: str) -> str:
 
 def _on_rate(found: Any) -> Iterator[Advice]:
     yield Advice(
-        "Plan how many labels the next question needs",
-        "plan_rate(at_least=0.95, expected_rate=0.99)",
-        "rate {rows} --at-least 0.95",
+        "If the limits are too wide, label more items, drawn at random from all, and ask again",
+        f"plan_rate(width=0.05, n_items={found.n_items}, expected_rate={nearest(found.estimate)})",
+        "rate {rows} -o rate.html",
     )
 
 
@@ -197,7 +206,7 @@ def _on_monitor(found: Any) -> Iterator[Advice]:
         yield Advice(
             "Keep watching: you can look as often as you like",
             "monitor.snapshot()",
-            "watch labels.jsonl --model {model} --store watch.db --once",
+            "watch {lines} --model {model} --store {store} --once",
         )
 
 
@@ -211,11 +220,7 @@ def _on_comparison(found: Any) -> Iterator[Advice]:
 
 def _on_subgroups(found: Any) -> Iterator[Advice]:
     if found.is_any_off:
-        yield Advice(
-            "Calibrate within subgroups",
-            "SubgroupCalibrator().fit(scores, y, attributes=attributes)",
-            "fit {rows} --segment COLUMN -o model.json",
-        )
+        yield _WITHIN
     yield _CHECK
 
 

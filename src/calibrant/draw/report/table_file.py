@@ -15,6 +15,10 @@ from calibrant.text.result_table import ResultTable, plain_values
 # where spreadsheets take the rest for a formula: at the start of a cell, which in some countries
 # comes after a semicolon; wide signs are those of Chinese and Japanese keyboards
 _FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@\t\r＝＋－＠])")
+_SAID_OTHERWISE = ("is_proved",)
+"""Columns that are in the file alone: a reader would take "proved" for the difference, and it is the
+limits that are; the column "basis" says so.
+"""
 
 
 class TableFile(NamedTuple):
@@ -42,7 +46,8 @@ def shown_table(table: ResultTable, identifier: str, most: int, most_in_file: in
     caption = f"{name[:1].upper()}{name[1:]}"
     if table.about:
         caption = f"{caption}. {table.about}"
-    heads, rows = replace(table, shown=table.shown or None).text(_shortened, most=most)
+    shown = table.shown or tuple(name for name in table.columns if name not in _SAID_OTHERWISE)
+    heads, rows = replace(table, shown=shown).text(_shortened, most=most)
     aligned = aligned_rows(rows, first=1)
     file = table_file(table, most_in_file)
     return ShownTable(identifier, caption, heads, aligned, _kinds(rows), file)
