@@ -22,7 +22,7 @@ quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minut
 		--ignore tests/kernels/test_device.py --ignore tests/draw/test_report_browser.py tests
 
 test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, README and docs; prints the slowest ten
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --durations=10 -p no:logging
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -p no:logging
 
 # Another machine, as far as this one can be: linear algebra that every x86 processor has, one thread, other hashes,
 # another time zone, no home.

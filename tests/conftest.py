@@ -61,7 +61,7 @@ SERVICES = {"browser", "cluster", "postgres", "spark"}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as `service` what uses such a fixture, by name or by parameter, and what starts a
-    process itself.
+    process itself. Files with such tests come first.
     """
     for item in items:
         callspec = getattr(item, "callspec", None)
@@ -74,6 +74,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             named | set(getattr(item, "fixturenames", ()))
         ):
             item.add_marker(pytest.mark.service)
+    longest_first(items)
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Files that start servers come first, then those with slow tests, then those with many tests.
+
+    Two workers take one file after the other: a long file at the end would leave one of them idle.
+    """
+    marks: dict[str, set[str]] = {}
+    sizes: dict[str, int] = {}
+    for item in items:
+        path = str(item.path)
+        marks.setdefault(path, set()).update(mark.name for mark in item.iter_markers())
+        sizes[path] = sizes.get(path, 0) + 1
+
+    def key(item: pytest.Item) -> tuple[bool, bool, int, str]:
+        path = str(item.path)
+        return "service" not in marks[path], "slow" not in marks[path], -sizes[path], path
+
+    items.sort(key=key)
 
 
 def pytest_collection_finish() -> None:

@@ -437,6 +437,30 @@ def test_no_function_is_too_complex(sources: dict[Path, list[ast.AST]]) -> None:
     assert [one for one in found if one[0] > MOST_COMPLEX] == []
 
 
+LONGEST_FUNCTION = 60
+"""Lines without the docstring, so that a function fits on a screen."""
+
+
+def lines_of(function: Function) -> int:
+    """The lines of a function, without its docstring."""
+    last = function.end_lineno or function.lineno
+    lines = last - function.lineno
+    if ast.get_docstring(function, clean=False) is not None:
+        text = function.body[0]
+        lines -= (text.end_lineno or text.lineno) - text.lineno + 1
+    return lines
+
+
+def test_every_function_fits_on_a_screen(sources: dict[Path, list[ast.AST]]) -> None:
+    long = [
+        (lines_of(node), f"{path}, line {node.lineno}: {node.name}")
+        for path, nodes in sources.items()
+        for node in nodes
+        if isinstance(node, Function) and lines_of(node) > LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
 METHODS_AND_PEOPLE = ("_typing", "betting", "binning", "hoeffding")
 
 

@@ -25,6 +25,7 @@ from calibrant import (
 )
 from calibrant.answers import model_text
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from worlds.errors import about
 from worlds.model_files import EXAMPLES, SMALL, written
 
 
@@ -121,7 +122,9 @@ def test_places_that_are_no_file_are_named(tmp_path):
         save_model(SMALL, tmp_path)
     with pytest.raises(FileNotFoundError):
         save_model(SMALL, tmp_path / "no" / "model.json")
-    with pytest.raises(InvalidValueError, match="regular file"):
+    with pytest.raises(
+        InvalidValueError, check=about("the output", "'/dev/null', a pipe, device or socket")
+    ):
         save_model(SMALL, os.devnull, overwrite=True)
     for path in (None, 3, b"{}"):
         with pytest.raises(InvalidTypeError, match="path_or_file"):
@@ -136,7 +139,7 @@ class Half:
 
 
 def test_a_file_object_must_give_bytes_or_text():
-    with pytest.raises(InvalidTypeError, match="bytes or text"):
+    with pytest.raises(InvalidTypeError, check=about("path_or_file", "list")):
         load_model(Half())
 
 
@@ -147,7 +150,7 @@ def test_no_more_is_read_than_a_model_may_hold():
             return b" " * size
 
     file = Endless()
-    with pytest.raises(InvalidValueError, match="at most 8,000,000 bytes"):
+    with pytest.raises(InvalidValueError, check=about("the model file", "more")):
         load_model(file)
     assert file.size == model_text.MOST_BYTES + 1
 
@@ -196,10 +199,10 @@ def test_an_unfitted_calibrator_is_refused():
 
 def test_labels_of_bytes_and_regions_of_functions_are_refused():
     y = np.where(np.arange(40) % 2, b"yes", b"no")
-    with pytest.raises(InvalidTypeError, match="saved as JSON"):
+    with pytest.raises(InvalidTypeError, check=about("pos_label", "bytes")):
         written(BinningCalibrator(2, pos_label=b"yes").fit(np.linspace(0, 1, 40), y))
     halves = Partition.from_function(lambda scores: np.asarray(scores) > 0.5, [False, True])
-    with pytest.raises(InvalidTypeError, match="bins of a score to be saved"):
+    with pytest.raises(InvalidTypeError, check=about("partition", "FunctionPartition")):
         written(BinningCalibrator(partition=halves).fit(np.linspace(0, 1, 40), np.arange(40) % 2))
 
 

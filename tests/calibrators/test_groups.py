@@ -22,6 +22,7 @@ from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.sample.reader import read_rows
 from read_marks import unmarked
+from worlds.errors import about
 
 CALIBRATORS = [
     BinningCalibrator(3),
@@ -85,9 +86,7 @@ def test_merged_tallies_give_the_same_limits(rows):
     ]
     merged = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], max_group_size=5)
     assert merged.guarantee_.lower.tolist() == whole.guarantee_.lower.tolist()
-    with pytest.raises(
-        InvalidValueError, match="max_group_size must be given with a tally of groups"
-    ):
+    with pytest.raises(InvalidValueError, check=about("max_group_size", "None")):
         BinningCalibrator.from_tally(bins, tallies[0])
     alike = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], group_target="groups")
     assert (
@@ -130,7 +129,7 @@ def test_many_segments_with_groups_are_told_to_be_fewer():
 def test_one_group_is_refused_or_says_nothing():
     scores = np.linspace(0, 1, 50)
     y = np.arange(50) % 2
-    with pytest.raises(InvalidValueError, match=r"groups must be at least two.* got 1 group"):
+    with pytest.raises(InvalidValueError, check=about("groups", "1 group")):
         BinningCalibrator().fit(scores, y, groups=np.zeros(50, int))
     with pytest.warns(calibrant.errors.WeakGuaranteeWarning, match="Use more groups"):
         found = BinningCalibrator(1, partition="uniform").fit(
@@ -226,7 +225,7 @@ def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
     assert again.guarantee_.lower.tolist() == one.guarantee_.lower.tolist()
     state = one.to_dict()
     state["state"]["groups"]["unproved"] = [3]
-    with pytest.raises(InvalidValueError, match="unproved must be regions below 3"):
+    with pytest.raises(InvalidValueError, check=about("unproved", "[3]")):
         BinningCalibrator.from_dict(state)
     assert found.proof_.design.unproved == ()
 
@@ -313,7 +312,7 @@ def test_how_many_groups_are_set_aside():
     assert aside(1000, max_group_size=5) == aside(1000) == groups_that_cut(1000, 10)
     assert groups_that_cut(2, 10) == 1
     for fixed in (True, False):
-        with pytest.raises(InvalidValueError, match="groups must be at least two"):
+        with pytest.raises(InvalidValueError, check=about("groups", "1 group")):
             aside(1, fixed=fixed)
 
 

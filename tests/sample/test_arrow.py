@@ -15,6 +15,7 @@ from calibrant.sample.faults import Place
 from calibrant.sample.kinds import rows_of
 from calibrant.sample.sources import arrow
 from calibrant.sample.sources.arrow import ArrowData, Part
+from worlds.errors import about
 
 EDGES = Partition.from_edges([0.25, 0.5])
 SCORES = [0.1, 0.25, 0.3, 0.5, 0.9, 0.2]
@@ -84,9 +85,7 @@ def test_a_dictionary_may_hold_entries_that_no_row_has_or_the_same_one_twice() -
 
 def test_a_null_in_a_dictionary_is_a_null() -> None:
     indices = pa.array([0, 1, 0, 2, 1, 0], pa.int8())
-    with pytest.raises(
-        ValueError, match="column 'y' must have no missing values; got 1 faulty row, row index 3"
-    ):
+    with pytest.raises(ValueError, check=about("label", "1 faulty row, row index 3", column="y")):
         counts(
             pa.DictionaryArray.from_arrays(indices, pa.array(["no", "yes", None])), pos_label="yes"
         )
@@ -154,12 +153,11 @@ def test_what_can_not_be_counted_is_told_with_the_row(case) -> None:
 
 
 def test_columns_that_hold_something_else_are_refused() -> None:
-    with pytest.raises(
-        TypeError, match="score column 'p' must hold real numbers; got string, such as 'a'"
-    ):
+    with pytest.raises(TypeError, check=about("score", "string, such as 'a'", column="p")):
         counts(pa.array(LABELS), pa.array(list("abcdef")))
     with pytest.raises(
-        TypeError, match="label column 'y' must hold numbers, bools or text; got date32"
+        TypeError,
+        check=about("label", "date32[day], such as datetime.date(1970, 1, 1)", column="y"),
     ):
         counts(pa.array([0] * 6, pa.date32()))
 
@@ -212,9 +210,9 @@ def test_no_rows_are_told() -> None:
     ):
         data = scored(source, score="p", label="y")
         assert data.sizes() == {None: 0}
-        with pytest.raises(ValueError, match="at least one row; got none"):
+        with pytest.raises(ValueError, check=about("y", "none")):
             rows_of(data).tally(EDGES)
-        with pytest.raises(ValueError, match="the data must have at least one row"):
+        with pytest.raises(ValueError, check=about("the data", "none")):
             BinningCalibrator(n_bins=3).fit(data)
 
 
@@ -226,9 +224,7 @@ def test_a_column_that_is_missing_or_there_twice_is_told() -> None:
     ):
         scored(table, label="label")
     twice = pa.table([pa.array(SCORES), pa.array(LABELS), pa.array(LABELS)], names=["p", "y", "y"])
-    with pytest.raises(
-        ValueError, match="label column 'y' must appear once; got 2 columns of that name"
-    ):
+    with pytest.raises(ValueError, check=about("label", "2 columns of that name", column="y")):
         scored(twice, score="p", label="y")
     other_twice = pa.table(
         [pa.array(SCORES), pa.array(LABELS), pa.array(SCORES), pa.array(SCORES)], names=list("pyxx")
@@ -247,7 +243,7 @@ def test_a_stream_is_read_once() -> None:
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
     data = scored(reader, score="p", label="y")
     assert rows_of(data).tally(EDGES)[0].counts.tolist() == EXPECTED[0]
-    with pytest.raises(ValueError, match="readable more than once"):
+    with pytest.raises(ValueError, check=about("the data", "a stream that has been read")):
         rows_of(data).tally(EDGES)
 
 

@@ -21,6 +21,7 @@ from calibrant.shift import (
     tolerated_error,
     widened,
 )
+from worlds.errors import about
 
 ALPHA = 0.1
 MERGEABLE = [name for name, method in SHIFT_METHODS.items() if not method.needs_rows]
@@ -311,17 +312,15 @@ def test_a_weight_above_the_bound_is_refused():
 
 def test_other_bad_arguments_are_refused():
     found = evidence(*make())
-    with pytest.raises(
-        InvalidValueError, match="relative_mass must have one entry per region, 3; got 1"
-    ):
+    with pytest.raises(InvalidValueError, check=about("relative_mass", "1")):
         oracle(Evidence(found.tally, 4.0, relative_mass=np.ones(1)), ALPHA)
-    with pytest.raises(InvalidValueError, match="relative_mass must be > 0; got 0 for region 1"):
+    with pytest.raises(InvalidValueError, check=about("relative_mass", "0 for region 1")):
         oracle(Evidence(found.tally, 4.0, relative_mass=np.array([1.0, 0.0, 1.0])), ALPHA)
-    with pytest.raises(InvalidValueError, match="weight_floor must be a number >= 0"):
+    with pytest.raises(InvalidValueError, check=about("weight_floor", "0.1, and a weight of 0")):
         Evidence(found.tally, 4.0, weight_floor=0.1)
-    with pytest.raises(InvalidTypeError, match="tally must have importance weights"):
+    with pytest.raises(InvalidTypeError, check=about("tally", "counts only")):
         Evidence(Tally.from_counts([3], [1]), 1.0)
-    with pytest.raises(InvalidTypeError, match="interval must be one that needs counts only"):
+    with pytest.raises(InvalidTypeError, check=about("interval", "'betting'")):
         get_shift_method("betting")(Evidence(found.tally, 4.0), ALPHA)
-    with pytest.raises(InvalidValueError, match="interval must be one of 'betting'"):
+    with pytest.raises(InvalidValueError, check=about("interval", "'clopper-pearson'")):
         get_shift_method("clopper-pearson")

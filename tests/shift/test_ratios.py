@@ -22,6 +22,7 @@ from calibrant.ratios import (
 )
 from calibrant.shift.ratios.density_ratio import effective_sample_size, share_outside
 from calibrant.shift.ratios.kliep import _most_likely
+from worlds.errors import about
 
 RATIOS = {
     "ulsif": ULSIF(centers=30),
@@ -297,9 +298,9 @@ def test_bad_rows_are_refused(ratio, change, words):
 @each_ratio
 def test_one_target_row_and_other_columns_are_refused(ratio):
     source, target = populations()
-    with pytest.raises(InvalidValueError, match="X_target must have at least 2 rows; got 1"):
+    with pytest.raises(InvalidValueError, check=about("X_target", "1")):
         clone(ratio).fit(source, target[:1])
-    with pytest.raises(InvalidValueError, match="columns"):
+    with pytest.raises(InvalidValueError, check=about("X_target", "1")):
         clone(ratio).fit(source, target[:, :1])
     with pytest.raises(NotFittedError):
         clone(ratio).predict(source)
@@ -308,9 +309,7 @@ def test_one_target_row_and_other_columns_are_refused(ratio):
 @each_numeric
 def test_rows_with_other_columns_than_fitted_are_refused(ratio):
     fitted = clone(ratio).fit(*populations())
-    with pytest.raises(
-        InvalidValueError, match="X must have the 2 columns that the ratio was fitted on; got 1"
-    ):
+    with pytest.raises(InvalidValueError, check=about("X", "1")):
         fitted.predict([[1.0]])
 
 
@@ -340,9 +339,7 @@ def test_columns_in_another_order_are_refused(ratio) -> None:
     rng = np.random.default_rng(0)
     source = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
     target = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
-    with pytest.raises(
-        ValueError, match=r"X_target must have the columns of X_source, \['a', 'b'\]"
-    ):
+    with pytest.raises(ValueError, check=about("X_target", "['b', 'a']")):
         clone(ratio).fit(source, target[["b", "a"]])
 
 
@@ -350,5 +347,5 @@ def test_a_fitted_ratio_refuses_columns_in_another_order() -> None:
     rng = np.random.default_rng(1)
     source, target = (pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"]) for _ in range(2))
     fitted = ULSIF().fit(source, target)
-    with pytest.raises(ValueError, match="X must have the columns that the ratio was fitted on"):
+    with pytest.raises(ValueError, check=about("X", "['b', 'a']")):
         fitted.predict(source[["b", "a"]])

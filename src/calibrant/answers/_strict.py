@@ -13,7 +13,11 @@ from calibrant.text.sentences import shown
 _ACCURACY = 1e-9  # relative, of limits: another release, or another machine, may round otherwise
 _IN_WORDS = ("sentence",)  # which another release may word otherwise; `verify` compares it
 _FIRST_FORMAT = "calibrant.model/1"
-_EARLIER_BUDGET = ("BinningCalibrator", "ScalingBinningCalibrator", "VennBinningCalibrator")
+_EARLIER_BUDGET = (
+    "BinningCalibrator",
+    "ScalingBinningCalibrator",
+    "VennBinningCalibrator",
+)
 
 
 def check_guarantee(guarantee: Any) -> None:
@@ -91,7 +95,10 @@ def check_complete(written: Any, again: Any, place: str = "") -> None:
             if name not in again:
                 advice = "upgrade calibrant if a newer one wrote it"
                 raise InvalidValueError(
-                    "the calibrator", "have known entries only", got=shown(inner), advice=advice
+                    "the calibrator",
+                    "have known entries only",
+                    got=shown(inner),
+                    advice=advice,
                 )
             if name not in _IN_WORDS:
                 check_complete(value, again[name], inner)

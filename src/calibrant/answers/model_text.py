@@ -30,7 +30,11 @@ def checksum_of(content: Mapping[str, Any]) -> str:
     rest = {key: value for key, value in content.items() if key != "checksum"}
     try:
         text = json.dumps(
-            rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+            rest,
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
         )
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
     except UnicodeEncodeError:
@@ -99,7 +103,10 @@ def _parsed(data: bytes) -> dict[str, Any]:
             raise InvalidValueError("the model file", f"have at most {most:,} {unit}", got="more")
     try:
         content = json.loads(
-            data.decode(), object_pairs_hook=_object, parse_int=_whole, parse_constant=_no_constant
+            data.decode(),
+            object_pairs_hook=_object,
+            parse_int=_whole,
+            parse_constant=_no_constant,
         )
     except UnicodeDecodeError as error:
         raise is_not_a_model(f"byte {error.start} is not UTF-8") from None

@@ -220,7 +220,10 @@ def _curve(table: Table, lines: Lines, graph: _Graph, score: str, region: str) -
     base = graph.look_up(np.append(table.calibrated, np.nan), region)
     if lines.beta is not None:
         p = graph.clipped(score, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
-        logs = [graph.add("Log", p), graph.add("Log", graph.add("Sub", graph.constant(1.0), p))]
+        logs = [
+            graph.add("Log", p),
+            graph.add("Log", graph.add("Sub", graph.constant(1.0), p)),
+        ]
         first, second = (
             graph.add("Mul", graph.constant(factor), log)
             for factor, log in zip(lines.beta, logs, strict=True)
@@ -236,7 +239,10 @@ def _curve(table: Table, lines: Lines, graph: _Graph, score: str, region: str) -
     one = graph.constant(1.0)
     power = graph.add("Exp", graph.add("Neg", graph.clipped(z, -MOST_LOGIT, MOST_LOGIT)))
     return graph.add(
-        "Where", graph.add("IsNaN", base), base, graph.add("Div", one, graph.add("Add", one, power))
+        "Where",
+        graph.add("IsNaN", base),
+        base,
+        graph.add("Div", one, graph.add("Add", one, power)),
     )
 
 
@@ -319,7 +325,8 @@ def _segment_array(table: Table) -> NDArray[np.object_] | FloatArray | IntArray:
     segments = table.segments or [OTHER.value]  # where no segment is named, text
     kind = {str: object, float: np.float64}.get(type(segments[0]), np.int64)
     return np.array(
-        [*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])], dtype=kind
+        [*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])],
+        dtype=kind,
     )
 
 

@@ -117,7 +117,9 @@ def to_python(
         or name.startswith("_")
     ):
         raise InvalidValueError(
-            "name", "be a name of a function, without a leading underscore", got=shown(name)
+            "name",
+            "be a name of a function, without a leading underscore",
+            got=shown(name),
         )
     if name in _USED:
         raise InvalidValueError(
@@ -165,7 +167,9 @@ def _of_trees(calibrator: Any, name: str, outputs: object) -> str:
     """The module of a calibrator with trees over a score and attributes."""
     if outputs is not None:
         raise InvalidValueError(
-            "outputs", "be None for a calibrator with trees, which has one", got=shown(outputs)
+            "outputs",
+            "be None for a calibrator with trees, which has one",
+            got=shown(outputs),
         )
     trees = calibrator.scored_trees()
     base = None if trees.base is None else to_python(trees.base, name="base_calibrate")
@@ -185,7 +189,10 @@ def _segment_text(table: Table) -> str:
         return "segment"
     kinds = {isinstance(segment, str) for segment in table.segments}
     present = "segment is not None and segment == segment"
-    kind = {True: "isinstance(segment, str)", False: f"{present} and not isinstance(segment, str)"}
+    kind = {
+        True: "isinstance(segment, str)",
+        False: f"{present} and not isinstance(segment, str)",
+    }
     fits = kind[kinds.pop()] if kinds else present
     return f"segment if segment in _STEPS else {OTHER.value!r} if {fits} else None"
 

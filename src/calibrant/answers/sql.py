@@ -144,11 +144,15 @@ def _check_segment(table: Table, segment: str | Sequence[str] | None) -> None:
     """A column of segments is named where there are segments, and only there."""
     if table.is_segmented and segment is None:
         raise InvalidTypeError(
-            "segment", "name a column: this calibrator was fitted with segments", got="None"
+            "segment",
+            "name a column: this calibrator was fitted with segments",
+            got="None",
         )
     if not table.is_segmented and segment is not None:
         raise InvalidTypeError(
-            "segment", "be None: this calibrator was fitted without segments", got=repr(segment)
+            "segment",
+            "be None: this calibrator was fitted without segments",
+            got=repr(segment),
         )
 
 
@@ -190,7 +194,11 @@ def _qualified(parameter: str, parts: tuple[str, ...], spelling: Dialect) -> str
 
 
 def _expression(
-    table: Table, output: str, spelling: Dialect, score_column: str, segment_column: str | None
+    table: Table,
+    output: str,
+    spelling: Dialect,
+    score_column: str,
+    segment_column: str | None,
 ) -> list[str]:
     """The lines of one output's expression."""
     bodies = [
@@ -205,7 +213,10 @@ def _expression(
         else segment_column
     )
     literals = [
-        (spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment), body)
+        (
+            spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment),
+            body,
+        )
         for segment, body in bodies
         if isinstance(segment, str | int | float)
     ]

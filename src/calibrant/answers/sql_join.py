@@ -154,7 +154,10 @@ def _rows(
 ) -> list[list[str]]:
     """The pieces of one segment; neighbours that differ in nothing are one."""
     texts = [
-        [*(_text(table, region, head, spelling) for head in heads), *bins.number_of(region)]
+        [
+            *(_text(table, region, head, spelling) for head in heads),
+            *bins.number_of(region),
+        ]
         for region in range(table.calibrated.size)
     ]
     starts = [None] * len(texts) if table.lines is None else table.lines.start.tolist()

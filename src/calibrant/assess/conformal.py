@@ -33,7 +33,13 @@ from calibrant.params.rules import (
 )
 from calibrant.params.state_kinds import Lists, Maybe, Numbers
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
-from calibrant.sample.reader import ONE_EACH, check_no_weights, one_row_each, read_rows, refuse
+from calibrant.sample.reader import (
+    ONE_EACH,
+    check_no_weights,
+    one_row_each,
+    read_rows,
+    refuse,
+)
 from calibrant.sample.sample import Sample
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
@@ -370,7 +376,11 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
 
     @predicts
     def predict_set(
-        self, scores: "ArrayLike", *, coverage: float = 0.95, keys: "ArrayLike | None" = None
+        self,
+        scores: "ArrayLike",
+        *,
+        coverage: float = 0.95,
+        keys: "ArrayLike | None" = None,
     ) -> BoolArray:
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
 
@@ -420,7 +430,10 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         if not negative.size + positive.size:
             raise InvalidValueError("oddness", "hold at least one row", got="none")
         if self.conditional == "marginal" and not np.array_equal(negative, positive):
-            rule = ("be the same for both classes where ", Setting("conditional", "marginal"))
+            rule = (
+                "be the same for both classes where ",
+                Setting("conditional", "marginal"),
+            )
             raise InvalidValueError("oddness", rule, got="others")
 
 

@@ -289,7 +289,11 @@ def _record(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) 
 
 
 def _resolve(
-    monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields, *, moves_clock: bool
+    monitor: Any,
+    records: Sequence[Mapping[str, Any]],
+    fields: Fields,
+    *,
+    moves_clock: bool,
 ) -> None:
     if records:
         ids = [record[fields.id] for record in records]

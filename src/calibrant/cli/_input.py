@@ -79,7 +79,9 @@ class Files:
         columns = _columns({**roles, "pending": roles["label"]} if skip_missing else roles)
         if columns.label == columns.score:
             raise RefusedError(
-                "--score and --label", "be different columns", got=f"{columns.score!r} for both"
+                "--score and --label",
+                "be different columns",
+                got=f"{columns.score!r} for both",
             )
         data = from_files(
             self.paths,
@@ -140,7 +142,11 @@ def labelled(
     with files(options) as source:
         named = with_defaults(source, {part: options[part] for part in parts})
         data = source.scored(named, skip_missing=options["skip_missing"])
-        yield source, data, _class_parameters(data, options["pos_label"], options["classes"])
+        yield (
+            source,
+            data,
+            _class_parameters(data, options["pos_label"], options["classes"]),
+        )
 
 
 def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw | None"]:
@@ -175,7 +181,9 @@ def _spool(folder: "Path", file_format: str | None) -> "Path":
     kind = file_format or sniff(raw)
     if kind is None:
         raise RefusedError(
-            "standard input", "be CSV, Parquet, JSON lines or Arrow IPC", got="another format"
+            "standard input",
+            "be CSV, Parquet, JSON lines or Arrow IPC",
+            got="another format",
         )
     return raw.rename(folder / f"standard-input{_SUFFIXES[kind]}{'.gz' if packed else ''}")
 
@@ -191,7 +199,10 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
     if all(given[part] is not None for part in asked):
         return given
     schema = schema_of(source.paths, source.file_format)
-    given = {**given, **{part: given[part] or _of_that_name(schema.names, part) for part in asked}}
+    given = {
+        **given,
+        **{part: given[part] or _of_that_name(schema.names, part) for part in asked},
+    }
     missing = [part for part in asked if given[part] is None]
     if not missing:
         return given

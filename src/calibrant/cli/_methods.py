@@ -208,7 +208,12 @@ class Settings:
             ("--max-group-size", self.max_group_size is not None, grouped, groups),
             ("--group-target", self.group_target is not None, grouped, groups),
             ("--time", self.time is not None, held_out, "--holdout last"),
-            ("--calibration-size", self.calibration_size is not None, held_out, "--holdout last"),
+            (
+                "--calibration-size",
+                self.calibration_size is not None,
+                held_out,
+                "--holdout last",
+            ),
         )
         for option, given, possible, other in needed:
             if given and not possible:

@@ -140,7 +140,8 @@ def role_of(model: "Model", part: str, given: str | None) -> str | None:
     if part == "segment":
         if segmented and name is None:
             raise RefusedError(
-                "--segment", "name the column of segments, as the model was fitted with segments"
+                "--segment",
+                "name the column of segments, as the model was fitted with segments",
             )
         if not segmented and given is not None:
             raise RefusedError(

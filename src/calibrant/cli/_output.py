@@ -62,7 +62,11 @@ def paragraph(text: str, *, bold: bool = False, err: bool = False) -> None:
     indent = text[: len(text) - len(text.lstrip())]
     text = text.strip()
     lines = textwrap.fill(
-        text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        text,
+        width(),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
     )
     say(lines, bold=bold, err=err)
 

@@ -165,7 +165,9 @@ def _rows_in(document: Any, path: Path) -> list[Record]:
         if isinstance(rows, list) and rows:
             return [_promptfoo_row(row) for row in rows]
         raise RefusedError(
-            f"the results of promptfoo in {path.name!r}", "hold a list of results", got="none"
+            f"the results of promptfoo in {path.name!r}",
+            "hold a list of results",
+            got="none",
         )
     if isinstance(document, list) and all(isinstance(row, Mapping) for row in document):
         return document
@@ -199,14 +201,19 @@ def _inspect_archive(path: Path) -> Iterator[Record]:
             )
             if not names:
                 raise RefusedError(
-                    f"the archive {path.name!r}", "be an Inspect log with samples", got="none"
+                    f"the archive {path.name!r}",
+                    "be an Inspect log with samples",
+                    got="none",
                 )
             for name in names:
                 yield json.loads(archive.read(name))
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         advice = "write it as JSON with: inspect log convert --to json"
         raise RefusedError(
-            f"the archive {path.name!r}", "be an Inspect log", got=str(error), advice=advice
+            f"the archive {path.name!r}",
+            "be an Inspect log",
+            got=str(error),
+            advice=advice,
         ) from None
 
 

@@ -38,7 +38,12 @@ def replay(
     store.unlink(missing_ok=True)
     found = {}
     with Monitor(
-        store, calibrator, maturity=MATURITY, unit="day", reference=n_reference, random_state=0
+        store,
+        calibrator,
+        maturity=MATURITY,
+        unit="day",
+        reference=n_reference,
+        random_state=0,
     ) as monitor:
         for name, flights in months.items():
             _one_month(monitor, flights)

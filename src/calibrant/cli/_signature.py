@@ -50,7 +50,10 @@ def number_or(
 
 number_of_bins = number_or("auto", rule="a whole number, or auto")
 share = number_or(
-    "auto", _NONE, rule="auto, none, a fraction such as 0.2, or a number of rows", fractions=True
+    "auto",
+    _NONE,
+    rule="auto, none, a fraction such as 0.2, or a number of rows",
+    fractions=True,
 )
 _KINDS: dict[str, Any] = {
     "float": float,

@@ -10,7 +10,17 @@ from calibrant.cli._show import result_json
 from calibrant.text.numbers import nearest
 
 _MOST_ROWS = 20_000
-_TIMES = ("time", "timestamp", "datetime", "date", "day", "week", "month", "quarter", "year")
+_TIMES = (
+    "time",
+    "timestamp",
+    "datetime",
+    "date",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "year",
+)
 
 
 def signs_of(

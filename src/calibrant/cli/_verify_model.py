@@ -25,7 +25,15 @@ PROOF = (
 )
 """What a guarantee consists of."""
 _SAID = ("notes", "is_proved", "confidence_level", "method", "theorem", "assumptions")
-_OF_ROWS = ("method", "seed", "skip_missing", "holdout", "time", "calibration_size", "weighted")
+_OF_ROWS = (
+    "method",
+    "seed",
+    "skip_missing",
+    "holdout",
+    "time",
+    "calibration_size",
+    "weighted",
+)
 """Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify`
 does.
 """
@@ -73,7 +81,10 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
                 "the limits were found by an earlier rule; fit again for those of this one",
             )
             return again, [same, *counts, *earlier, _same_settings(model, data)]
-        learned = [*_same_counts(calibrator, again.tally_), *_same_guarantee(model, again)]
+        learned = [
+            *_same_counts(calibrator, again.tally_),
+            *_same_guarantee(model, again),
+        ]
         return again, [
             same,
             *learned,
@@ -81,7 +92,10 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
             _same_sentence(model, again),
             _same_settings(model, data),
         ]
-    return None, [*_other_regions(model, data, again, labels), _same_settings(model, data)]
+    return None, [
+        *_other_regions(model, data, again, labels),
+        _same_settings(model, data),
+    ]
 
 
 def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
@@ -96,14 +110,19 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
     try:
         again = _fitted_again(calibrator, data, labels, settings_of(model).get("seed"))
     except (InvalidValueError, InvalidTypeError) as error:
-        return None, [*unchecked("regions", message_of(error)), _same_settings(model, data)]
+        return None, [
+            *unchecked("regions", message_of(error)),
+            _same_settings(model, data),
+        ]
     said = guarantee_json(calibrator)
     found = guarantee_json(again)
     names = [region["region"] for region in said["regions"]]
     same = names == [region["region"] for region in found["regions"]]
     of_all = counted(len(names), "subgroup")
     regions = Check(
-        "regions", same, f"{of_all}, as saved" if same else "the data make other subgroups"
+        "regions",
+        same,
+        f"{of_all}, as saved" if same else "the data make other subgroups",
     )
     if not same:
         return None, [regions, *unchecked("counts"), _same_settings(model, data)]
@@ -334,7 +353,9 @@ def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any)
     if type(made) is not type(calibrator):
         here = type(calibrator).__name__
         return Check(
-            "settings", False, f"they make a {type(made).__name__}; the model file has a {here}"
+            "settings",
+            False,
+            f"they make a {type(made).__name__}; the model file has a {here}",
         )
     stated = {PARAMETERS.get(name, name) for name in told} - set(_OF_ROWS)
     parameters = {**asdict(Stated(**facts)), **made.get_params(deep=False)}
@@ -349,7 +370,9 @@ def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any)
             return Check("settings", False, text)
     of_draw = () if calibrator.guarantee_.draws_rows else ("seed",)
     return Check(
-        "settings", True, f"those that the model was made with{undecided(told, data, of_draw)}"
+        "settings",
+        True,
+        f"those that the model was made with{undecided(told, data, of_draw)}",
     )
 
 

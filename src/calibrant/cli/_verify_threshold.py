@@ -40,7 +40,11 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
         return None, _unchecked(
             "the file does not say with which settings they were found, and others find other ones"
         )
-    return again, [*checks, _same_sentence(model, again), _same_settings(model, data, again)]
+    return again, [
+        *checks,
+        _same_sentence(model, again),
+        _same_settings(model, data, again),
+    ]
 
 
 def _why_not(saved: Any, settings: Mapping[str, Any], data: Any) -> str | None:
@@ -110,7 +114,9 @@ def _check(name: str, said_and_found: list[Any], text: str) -> Check:
     said, found = said_and_found
     other = difference(said, found)
     return Check(
-        name, other is None, text if other is None else f"from the rows follows another {other}"
+        name,
+        other is None,
+        text if other is None else f"from the rows follows another {other}",
     )
 
 
@@ -130,7 +136,9 @@ def _same_sentence(model: Any, again: Any) -> Check:
         return Check("sentence", True, "follows from the rows")
     if model.written.get("created_by") != f"calibrant {__version__}":
         return Check(
-            "sentence", None, "not checked: the file has it in the words of another release"
+            "sentence",
+            None,
+            "not checked: the file has it in the words of another release",
         )
     return Check("sentence", False, "the one in the file does not follow from its own counts")
 
@@ -153,7 +161,9 @@ def _same_settings(model: Any, data: Any, again: Any) -> Check:
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
     of_draw = () if again.n_drawn > 0 or data.columns.weight is not None else ("pilot",)
     return Check(
-        "settings", True, f"they find the same thresholds{undecided(settings, data, of_draw)}"
+        "settings",
+        True,
+        f"they find the same thresholds{undecided(settings, data, of_draw)}",
     )
 
 

@@ -131,7 +131,8 @@ def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
         return texts
     if escape:
         runs = pc.and_not(
-            pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER)
+            pc.match_substring_regex(texts, _FORMULA),
+            pc.match_substring_regex(texts, _NUMBER),
         )
         texts = pc.if_else(runs, pc.binary_join_element_wise(_text("'"), texts, _text("")), texts)
     special = pc.match_substring_regex(texts, f'["\\r\\n{mark}]')
@@ -161,7 +162,8 @@ def _json_cells(column: Any) -> Any:
     if _is_text(kind) or pa.types.is_dictionary(kind):
         encoded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
         kinds = pa.array(
-            [_encoded(value) for value in encoded.dictionary.to_pylist()], pa.large_string()
+            [_encoded(value) for value in encoded.dictionary.to_pylist()],
+            pa.large_string(),
         )
         return kinds.take(encoded.indices).fill_null("null")
     return pa.array([_encoded(value) for value in column.to_pylist()], pa.large_string())

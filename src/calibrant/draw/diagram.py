@@ -13,7 +13,15 @@ from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.draw.axes import STRIP
-from calibrant.draw.style import BAND, GUARANTEED, OBSERVED, QUIET, decided, named_cuts, style_of
+from calibrant.draw.style import (
+    BAND,
+    GUARANTEED,
+    OBSERVED,
+    QUIET,
+    decided,
+    named_cuts,
+    style_of,
+)
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import counted, nearest, percent, rows
 
@@ -66,7 +74,14 @@ def draw_diagonal(ax: Axes, left: float, right: float, scale: str) -> None:
     """The line on which rate and score agree, where scores are probabilities."""
     if left >= 0.0 and right <= 1.0:
         ends = [left, right] if scale == "logit" else [0, 1]
-        ax.plot(ends, ends, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="rate = score")
+        ax.plot(
+            ends,
+            ends,
+            color=QUIET,
+            linewidth=1,
+            linestyle=(0, (4, 3)),
+            label="rate = score",
+        )
 
 
 def draw_legend(ax: Axes, *, below: bool) -> None:
@@ -101,7 +116,12 @@ def draw_thresholds(ax: Axes, thresholds: Threshold | Mapping[str, float]) -> No
 
 
 def draw_model(
-    ax: Axes, table: ReliabilityTable, name: str, number: int, floor: float | None, shift: float
+    ax: Axes,
+    table: ReliabilityTable,
+    name: str,
+    number: int,
+    floor: float | None,
+    shift: float,
 ) -> None:
     """The rates of one of several models: a line of its own, with its own markers, and whiskers
     beside each other.
@@ -189,10 +209,20 @@ def draw_guarantee(
     single = ~wide
     if single.any():
         ax.vlines(
-            low[single], lower[single], upper[single], color=GUARANTEED, alpha=0.5, linewidth=2
+            low[single],
+            lower[single],
+            upper[single],
+            color=GUARANTEED,
+            alpha=0.5,
+            linewidth=2,
         )
         ax.plot(
-            low[single], value[single], color=GUARANTEED, linestyle="none", marker="_", markersize=7
+            low[single],
+            value[single],
+            color=GUARANTEED,
+            linestyle="none",
+            marker="_",
+            markersize=7,
         )
 
 
@@ -224,8 +254,19 @@ def draw_strip(ax: Axes, observed: ReliabilityTable, top: float) -> None:
     heights = observed.histogram * (top * (STRIP - 0.06) / observed.histogram.max())
     edges = observed.histogram_edges
     ax.bar(
-        edges[:-1], heights, np.diff(edges), -top * STRIP, align="edge", color="0.75", linewidth=0
+        edges[:-1],
+        heights,
+        np.diff(edges),
+        -top * STRIP,
+        align="edge",
+        color="0.75",
+        linewidth=0,
     )
     ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
-    note: dict[str, Any] = {"color": QUIET, "fontsize": "x-small", "ha": "right", "va": "top"}
+    note: dict[str, Any] = {
+        "color": QUIET,
+        "fontsize": "x-small",
+        "ha": "right",
+        "va": "top",
+    }
     ax.text(edges[-1], -top * 0.01, f"{rows(int(observed.counts.sum()))} by score", **note)

@@ -68,7 +68,9 @@ class ReliabilityPlot(Display):
     ) -> None:
         if observed is None and guarantee is None:
             raise InvalidTypeError(
-                "ReliabilityDisplay", "get observed, guarantee with bounds, or both", got="neither"
+                "ReliabilityDisplay",
+                "get observed, guarantee with bounds, or both",
+                got="neither",
             )
         if (guarantee is None) != (bounds is None):
             raise InvalidTypeError(

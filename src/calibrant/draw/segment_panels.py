@@ -9,7 +9,11 @@ import numpy as np
 
 from calibrant._optional import needed
 from calibrant._typing import ArrayLike
-from calibrant.assess.metrics.reliability import ReliabilityTable, reliability_table, shared_level
+from calibrant.assess.metrics.reliability import (
+    ReliabilityTable,
+    reliability_table,
+    shared_level,
+)
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.draw.axes import highest_rate, score_limits
 from calibrant.draw.style import QUIET
@@ -40,7 +44,10 @@ def segment_panels(
     n_lines = -(-len(shown) // columns)
     size = (3.1 * columns, 3.1 * n_lines + 0.4)
     figure, axes = plt.subplots(n_lines, columns, figsize=size, squeeze=False, layout="constrained")
-    limits = (*score_limits(list(tables.values()), None), highest_rate(list(tables.values())))
+    limits = (
+        *score_limits(list(tables.values()), None),
+        highest_rate(list(tables.values())),
+    )
     for place, ax in enumerate(axes.flat):
         if place >= len(shown):
             ax.set_visible(False)

@@ -172,7 +172,12 @@ class Monitor(AbstractContextManager["Monitor"]):
             if saved is None:
                 Live().write(connection)
                 tests = Tests.of(
-                    self.calibrator, self._alpha, self.maturity, self.unit, self.reference, seed
+                    self.calibrator,
+                    self._alpha,
+                    self.maturity,
+                    self.unit,
+                    self.reference,
+                    seed,
                 )
                 tests.write(connection)
                 write_text(connection, "settings", json.dumps({**settings, "seed": seed}))
@@ -218,7 +223,8 @@ class Monitor(AbstractContextManager["Monitor"]):
 
         names = ids_of(ids)
         found = np.asarray(
-            as_scores(scores, positive_column=self.watched.classes.positive_index), dtype=np.float64
+            as_scores(scores, positive_column=self.watched.classes.positive_index),
+            dtype=np.float64,
         )
         check_lengths(names, scores=found, at=at, segments=segments)
         self.watched.prepared(found, None if segments is None else np.asarray(segments))
@@ -263,7 +269,10 @@ class Monitor(AbstractContextManager["Monitor"]):
         known = as_array(labels, "labels")
         check_lengths(names, labels=known, at=at)
         codes, _ = encode_labels(
-            known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1
+            known,
+            classes=classes_of(known, classes),
+            pos_label=classes.positive,
+            score_columns=1,
         )
         values = codes.tolist()
 

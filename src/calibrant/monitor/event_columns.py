@@ -41,7 +41,10 @@ def seconds_of(at: Any, n_rows: int) -> list[float]:
             else "a far future"
         )
         raise InvalidValueError(
-            "at", "lie at most a day in the future", got=str(latest), advice="check the clocks"
+            "at",
+            "lie at most a day in the future",
+            got=str(latest),
+            advice="check the clocks",
         )
     seconds: list[float] = (days * SECONDS_A_DAY).tolist()
     return seconds

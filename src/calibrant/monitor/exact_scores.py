@@ -12,7 +12,11 @@ _TINY = 1e-300
 
 
 def exact_scores(
-    pool_rows: IntArray, pool_hits: IntArray, rows: IntArray, hits: IntArray, uniforms: FloatArray
+    pool_rows: IntArray,
+    pool_hits: IntArray,
+    rows: IntArray,
+    hits: IntArray,
+    uniforms: FloatArray,
 ) -> FloatArray:
     """Return one number for each cell, N(0, 1) if the batch is drawn like the pool.
 

@@ -73,7 +73,10 @@ def known_labels(
     missing |= _too_late(labels.size, maturity, at, labelled_at, now)
     known = _filled(labels, missing, classes.negative)
     codes, _ = encode_labels(
-        known, classes=classes_of(known, classes), pos_label=classes.positive, score_columns=1
+        known,
+        classes=classes_of(known, classes),
+        pos_label=classes.positive,
+        score_columns=1,
     )
     codes = np.where(missing, 0, codes).astype(np.uint8)
     return KnownLabels(codes, missing)
@@ -98,7 +101,11 @@ def missing_labels(labels: NDArray[Any]) -> BoolArray:
 
 
 def _too_late(
-    n_rows: int, maturity: float, at: ArrayLike | None, labelled_at: ArrayLike | None, now: Time
+    n_rows: int,
+    maturity: float,
+    at: ArrayLike | None,
+    labelled_at: ArrayLike | None,
+    now: Time,
 ) -> BoolArray:
     """Which labels came after the age of maturity; raise for rows that are not that old."""
     late = np.zeros(n_rows, dtype=bool)

@@ -145,7 +145,14 @@ def take_predictions(
                 live.expired += 1
             else:
                 live.resolved += 1
-        row = {"id": one, "score": score, "at": at, "day": day, "segment": segment, "label": label}
+        row = {
+            "id": one,
+            "score": score,
+            "at": at,
+            "day": day,
+            "segment": segment,
+            "label": label,
+        }
         new[one] = row
         known[one] = (one, score, segment)
         outcomes.add("new")
@@ -168,7 +175,10 @@ def take_labels(
 ) -> Receipt:
     """Take labels into the store. The first label of an id stays, whatever comes later."""
     known = rows_by_id(
-        connection, PREDICTIONS, ids, (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day)
+        connection,
+        PREDICTIONS,
+        ids,
+        (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day),
     )
     strange = [one for one in ids if one not in known]
     waiting = {

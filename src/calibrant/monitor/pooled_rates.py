@@ -185,7 +185,13 @@ class PooledRates(Resumed):
         low, high = mean_limits(float(hits.sum()), total, alpha)
         observed = float(hits.sum()) / max(total, 1)
         return Change(
-            None, "all regions", total, expected, observed, low - expected, high - expected
+            None,
+            "all regions",
+            total,
+            expected,
+            observed,
+            low - expected,
+            high - expected,
         )
 
     def _check_state(self) -> None:

@@ -73,7 +73,10 @@ def prepare_tables(connection: Any) -> bool:
     if version > VERSION:
         rule = f"have a schema of version {VERSION} or older"
         raise InvalidValueError(
-            "store", rule, got=f"version {version}", advice="install a newer release of calibrant"
+            "store",
+            rule,
+            got=f"version {version}",
+            advice="install a newer release of calibrant",
         )
     for step in range(version, VERSION):
         MIGRATIONS[step](connection)

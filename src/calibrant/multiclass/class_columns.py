@@ -98,7 +98,9 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         """
         self._check_parameters()
         stated = Stated(
-            weight_bound=weight_bound, max_group_size=max_group_size, group_target=group_target
+            weight_bound=weight_bound,
+            max_group_size=max_group_size,
+            group_target=group_target,
         )
         checked = self._checked(scores, y, classes)
         self._fit(*checked, stated, importance_weight=importance_weight, groups=groups)
@@ -192,7 +194,10 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
             )
         check_state(state["parameters"])
         state = current_columns(state)
-        parameters = {"method": "binning", **state["parameters"]}  # what was not there at first
+        parameters = {
+            "method": "binning",
+            **state["parameters"],
+        }  # what was not there at first
         known = cls._parameter_rules()
         check_state(parameters, known)
         if unknown := [name for name in parameters if name not in known]:
@@ -243,7 +248,9 @@ def _as_columns(scores: ArrayLike) -> FloatArray:
     columns = as_array(scores, "scores")
     if columns.ndim != 2 or columns.shape[1] < 2:
         raise InvalidValueError(
-            "scores", "have shape (n, L), one column per class", got=f"shape {columns.shape}"
+            "scores",
+            "have shape (n, L), one column per class",
+            got=f"shape {columns.shape}",
         )
     if columns.dtype.kind not in "biuf":
         raise InvalidTypeError("scores", "be real numbers", got=f"dtype {columns.dtype}")

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.regions.stated import Stated
-from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak, warn_of_cap
+from calibrant.calibrators.regions.weakness import (
+    reported_by_caller,
+    warn_if_weak,
+    warn_of_cap,
+)
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
@@ -90,7 +94,9 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         with reported_by_caller():
             fitted = [
                 self._calibrator(level).fit(
-                    np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **told
+                    np.ascontiguousarray(columns[:, k]),
+                    (label == k).astype(np.uint8),
+                    **told,
                 )
                 for k in range(classes.size)
             ]
@@ -169,7 +175,9 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         size = self.classes_.size
         if not isinstance(saved, list | tuple) or len(saved) != size:
             raise InvalidValueError(
-                "calibrators", f"be a list with one entry per class, {size}", got=shown(saved)
+                "calibrators",
+                f"be a list with one entry per class, {size}",
+                got=shown(saved),
             )
         restored = [self._calibrator(self._level(size)) for _ in saved]
         for binned, state in zip(restored, saved, strict=True):
@@ -178,6 +186,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             binned._restore(state, CODED)
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError(
-                    "partition", "be bins of one score", got=type(binned.partition_).__name__
+                    "partition",
+                    "be bins of one score",
+                    got=type(binned.partition_).__name__,
                 )
         self._set_calibrators(tuple(restored), self.classes_)

@@ -269,7 +269,11 @@ def _check_probabilities(columns: NDArray[Any], name: str) -> None:
         " to 1"
     )
     check_rows(
-        off | (columns < 0).any(axis=1), columns, name, rule, "pass one column of scores instead"
+        off | (columns < 0).any(axis=1),
+        columns,
+        name,
+        rule,
+        "pass one column of scores instead",
     )
 
 
@@ -279,7 +283,11 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
         check_finite(scores, name)
         # as doubles: numpy would round the limits to float32 to compare them with float32 scores
         doubles = scores.astype(np.float64)
-        advice = ("set ", Setting("score_range"), ", or use quantile bins, which take any score")
+        advice = (
+            "set ",
+            Setting("score_range"),
+            ", or use quantile bins, which take any score",
+        )
         check_rows(
             (doubles < low) | (doubles > high),
             scores,
@@ -305,7 +313,12 @@ def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:
     """Return `importance_weight` as finite numbers >= 0."""
     weights = _one_per_score(importance_weight, "importance_weight", n_rows).astype(np.float64)
     rule = f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}, so that its square can be summed"
-    check_rows(~((weights >= 0) & (weights <= LARGEST_WEIGHT)), weights, "importance_weight", rule)
+    check_rows(
+        ~((weights >= 0) & (weights <= LARGEST_WEIGHT)),
+        weights,
+        "importance_weight",
+        rule,
+    )
     return weights
 
 
@@ -319,7 +332,11 @@ def _one_per_score(values: ArrayLike | None, name: str, n_rows: int) -> NDArray[
 
 
 def check_rows(
-    bad: BoolArray, values: NDArray[Any], name: str, rule: Text, advice: Text | None = None
+    bad: BoolArray,
+    values: NDArray[Any],
+    name: str,
+    rule: Text,
+    advice: Text | None = None,
 ) -> None:
     """Raise for the first row that is marked as bad, with its value and how many such rows there
     are.
@@ -334,7 +351,9 @@ def check_same_length(scores: Sized, y: Sized) -> None:
     """Raise an error for scores and labels of different lengths."""
     if len(scores) != len(y):
         raise InvalidValueError(
-            "scores and y", "have the same number of rows", got=f"{len(scores)} and {len(y)}"
+            "scores and y",
+            "have the same number of rows",
+            got=f"{len(scores)} and {len(y)}",
         )
 
 

@@ -199,7 +199,8 @@ def _spelling(rows: Mapping[Hashable, int]) -> str | None:
     known: dict[str, str] = {}
     wrong = []
     for text in sorted(
-        (kind for kind in rows if isinstance(kind, str)), key=lambda kind: (-rows[kind], kind)
+        (kind for kind in rows if isinstance(kind, str)),
+        key=lambda kind: (-rows[kind], kind),
     ):
         usual = known.setdefault(" ".join(text.split()).casefold(), text)
         if usual != text:

@@ -133,7 +133,10 @@ class RowSums:
 
     @classmethod
     def of(
-        cls, columns: Sequence[Any], names: Sequence[Hashable] = (None,), number: Any = None
+        cls,
+        columns: Sequence[Any],
+        names: Sequence[Hashable] = (None,),
+        number: Any = None,
     ) -> Self:
         """Sum up rows: columns of one length, the kinds of labels, and the number of each row's
         kind.

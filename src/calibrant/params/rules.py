@@ -394,7 +394,8 @@ def error_budget(confidence_level: Any) -> float:
     on the safe side.
     """
     return min(
-        1.0 - OPEN_UNIT.check("confidence_level", confidence_level), math.nextafter(1.0, 0.0)
+        1.0 - OPEN_UNIT.check("confidence_level", confidence_level),
+        math.nextafter(1.0, 0.0),
     )
 
 

@@ -16,7 +16,12 @@ from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import EXACT_INTEGERS, as_array
 from calibrant.params.kind import Kind, Known
 from calibrant.params.rules import Integer, Number
-from calibrant.params.saved_state import read_count, read_counts, read_labels, read_numbers
+from calibrant.params.saved_state import (
+    read_count,
+    read_counts,
+    read_labels,
+    read_numbers,
+)
 from calibrant.text.sentences import shown
 
 Size: TypeAlias = int | str | None
@@ -349,7 +354,12 @@ def found_at(path: str, known: Known) -> Any:
 
 
 def a_list(
-    value: Any, name: str, *, size: int | None = None, least: int = 0, most: int | None = None
+    value: Any,
+    name: str,
+    *,
+    size: int | None = None,
+    least: int = 0,
+    most: int | None = None,
 ) -> Any:
     """A list, of so many entries."""
     if not isinstance(value, list | tuple):

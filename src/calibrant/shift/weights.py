@@ -119,7 +119,10 @@ def counted_mass(
         rule = ("be given for ", Setting("value", "counted-mass"))
         raise InvalidTypeError("target_scores", rule, got="None")
     shares = []
-    for name, scores in (("source_scores", source_scores), ("target_scores", target_scores)):
+    for name, scores in (
+        ("source_scores", source_scores),
+        ("target_scores", target_scores),
+    ):
         regions = partition.regions_of(partition.prepare(scores, positive_column=positive_column))
         if not regions.size:
             raise InvalidValueError(name, "have at least one row", got="none")

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IntArray, ScoreMap, Seed
-from calibrant.assess.adversary.ghost import BITS, POINTS, GhostWorld, is_fitted, predict, refitted
+from calibrant.assess.adversary.ghost import (
+    BITS,
+    POINTS,
+    GhostWorld,
+    is_fitted,
+    predict,
+    refitted,
+)
 from calibrant.assess.metrics.ece import ece
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.params.random import as_generator
@@ -140,7 +147,8 @@ def confront(
     rng = as_generator(random_state)
     if world is None:
         world = GhostWorld(
-            calibrator.predict if is_fitted(calibrator) else None, seed=int(rng.integers(2**31))
+            calibrator.predict if is_fitted(calibrator) else None,
+            seed=int(rng.integers(2**31)),
         )
     contenders = {name or type(calibrator).__name__.removesuffix("Calibrator"): calibrator}
     contenders |= {"Binning": BinningCalibrator(n_bins=10)} if rivals is None else dict(rivals)
@@ -164,7 +172,14 @@ def confront(
     no_repeat = np.exp(np.maximum(-sizes * (sizes - 1.0) / (2.0 * POINTS), -700.0))
     shown, claimed, real, largest, injective = numbers
     return Confrontation(
-        tuple(contenders), sizes, shown, claimed, real, largest, injective == 1.0, no_repeat
+        tuple(contenders),
+        sizes,
+        shown,
+        claimed,
+        real,
+        largest,
+        injective == 1.0,
+        no_repeat,
     )
 
 

@@ -79,7 +79,11 @@ def finest_bins(n_rows: int, n_bins: int | str) -> int:
 
 
 def cells_of_data(
-    data: Rows, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Hashable | None
+    data: Rows,
+    n_bins: int | str,
+    *,
+    classes: ArrayLike | None,
+    pos_label: Hashable | None,
 ) -> list[tuple[Hashable, CellSums]]:
     """The cells of all rows, then of each segment. They give the same regions as rows in memory.
 
@@ -121,7 +125,10 @@ def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
 
 
 def _tally(
-    data: Rows, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None
+    data: Rows,
+    partition: Partition,
+    classes: ArrayLike | None,
+    pos_label: Hashable | None,
 ) -> Tally:
     """Count rows with the scores as weights: their sum, minimum and maximum in each region are
     exact.

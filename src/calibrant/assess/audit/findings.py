@@ -16,7 +16,15 @@ from calibrant.text.result import frame_of
 TOO_LOW = "scores too low"
 TOO_HIGH = "scores too high"
 NO_EVIDENCE = "no evidence"
-_NUMBERS = ("low", "high", "error", "mean_score", "rate", "relative_lower", "relative_upper")
+_NUMBERS = (
+    "low",
+    "high",
+    "error",
+    "mean_score",
+    "rate",
+    "relative_lower",
+    "relative_upper",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,8 @@ def audit_cells(
     errors = [
         float(
             np.average(
-                [part.average_error() for part in some], weights=[part.n_rows for part in some]
+                [part.average_error() for part in some],
+                weights=[part.n_rows for part in some],
             )
         )
         for some in targets

@@ -72,7 +72,13 @@ def audit_units(
         _warn_of_cap(parts, units)
     aside = len(rows) - parts[0].n_rows
     return Proved(
-        parts, averages, (masses[0], masses[-1]), assumed, units.n_units, aside, units.population
+        parts,
+        averages,
+        (masses[0], masses[-1]),
+        assumed,
+        units.n_units,
+        aside,
+        units.population,
     )
 
 
@@ -165,7 +171,8 @@ def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
         f" limits, which are for groups that count {units.counts_as}: set "
     )
     warn_caller(
-        words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning
+        words((said, Setting("max_group_size"), " if that is what you mean")),
+        GroupCapWarning,
     )
 
 
@@ -228,7 +235,11 @@ class _Cuts:
         if self.finite:
             place = np.minimum(np.searchsorted(self.values, scores), self.values.size - 1)
             found.append(
-                (np.where(self.values[place] == scores, place, -1), self.values, self.values)
+                (
+                    np.where(self.values[place] == scores, place, -1),
+                    self.values,
+                    self.values,
+                )
             )
         return found
 
@@ -306,18 +317,29 @@ def _resolve(
         above = np.full(len(rows), -1)
         above[inside] = offset + place
         offset += seen.size
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    found = columns.pop("parent")
-    names = np.empty(offset, dtype=object)
-    names.fill(segment)
+    table, found = _joined(segment, parts)
     # a score value that only counted rows have is no region, so that nothing bounds its error
     finite = cuts.finite and bool((levels[-1][0] >= 0).all())
     n_values = np.unique(rows.scores).size
-    table = AuditTable(segment=names, **columns)
     reach = min(1.0, farthest + _ROUNDING)
     return Resolutions(
-        table, found, reach, finite=finite, n_values=n_values, n_singletons=0, n_apart=n_apart
+        table,
+        found,
+        reach,
+        finite=finite,
+        n_values=n_values,
+        n_singletons=0,
+        n_apart=n_apart,
     )
+
+
+def _joined(segment: Hashable, parts: list[dict[str, Any]]) -> tuple[AuditTable, IndexArray]:
+    """The table of the regions of all levels, and the region above each."""
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    above = columns.pop("parent")
+    names = np.empty(above.size, dtype=object)
+    names.fill(segment)
+    return AuditTable(segment=names, **columns), above
 
 
 def _error_limits(

@@ -266,7 +266,10 @@ class Exchangeability(Result):
         """What to do about a file that is sorted by label or by score."""
         again = ": shuffle it, or give ", Setting("time"), ", then check again"
         if self.long_run:
-            return (f"{self.long_run:,} equal labels come in a row: {SORTED_FILE}", *again)
+            return (
+                f"{self.long_run:,} equal labels come in a row: {SORTED_FILE}",
+                *again,
+            )
         if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
             return (_SORTED_SCORES, *again)
         return None
@@ -284,7 +287,11 @@ class Exchangeability(Result):
             found.append(
                 (
                     f"calibrate on {recent}; the rates of older rows no longer hold. ",
-                    Setting("holdout", "last", python='CalibratedClassifier(..., holdout="last")'),
+                    Setting(
+                        "holdout",
+                        "last",
+                        python='CalibratedClassifier(..., holdout="last")',
+                    ),
                     " does so",
                 )
             )
@@ -362,7 +369,10 @@ class Exchangeability(Result):
         signs = {name: [getattr(sign, name) for sign in self.signs] for name in names}
         return (
             ResultTable(
-                "tests", columns, ("kind", "alarm", "e_value", "p_value"), {"kind": "test"}
+                "tests",
+                columns,
+                ("kind", "alarm", "e_value", "p_value"),
+                {"kind": "test"},
             ),
             ResultTable("signs", signs, shown=()),
         )

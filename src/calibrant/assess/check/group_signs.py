@@ -283,7 +283,10 @@ class _Look:
         sure = agree - chance.sum() > _SIGNS * np.sqrt((chance * (1.0 - chance)).sum())
         if agree < 0.98 * first.size or not sure:
             return None
-        shares = percent(round(agree / first.size, 3)), percent(round(float(chance.mean()), 2))
+        shares = (
+            percent(round(agree / first.size, 3)),
+            percent(round(float(chance.mean()), 2)),
+        )
         return (
             (
                 f"the first {rows(self.n)} have {first.size:,} pairs of rows that are identical,"

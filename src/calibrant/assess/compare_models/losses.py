@@ -23,7 +23,10 @@ MOST_STAKED = 0.9  # models are often alike, and then large bets find it
 def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[str, FloatArray]:
     """Brier score and clipped log loss of each row."""
     given = np.where(codes == 1, probabilities, 1.0 - probabilities)
-    return {BRIER: (1.0 - given) ** 2, LOG_LOSS: -np.log(np.clip(given, clip, 1.0 - clip))}
+    return {
+        BRIER: (1.0 - given) ** 2,
+        LOG_LOSS: -np.log(np.clip(given, clip, 1.0 - clip)),
+    }
 
 
 def difference_limits(

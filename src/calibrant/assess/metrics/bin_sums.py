@@ -51,7 +51,11 @@ def read_forecasts(
 
     Rows without weight are left out, after the bound is checked: an error names a row of the data.
     """
-    beside = {"segments": segments, "importance_weight": importance_weight, "groups": groups}
+    beside = {
+        "segments": segments,
+        "importance_weight": importance_weight,
+        "groups": groups,
+    }
     rows = read_scored(y, scores, pos_label, classes, **beside)
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     outside = (probabilities < 0.0) | (probabilities > 1.0)

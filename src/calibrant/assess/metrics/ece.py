@@ -9,7 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.assess.metrics.bin_sums import BinSums, binned, read_forecasts, sweep_binned
+from calibrant.assess.metrics.bin_sums import (
+    BinSums,
+    binned,
+    read_forecasts,
+    sweep_binned,
+)
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.limits.binomial import sidak_level
 from calibrant.limits.interval import Interval
@@ -27,7 +32,11 @@ _OF_SUMS = {
     "l1": "bounds for a sum of labels with fixed signs, bounded differences (McDiarmid 1989)",
     "l2": "Hoeffding's inequality for a sum of labels with fixed multipliers (1963)",
 }
-_BIN_SHARE = {"l1": 0.25, "l2": 0.75, "max": 1.0}  # of alpha, for limits in all bins at once
+_BIN_SHARE = {
+    "l1": 0.25,
+    "l2": 0.75,
+    "max": 1.0,
+}  # of alpha, for limits in all bins at once
 # of alpha, for the lower limit of "l1" by a sum over bins; the rest is for the upper limit
 _LOWER_SHARE = 0.375
 _SWEPT = "as if the bins had not been chosen by looking at the labels"

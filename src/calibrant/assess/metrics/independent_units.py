@@ -89,7 +89,11 @@ class Units:
 
     @classmethod
     def _of_groups(
-        cls, rows: MemoryRows, groups: Groups, weight_bound: float | None, size: int | None
+        cls,
+        rows: MemoryRows,
+        groups: Groups,
+        weight_bound: float | None,
+        size: int | None,
     ) -> tuple[MemoryRows, Self]:
         unit = np.unique(groups.codes, return_inverse=True)[1]
         own = np.ones(len(rows)) if rows.weights is None else rows.weights
@@ -146,7 +150,9 @@ class Units:
                     " page 'Grouped or clustered data' explains"
                 )
             raise InvalidTypeError(
-                name, f"be given with {beside}: nothing is proved without it", advice=advice
+                name,
+                f"be given with {beside}: nothing is proved without it",
+                advice=advice,
             )
         return counted_rows, units
 
@@ -232,7 +238,11 @@ class Units:
             means = self.sums(outcomes) / weights
         order = self._order(means.size) if order is None else order
         return self._mean(
-            means[order], None if weights is None else weights[order], self.bound, alpha, ends
+            means[order],
+            None if weights is None else weights[order],
+            self.bound,
+            alpha,
+            ends,
         )
 
     def in_order(self, n_rows: int) -> IndexArray:

@@ -18,7 +18,11 @@ from calibrant.sample.kinds import bound_of
 from calibrant.sample.sample import Sample
 
 _CLIP = Number(
-    "a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True
+    "a number strictly between 0 and 0.5, or None",
+    0.0,
+    0.5,
+    open_low=True,
+    open_high=True,
 )
 _BOUNDED = (
     "bets against each value of the mean of a bounded loss, which aim at the capital that is needed"

@@ -100,7 +100,10 @@ class ReliabilityTable(Result):
     def tables(self) -> tuple[ResultTable, ...]:
         """The bins."""
         names = ("counts", "mean_score", "rate", "lower", "upper")
-        columns = {"region": self.regions, **{name: getattr(self, name) for name in names}}
+        columns = {
+            "region": self.regions,
+            **{name: getattr(self, name) for name in names},
+        }
         heads = {"region": "bin", "counts": "rows", "lower": "true rate lies in"}
         return (ResultTable("regions", columns, heads=heads),)
 
@@ -172,7 +175,11 @@ def reliability_table(
     array([ True,  True,  True,  True])
     """
     level = confidence_level
-    how: dict[str, Any] = {"interval": interval, "partition": partition, "pos_label": pos_label}
+    how: dict[str, Any] = {
+        "interval": interval,
+        "partition": partition,
+        "pos_label": pos_label,
+    }
     calibrator = BinningCalibrator(n_bins, confidence_level=level, **how)
     with reported_by_caller():
         calibrator.fit(
@@ -245,12 +252,21 @@ def _row_weights(
     codes = np.zeros(region.size, dtype=np.uint8)
     weights = np.ones(region.size) if weights is None else weights
     return GroupSums.of_rows(
-        region, weights, codes, same, calibrator.partition_.n_regions, how, RandomSource(0)
+        region,
+        weights,
+        codes,
+        same,
+        calibrator.partition_.n_regions,
+        how,
+        RandomSource(0),
     )[1]  # blocks play no part
 
 
 def reliability_tables(
-    y: "ArrayLike", models: "Mapping[str, ArrayLike]", confidence_level: float, **settings: Any
+    y: "ArrayLike",
+    models: "Mapping[str, ArrayLike]",
+    confidence_level: float,
+    **settings: Any,
 ) -> dict[str, ReliabilityTable]:
     """A table for each model. The intervals of all of them hold at once."""
     level = shared_level(confidence_level, len(models))

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from calibrant._typing import ArrayLike, BoolArray, IntArray
 from calibrant.assess.rates.cells import Scores, read_scores
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_column, check_same_length, is_missing, missing_entry
+from calibrant.params.arrays import (
+    as_column,
+    check_same_length,
+    is_missing,
+    missing_entry,
+)
 from calibrant.params.labels import encode_labels
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
@@ -69,12 +74,19 @@ class Items:
             groups = np.unique(self.groups[rows], return_inverse=True)[1]
         order = None if self.order is None else self.order[rows]
         return replace(
-            self, scores=self.scores.take(rows), codes=self.codes[rows], groups=groups, order=order
+            self,
+            scores=self.scores.take(rows),
+            codes=self.codes[rows],
+            groups=groups,
+            order=order,
         )
 
 
 def read_items(
-    y: ArrayLike | None, scores: ArrayLike | None, groups: ArrayLike | None, pos_label: Hashable
+    y: ArrayLike | None,
+    scores: ArrayLike | None,
+    groups: ArrayLike | None,
+    pos_label: Hashable,
 ) -> tuple[Items, Any]:
     """The items, and the positive label."""
     found = read_scores(scores)
@@ -82,7 +94,10 @@ def read_items(
     check_same_length(found.values, entries)
     if not present.any():
         raise InvalidValueError(
-            "y", "hold at least one label", got="none", advice="label some items drawn at random"
+            "y",
+            "hold at least one label",
+            got="none",
+            advice="label some items drawn at random",
         )
     labels = entries[present]
     coded, known = encode_labels(

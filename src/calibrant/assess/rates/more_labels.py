@@ -8,7 +8,12 @@ _MOST_EXACT = 20_000  # labels; above, limits shrink with the root of 1 / labels
 
 
 def labels_that_reach(
-    estimate: float, reach: float, distance: float, n_labels: int, n_items: int, tail: float
+    estimate: float,
+    reach: float,
+    distance: float,
+    n_labels: int,
+    n_items: int,
+    tail: float,
 ) -> int:
     """Labels at which a lower limit is at most `distance` below the estimate, if that stays as it is.
 

@@ -11,7 +11,11 @@ _ROUNDING = 1e-12
 
 
 def kuiper_test(
-    codes: CodeArray, scores: FloatArray, draws: int, rng: np.random.Generator, units: Units
+    codes: CodeArray,
+    scores: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
+    units: Units,
 ) -> tuple[float, float]:
     """Return the range of the cumulative differences, and its p-value.
 

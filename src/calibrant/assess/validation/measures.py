@@ -61,7 +61,12 @@ def cox(
     slope = intercept = in_the_large = (math.nan,) * 3
     if 0 < codes.sum() < codes.size:
         large = float(
-            brentq(lambda shift: units.mean(expit(x + shift) - codes), -60.0, 60.0, xtol=1e-12)
+            brentq(
+                lambda shift: units.mean(expit(x + shift) - codes),
+                -60.0,
+                60.0,
+                xtol=1e-12,
+            )
         )
         ones = np.ones((codes.size, 1))
         in_the_large = _around(large, _variances(codes, ones, expit(x + large), units)[0], z)
@@ -191,7 +196,9 @@ def _assigned(assigned: Any, names: tuple[Hashable, ...]) -> FloatArray:
     missing = [name for name in names if name not in assigned]
     if missing:
         raise InvalidValueError(
-            "assigned", "have a probability for each grade", got=f"none for {missing[0]!r}"
+            "assigned",
+            "have a probability for each grade",
+            got=f"none for {missing[0]!r}",
         )
     given = np.array([float(assigned[name]) for name in names])
     if not ((given >= 0.0) & (given <= 1.0)).all():

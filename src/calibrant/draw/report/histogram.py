@@ -45,7 +45,12 @@ def score_bars(
         seen = (counts > 0) & (ends > x_axis.low) & (starts < x_axis.high)
         if np.count_nonzero(seen) >= min(_FEWEST_BARS, chosen.size):
             bars = _drawn(
-                starts[seen], ends[seen], counts[seen], positives[seen], x_axis, density=False
+                starts[seen],
+                ends[seen],
+                counts[seen],
+                positives[seen],
+                x_axis,
+                density=False,
             )
             return bars, int(counts[~seen].sum())
     left = table.low[chosen]

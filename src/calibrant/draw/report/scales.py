@@ -137,7 +137,10 @@ def threshold_marks(
             left, right = map(x_axis, ends)
             spans.append(
                 Span(
-                    name, "chosen" if name == "selected" else "refer", left, round(right - left, 2)
+                    name,
+                    "chosen" if name == "selected" else "refer",
+                    left,
+                    round(right - left, 2),
                 )
             )
     else:

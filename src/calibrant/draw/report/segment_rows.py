@@ -64,7 +64,10 @@ def segments_section(
     groups = [(table.segment[block.start], block) for block in table.blocks[1:]]
     if period is None:
         groups.sort(
-            key=lambda group: (order.get(group[0], len(order)), -int(table.counts[group[1].start]))
+            key=lambda group: (
+                order.get(group[0], len(order)),
+                -int(table.counts[group[1].start]),
+            )
         )
     shown = groups[:most_rows] if period is None else groups[-most_rows:]
     start = 0 if period is None else max(len(shown) - most_figures, 0)
@@ -72,7 +75,11 @@ def segments_section(
     ends = limits_of(
         np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist()
     )
-    how: dict[str, Any] = {"guaranteed": guaranteed, "scale": scale, "thresholds": thresholds}
+    how: dict[str, Any] = {
+        "guaranteed": guaranteed,
+        "scale": scale,
+        "thresholds": thresholds,
+    }
     return SegmentsShown(
         rows=[(block.start, found.get(segment)) for segment, block in shown],
         total=len(groups),

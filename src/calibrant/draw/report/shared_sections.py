@@ -22,5 +22,8 @@ def subgroups_section(found: SubgroupAudit, sizes: MostShown) -> Section:
     every = next(table for table in found.tables() if table.name == "subgroups")
     file = table_file(every, sizes.file_rows)
     return Section(
-        "subgroups-title", "Subgroups", "subgroups", {"forest": forest(found), "file": file}
+        "subgroups-title",
+        "Subgroups",
+        "subgroups",
+        {"forest": forest(found), "file": file},
     )

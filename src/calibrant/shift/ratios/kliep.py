@@ -82,7 +82,9 @@ class KLIEP(GaussianRatio):
         n_parts = int(self.cv)
         if n_parts > len(target):
             raise InvalidValueError(
-                "cv", f"be at most the number of target rows, {len(target):,}", got=f"{n_parts:,}"
+                "cv",
+                f"be at most the number of target rows, {len(target):,}",
+                got=f"{n_parts:,}",
             )
         generator = random_source(self.random_state, source, target).generator()
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
@@ -109,7 +111,11 @@ def _source_means(basis: Basis, source: FloatArray, bandwidth: float) -> FloatAr
 
 
 def _cross_validated(
-    basis: Basis, source: FloatArray, target: FloatArray, bandwidth: float, part: IndexArray
+    basis: Basis,
+    source: FloatArray,
+    target: FloatArray,
+    bandwidth: float,
+    part: IndexArray,
 ) -> float:
     means = _source_means(basis, source, bandwidth)
     values = basis.values(target, bandwidth)

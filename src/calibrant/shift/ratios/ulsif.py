@@ -13,7 +13,12 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.params.rules import Optional, RuleTable, thread_count
-from calibrant.shift.ratios.gaussian import Basis, GaussianRatio, PositiveNumbers, random_source
+from calibrant.shift.ratios.gaussian import (
+    Basis,
+    GaussianRatio,
+    PositiveNumbers,
+    random_source,
+)
 from calibrant.shift.ratios.least_squares import LeastSquares
 
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
@@ -99,7 +104,9 @@ class ULSIF(GaussianRatio):
         bandwidths = self._bandwidths(basis, source)
         penalties = _PENALTIES if self.penalty is None else PositiveNumbers().parse(self.penalty)
         scores = _over_threads(
-            lambda b: problem.leave_one_out(b, penalties), bandwidths, thread_count(self.n_jobs)
+            lambda b: problem.leave_one_out(b, penalties),
+            bandwidths,
+            thread_count(self.n_jobs),
         )
         best = np.unravel_index(scores.argmin(), scores.shape)
         self.scores_ = scores
