@@ -62,6 +62,11 @@ def test_bad_weights_are_refused(weights, words):
             "X_target must be None if importance_weight",
         ),
         (
+            {"ratio": ULSIF()},
+            {"importance_weight": np.ones(4000)},
+            "ratio must be None where the weights are given: it estimates them; got ULSIF",
+        ),
+        (
             {"weight_bound": 0.0},
             {"importance_weight": np.ones(4000)},
             "weight_bound must be a number > 0",

@@ -18,7 +18,7 @@ from calibrant.calibrators.regions.weighted_rows import shuffled
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
 from calibrant.limits.shift.evidence import Evidence, weight_sums
@@ -217,6 +217,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         )
         self._check_stated(stated)
         _RATIO.check("ratio", ratio)
+        if ratio is not None and (is_scored(scores) or importance_weight is not None):
+            rule = "be None where the weights are given: it estimates them"
+            raise InvalidTypeError("ratio", rule, got=type(ratio).__name__)
         data = self._read(scores, y, segments=segments, groups=groups, classes=classes)
         if is_scored(scores):
             check_nothing_beside(
