@@ -206,7 +206,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0, at most `weight_bound`: the guarantee is then about the population in which
             each row counts by its weight. A weight may depend on the label of its row. It takes
-            about 2 s for 20,000 rows, and 4 s for 100,000.
+            about 2 s for 20,000 rows, and 5 s for 100,000.
         weight_bound : float, optional
             An upper bound on the weights; needed with them.
         classes : pair of labels, optional
