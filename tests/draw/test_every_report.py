@@ -146,6 +146,7 @@ def test_a_formula_in_a_name_is_not_run_by_a_spreadsheet() -> None:
         ("north;=1+1", "north;'=1+1"),  # a semicolon ends a cell in some countries
         ("x\n =1", "x\n' =1"),
         ("\uff1d1+1", "'\uff1d1+1"),
+        ("{=1}", "'{=1}"),
         ("a=b", "a=b"),
     ],
 )

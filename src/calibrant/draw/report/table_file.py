@@ -14,7 +14,7 @@ from calibrant.text.result_table import ResultTable, plain_values
 
 # where spreadsheets take the rest for a formula: at the start of a cell, which in some countries
 # comes after a semicolon; wide signs are those of Chinese and Japanese keyboards
-_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@\t\r＝＋－＠])")
+_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)")
 _SAID_OTHERWISE = ("is_proved",)
 """Columns that are in the file alone: a reader would take "proved" for the difference, and it is the
 limits that are; the column "basis" says so.
