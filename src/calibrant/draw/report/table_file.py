@@ -62,7 +62,9 @@ def table_file(table: ResultTable, most: int) -> TableFile:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(_cell, table.columns))
     writer.writerows([map(_cell, row) for row in zip(*columns, strict=True)])
-    link = "data:text/csv;charset=utf-8," + quote(text.getvalue(), safe=",:;()[]/!*'")
+    kept_signs = ",:;()[]/!*'"
+    quoted = quote(text.getvalue(), safe=kept_signs, errors="backslashreplace")
+    link = f"data:text/csv;charset=utf-8,{quoted}"
     total = len(table)
     kept = f"the first {most:,} of {total:,} rows" if total > most else ""
     return TableFile(f"{table.name}.csv", link, kept)
