@@ -146,6 +146,7 @@ def test_a_formula_in_a_name_is_not_run_by_a_spreadsheet() -> None:
         ("north;=1+1", "north;'=1+1"),  # a semicolon ends a cell in some countries
         ("x\n =1", "x\n' =1"),
         ("\uff1d1+1", "'\uff1d1+1"),
+        ("{=1}", "'{=1}"),
         ("a=b", "a=b"),
     ],
 )
@@ -153,6 +154,18 @@ def test_no_part_of_a_name_is_run_by_a_spreadsheet(name: str, kept: str) -> None
     table = ResultTable("names", {name: [name]})
     text = unquote(table_file(table, 10).link.removeprefix(PREFIX))
     assert list(csv.reader(io.StringIO(text))) == [[kept], [kept]]
+
+
+def test_names_that_cannot_be_written_are_escaped() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=600)
+    found = calibrant.threshold(
+        rng.uniform(size=600) < scores, scores, precision=0.6, segments=["a\udcff"] * 600
+    )
+    page = Report(found, source={"file": "b\udcfe.csv"}).html
+    assert page.encode()
+    assert "b\\udcfe.csv" in page
+    assert "a%5Cudcff" in page
 
 
 def test_a_name_is_quoted_in_the_commands_that_go_on() -> None:

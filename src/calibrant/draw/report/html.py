@@ -31,9 +31,13 @@ _FILTERS = {
 
 
 def rendered_page(page: Page, words: PlainText = in_python) -> str:
-    """The text of a page. `words` is how settings are written in it."""
+    """The text of a page. `words` is how settings are written in it.
+
+    Halves of characters, as in names of files that are not UTF-8, are written as escapes.
+    """
     environment = _environment(needed("jinja2", "report", "reports are made"))
-    return environment.get_template("report.html.jinja").render(page=page, words=words)
+    text = environment.get_template("report.html.jinja").render(page=page, words=words)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @cache

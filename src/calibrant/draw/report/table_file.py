@@ -14,7 +14,7 @@ from calibrant.text.result_table import ResultTable, plain_values
 
 # where spreadsheets take the rest for a formula: at the start of a cell, which in some countries
 # comes after a semicolon; wide signs are those of Chinese and Japanese keyboards
-_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@\t\r＝＋－＠])")
+_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)")
 _SAID_OTHERWISE = ("is_proved",)
 """Columns that are in the file alone: a reader would take "proved" for the difference, and it is the
 limits that are; the column "basis" says so.
@@ -62,7 +62,9 @@ def table_file(table: ResultTable, most: int) -> TableFile:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(_cell, table.columns))
     writer.writerows([map(_cell, row) for row in zip(*columns, strict=True)])
-    link = "data:text/csv;charset=utf-8," + quote(text.getvalue(), safe=",:;()[]/!*'")
+    kept_signs = ",:;()[]/!*'"
+    quoted = quote(text.getvalue(), safe=kept_signs, errors="backslashreplace")
+    link = f"data:text/csv;charset=utf-8,{quoted}"
     total = len(table)
     kept = f"the first {most:,} of {total:,} rows" if total > most else ""
     return TableFile(f"{table.name}.csv", link, kept)
