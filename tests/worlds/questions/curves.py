@@ -11,6 +11,8 @@ from calibrant.assess.threshold.columns import SelectRows
 from calibrant.calibrators.anchored.fine_cells import Grid
 from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplified, with_jumps
 from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.limits.group_limits import group_distance, picked_distance
 from calibrant.limits.group_sums import GroupDesign, GroupSums
 from worlds.questions.base import QUESTIONS, SMOOTH, of_calibrator, question, tried
@@ -66,6 +68,35 @@ for _name, _values in SHAPES.items():
             return _of_pieces(_jumping(values, jump))
 
         QUESTIONS[f"pieces {_name} {_jump:g}"] = pieces
+
+
+def _of_grid(grid: Grid, regions: Any) -> list[Any]:
+    finite = np.isfinite(grid.begin) & np.isfinite(grid.end)
+    return [
+        grid.begin[finite],
+        grid.end[finite],
+        grid.segment,
+        grid.middle,
+        grid.regions(regions),
+        [grid.knots(number) for number in range(len(grid.cells.parts))],
+        [grid.distinct(grid.segment == number) for number in range(len(grid.cells.parts))],
+    ]
+
+
+@question
+def grids_of_cells() -> Any:
+    """Cells of one value, gaps, cells without rows, and a segment without any."""
+    values = np.array([0.2, 0.5, 0.8])
+    cuts = np.sort(np.concatenate([values, np.nextafter(values, 1.0), [0.35, 0.65]]))
+    cells = ScorePartition(cuts)
+    found: list[Any] = []
+    for rows in ([0, 3, 0, 2, 1, 0, 0, 4, 0], [5, 0, 1, 0, 0, 2, 2, 0, 3], [0] * 9):
+        counts = np.array(rows)
+        found += [_of_grid(Grid(cells, counts, counts // 2), REGIONS)]
+    parts = SegmentedPartition({"north": cells, "south": cells, "east": cells})
+    both = np.array([0, 3, 0, 2, 1, 0, 0, 4, 0] + [0] * 9 + [1] * 9)
+    regions = SegmentedPartition({"north": REGIONS, "south": REGIONS, "east": REGIONS})
+    return [*found, _of_grid(Grid(parts, both, both // 2), regions)]
 
 
 @question
