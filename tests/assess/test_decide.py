@@ -19,7 +19,12 @@ from calibrant import (
     scored,
 )
 from calibrant.assess.decide import decided_by_region
-from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.errors import (
+    CalibrantError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnexpectedLabelsError,
+)
 
 BINS = Partition.fixed_width(3)
 TALLY = Tally.from_counts([1000, 1000, 1000], [50, 250, 700], partition=BINS)
@@ -213,6 +218,17 @@ def test_net_benefit_of_constant_scores_is_that_of_all_or_none():
     low = found.thresholds <= 0.3
     np.testing.assert_allclose(found.value[0, low], found.act_on_all[low])
     assert (found.value[0, ~low] == 0).all()
+
+
+@pytest.mark.parametrize("units", [{}, {"groups": np.arange(40) // 2, "max_group_size": 2}])
+def test_net_benefit_of_one_class_needs_both_named_and_allows_for_the_other(units):
+    y = np.ones(40, dtype=int)
+    scores = np.full(40, 0.6)
+    with pytest.raises(UnexpectedLabelsError):
+        net_benefit(y, scores, **units)
+    found = net_benefit(y, scores, thresholds=[0.5], classes=(0, 1), **units)
+    assert found.value[0, 0] == 1.0
+    assert found.lower[0, 0] < 1.0  # a rate below 1 is possible, and so are false alarms
 
 
 @pytest.mark.parametrize(

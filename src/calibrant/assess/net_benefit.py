@@ -127,6 +127,7 @@ def net_benefit(
     groups: "ArrayLike | None" = None,
     max_group_size: int | None = None,
     pos_label: Hashable = None,
+    classes: "ArrayLike | None" = None,
 ) -> NetBenefit:
     """Return decision curves: the net benefit of one or more models at every threshold probability,
     with bands.
@@ -152,8 +153,8 @@ def net_benefit(
     groups, max_group_size : array-like of shape (n,), int, optional
         The group of each row, such as its customer, and as how many rows a group counts at most,
         which is required. The curves are then those of rows of new groups.
-    pos_label : object, optional
-        The positive class.
+    pos_label, classes
+        The positive class; both classes, if the labels may have only one of them.
 
     Returns
     -------
@@ -192,10 +193,10 @@ def net_benefit(
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     has_units = any(value is not None for value in (*beside.values(), *bounds))
     if not has_units and not is_scored(y):
-        codes, checked = _checked_scores(y, scores, pos_label)
+        codes, checked = _checked_scores(y, scores, pos_label, classes)
         return _result(_curves_of_rows(codes, checked, at, alpha), at, confidence_level, codes.size)
     models = {
-        name: read_forecasts(y, given, pos_label, None, **beside, weight_bound=bounds[0])
+        name: read_forecasts(y, given, pos_label, classes, **beside, weight_bound=bounds[0])
         for name, given in _named(y, scores).items()
     }
     units = {name: Units.bounded_of(read, *bounds) for name, read in models.items()}
@@ -250,10 +251,10 @@ def _named(y: Any, scores: Any) -> dict[str, Any]:
 
 
 def _checked_scores(
-    y: Any, scores: Any, pos_label: Hashable
+    y: Any, scores: Any, pos_label: Hashable, classes: "ArrayLike | None"
 ) -> tuple[CodeArray, dict[str, FloatArray]]:
     """The labels of plain rows, and the probabilities of each model."""
-    codes, known = encode_labels(y, classes=None, pos_label=pos_label, score_columns=1)
+    codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=1)
     checked = {}
     for name, given in _named(y, scores).items():
         label = f"scores of {name}" if isinstance(scores, Mapping) else "scores"
