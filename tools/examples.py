@@ -30,6 +30,8 @@ FENCE = re.compile(r"^```(python|pycon|shell-session)\n(.*?)^```$", re.MULTILINE
 MADE = re.compile(r"\]\(([\w-]+\.(?:png|html))\)")
 SMALL = (4.4, 3.3)  # inches of a thumbnail with one panel
 LONGEST_TITLE = 12  # letters that fit above a panel of a thumbnail
+LONGEST_LABEL = 40  # letters that fit below it
+MOST_NAMES = 14  # on an axis, before they touch
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 sys.path.append(str(ROOT / "tools"))  # for `import realdata`, in examples
@@ -130,7 +132,7 @@ def pictures_of_script(script: Path) -> list[str]:
 def shrink(figure: Any) -> None:
     """Make a figure as small as a thumbnail, with letters of the size they had.
 
-    Legends and titles that do not fit are left out.
+    Legends, titles and labels that do not fit are left out; many names on an axis are smaller.
     """
     panels = figure.axes
     figure.set_size_inches(SMALL if len(panels) == 1 else [1.3 * inches for inches in SMALL])
@@ -139,6 +141,10 @@ def shrink(figure: Any) -> None:
             legend.remove()
         if len(axes.get_title()) > LONGEST_TITLE:
             axes.set_title("")
+        if len(axes.get_xlabel()) > LONGEST_LABEL:
+            axes.set_xlabel("")
+        if len(axes.get_yticks()) > MOST_NAMES:
+            axes.tick_params(axis="y", labelsize=6)
     for legend in list(figure.legends):
         legend.remove()
 

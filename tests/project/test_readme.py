@@ -150,11 +150,17 @@ def test_a_thumbnail_is_small_and_keeps_the_size_of_its_letters():
     axes = figure.add_subplot()
     axes.plot([0, 1], label="one")
     axes.set(xlabel="score", title="a title that is too long for it")
+    axes.set_yticks(range(20))
     axes.legend()
     letters = axes.xaxis.label.get_size()
     examples.shrink(figure)
     assert tuple(figure.get_size_inches()) == examples.SMALL
     assert axes.xaxis.label.get_size() == letters
+    assert axes.get_xlabel() == "score"
+    assert axes.get_yticklabels()[0].get_size() == 6
+    axes.set_xlabel(50 * "x")
+    examples.shrink(figure)
+    assert axes.get_xlabel() == ""
     assert (axes.get_legend(), axes.get_title()) == (None, "")
 
 
