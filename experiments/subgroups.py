@@ -1,12 +1,11 @@
 """Audits and repairs of subgroups that overlap: how often nothing is shown, what is found, what is
 repaired, how fast.
 
-python experiments/subgroups.py nulls      # calibrated scores: how often anything is shown; 400
-sets each python experiments/subgroups.py power      # planted subgroups, families up to triples:
-how often they are found python experiments/subgroups.py repair     # SubgroupCalibrator, beside
-mcgrad where it is installed python experiments/subgroups.py coverage   # how often the guarantee of
-SubgroupCalibrator is broken, truth known python experiments/subgroups.py speed      # 10^6 rows, 8
-attributes, pairs
+    python experiments/subgroups.py nulls      # calibrated scores: is anything shown? 400 sets each
+    python experiments/subgroups.py power      # planted subgroups, up to triples: are they found?
+    python experiments/subgroups.py repair     # SubgroupCalibrator, beside mcgrad if installed
+    python experiments/subgroups.py coverage   # is its guarantee broken? the truth is known
+    python experiments/subgroups.py speed      # 10^6 rows, 8 attributes, pairs
 """
 
 import sys

@@ -13,7 +13,7 @@ from calibrant.calibrators.subgroups.parts import RowUnits
 from calibrant.calibrators.subgroups.proof import SubgroupRows
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
-from calibrant.params.arrays import check_in_range
+from calibrant.params.arrays import check_rows
 from calibrant.params.attributes import AttributeColumn
 from calibrant.sample.sources.memory import MemoryRows
 
@@ -79,7 +79,9 @@ def base_logits(base: ScoreCalibrator | None, scores: Any) -> FloatArray:
     """The logit of each score, or of what the base makes of it."""
     if base is None:
         probabilities = np.asarray(scores, dtype=np.float64)
-        check_in_range(probabilities, 0.0, 1.0)
+        outside = (probabilities < 0.0) | (probabilities > 1.0)
+        advice = "give a base that makes them so, such as base=PlattCalibrator()"
+        check_rows(outside, probabilities, "scores", "be probabilities in [0, 1]", advice)
     else:
         probabilities = np.asarray(base.predict(scores), dtype=np.float64)
     clipped = np.clip(probabilities, SMALLEST, 1.0 - SMALLEST)

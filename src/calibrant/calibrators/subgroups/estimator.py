@@ -218,7 +218,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         """
         self._check_parameters()
         refuse(
-            scores, "weights of subgroups are not built", "weight", advice="use AnchoredCalibrator"
+            scores, "SubgroupCalibrator takes no weights", "weight", advice="use AnchoredCalibrator"
         )
         refuse(scores, "subgroups are made of attributes", "segment", advice="use attributes=")
         size = bound_of(scores, "max_group_size", max_group_size)
