@@ -213,9 +213,13 @@ def test_a_weak_guarantee_says_what_a_user_of_the_classifier_can_do() -> None:
     features = rng.normal(size=(300, 2))
     labels = rng.uniform(size=300) < 0.5
     with pytest.warns(WeakGuaranteeWarning, match="calibration_size") as caught:
-        CalibratedClassifier(LogisticRegression()).fit(features, labels)
+        model = CalibratedClassifier(LogisticRegression()).fit(features, labels)
     assert "bins" not in str(caught[0].message)
     assert len(caught) == 1
+    assert "calibration_size" in model.guarantee_.weakness
+    assert "fewer bins" not in str(model.guarantee_)
+    with pytest.warns(WeakGuaranteeWarning, match="Use more groups"):
+        model.fit(features, labels, groups=np.arange(300) // 20)
 
 
 def test_a_row_without_a_label_is_named() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
-from calibrant.calibrators.hold_out import HOLD_OUT_MORE, HoldOutCalibrator
+from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.label_sets import LabelSets
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -122,7 +122,7 @@ class ClassWiseHoldOut:
         name, weakest = max(
             self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
         )
-        warn_if_weak(weakest, of=f" of class {name!r}", to_do=HOLD_OUT_MORE)
+        warn_if_weak(weakest, of=f" of class {name!r}")
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the probabilities as they are, shape (n, L)."""

@@ -72,11 +72,9 @@ _OF_ROWS = (
 )
 
 
-HOLD_OUT_MORE: Text = (
-    "Use more rows, or hold out more of them with a larger ",
-    Setting("calibration_size"),
-)
-"""What to do about a guarantee that says little."""
+_SIZE = Setting("calibration_size")
+_MORE_ROWS: Text = ("Use more rows, or hold out more of them with a larger ", _SIZE)
+_MORE_GROUPS: Text = ("Use more groups, or hold out more of them with a larger ", _SIZE)
 
 
 @dataclass(eq=False, repr=False)
@@ -234,7 +232,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
                 rows, partition.regions_of(rows.scores), tally, found, seen.cap, others.n_units
             )
         self._set_limits(partition, tally, limits, moved, known, facts)
-        warn_if_weak(self.guarantee_, to_do=HOLD_OUT_MORE)
+        warn_if_weak(self.guarantee_)
         warn_of_cap(self, self.guarantee_)
         return self
 
@@ -287,7 +285,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
     ) -> None:
         """Derive the guarantee from limits that were found or loaded."""
         said = Statement.about(partition, theorem=_OF_ROWS if groups is None else OF_GROUPS)
-        said = replace(said, claim=Claim.AVERAGE, groups=groups)
+        to_do = _MORE_ROWS if groups is None else _MORE_GROUPS
+        said = replace(said, claim=Claim.AVERAGE, groups=groups, to_do=to_do)
         level = float(self.confidence_level)
         guarantee = Guarantee.from_limits(
             partition, tally, limits.rates, level, "betting", said, limits.value, classes.positive

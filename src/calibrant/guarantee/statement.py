@@ -165,6 +165,8 @@ class Statement:
         What is to be said where one row was drawn from each group.
     falls : bool
         Whether predictions fall as the score rises.
+    to_do : Text
+        What to do about a region with too few rows, where that is not to use fewer bins.
     drawn_by_seed : bool
         Whether draws depend on the seed alone, and not on the rows, as in files of earlier
         releases.
@@ -189,6 +191,7 @@ class Statement:
     groups: GroupFacts | None = None
     of_groups: str = ""
     falls: bool = False
+    to_do: Text = ""
     drawn_by_seed: bool = False
 
     @property

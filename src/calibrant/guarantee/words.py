@@ -80,15 +80,15 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     return tuple(said)
 
 
-def weakness(guarantee: "Guarantee", to_do: Text | None = None) -> Text:
-    """How little is said, why, and what to do about it: by default, to use fewer bins or more rows."""
+def weakness(guarantee: "Guarantee") -> Text:
+    """How little is said, why, and what to do about it."""
     stated = guarantee.stated
     worst = int(np.where(stated.kept, guarantee.radius, -1.0).argmax())
     held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no rows"
     little = "almost nothing" if stated.epsilon >= 0.5 else "little"
     return joined(
         f"{little} yet: region {guarantee.regions[worst]} holds {held}. ",
-        advice(guarantee) if to_do is None else to_do,
+        advice(guarantee),
     )
 
 
@@ -226,6 +226,8 @@ def _precision(statement: Statement) -> str:
 def advice(guarantee: "Guarantee") -> Text:
     """What to do about a region with too few rows."""
     statement = guarantee.statement
+    if statement.to_do:
+        return statement.to_do
     if statement.has_ties:
         return ("Scores are tied: use ", Setting("pilot", "auto"), " or fewer bins")
     more = "more rows" if statement.groups is None else "more groups"

@@ -9,7 +9,7 @@ from calibrant.errors import GroupCapWarning, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.words import cap_matters, weakness
 from calibrant.text.numbers import upper
-from calibrant.text.sentences import Setting, Text, words
+from calibrant.text.sentences import Setting, words
 
 _is_reported: ContextVar[bool] = ContextVar("whether the caller of fit reports", default=False)
 
@@ -24,12 +24,12 @@ def reported_by_caller() -> Iterator[None]:
         _is_reported.reset(token)
 
 
-def warn_if_weak(guarantee: Guarantee, of: str = "", to_do: Text | None = None) -> None:
-    """Warn where little is proved, and say what to do: by default, to use fewer bins or more rows."""
+def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
+    """Warn where little is proved, and say what to do."""
     if not guarantee.is_weak or _is_reported.get():
         return
     epsilon = upper(guarantee.stated.epsilon)
-    little = words(weakness(guarantee, to_do))
+    little = words(weakness(guarantee))
     warn_caller(f"the guarantee{of} says {little}; epsilon is {epsilon}", WeakGuaranteeWarning)
 
 
