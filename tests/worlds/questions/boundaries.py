@@ -30,6 +30,7 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.limits.label_noise import largest_variance, noise_bound, signed_noise_bound
 from calibrant.limits.mass import budgets, mass_limits, missing_mass_limit
+from calibrant.limits.methods import METHODS
 from calibrant.limits.non_identical import gap_limits, non_identical
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.shared_tails import even_width_tails, even_widths
@@ -187,6 +188,25 @@ def ranges_of_paths() -> Any:
             codes = SMOOTH.y[:n].astype(np.uint8)
             rng = np.random.default_rng(3)
             found += [kuiper_test(codes, SMOOTH.scores[:n], draws, rng, ROWS)]
+    for label, score in ((1, 0.3), (1, 0.9), (0, 0.3), (0, 0.9)):  # paths on one side of 0
+        codes = np.full(20, label, dtype=np.uint8)
+        rng = np.random.default_rng(3)
+        found += [kuiper_test(codes, np.linspace(score, score + 0.05, 20), 99, rng, ROWS)]
+    return found
+
+
+@question
+def largest_radii_of_methods() -> Any:
+    found: list[Any] = []
+    for name in METHODS:
+        largest = METHODS[name].largest_radius
+        if largest is not None:
+            found += [
+                tried(largest, rows, most, alpha, n_regions)
+                for rows, most in ((1, 1), (12, 40), (300, 10_000))
+                for alpha in (0.01, 0.4)
+                for n_regions in (1, 9)
+            ]
     return found
 
 
