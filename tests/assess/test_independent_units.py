@@ -325,6 +325,19 @@ def test_groups_or_weights_without_a_bound_are_refused():
             use(importance_weight=np.ones(y.size))
 
 
+def test_assumptions_name_groups_and_weights_where_there_are_any():
+    rng = np.random.default_rng(5)
+    scores = rng.uniform(size=60)
+    y = (rng.uniform(size=60) < scores).astype(int)
+    groups = {"groups": np.arange(60) // 2, "max_group_size": 2}
+    weights = {"importance_weight": np.ones(60), "weight_bound": 1.0}
+    for given in ({}, groups, weights, groups | weights):
+        found = compare_models(y, {"a": scores, "b": 1.0 - scores}, **given)
+        about_draws = found.assumptions[0]
+        assert about_draws.startswith("the groups" if "groups" in given else "the rows")
+        assert ("weights are right" in about_draws) == ("importance_weight" in given)
+
+
 def test_units_of_some_rows_are_whole_groups():
     y, scores, group = world(np.random.default_rng(9))
     _, units = Units.of(read_rows(scores, y, groups=group).collect(), None, 3)

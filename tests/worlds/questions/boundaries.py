@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import BinningCalibrator
+from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.assess.check.equal_mass import equal_mass_bins, rates_of
 from calibrant.assess.check.p_values import label_p_values, rank_p_values, smaller_before
 from calibrant.assess.check.uniform_bets import (
@@ -30,9 +30,12 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.limits.label_noise import largest_variance, noise_bound, signed_noise_bound
 from calibrant.limits.mass import budgets, mass_limits, missing_mass_limit
+from calibrant.limits.methods import METHODS
 from calibrant.limits.non_identical import gap_limits, non_identical
 from calibrant.limits.sequences.betting import Gamblers
+from calibrant.limits.sequences.centred import log_evidence
 from calibrant.limits.shared_tails import even_width_tails, even_widths
+from calibrant.limits.shift.evidence import effective_rows
 from calibrant.ratios import LogisticRatio
 from calibrant.sequences import get_sequence
 from calibrant.shift.ratios.density_ratio import (
@@ -187,6 +190,47 @@ def ranges_of_paths() -> Any:
             codes = SMOOTH.y[:n].astype(np.uint8)
             rng = np.random.default_rng(3)
             found += [kuiper_test(codes, SMOOTH.scores[:n], draws, rng, ROWS)]
+    for label, score in ((1, 0.3), (1, 0.9), (0, 0.3), (0, 0.9)):  # paths on one side of 0
+        codes = np.full(20, label, dtype=np.uint8)
+        rng = np.random.default_rng(3)
+        found += [kuiper_test(codes, np.linspace(score, score + 0.05, 20), 99, rng, ROWS)]
+    return found
+
+
+@question
+def evidence_far_from_the_rate() -> Any:
+    found: list[Any] = []
+    for n in (1.0, 50.0, 1e4, 1e6):
+        for rate in (0.0, 0.1, 0.5, 1.0):
+            for p in (1e-9, 0.001, 0.3, 0.9):
+                k = np.array([np.floor(n * rate)])
+                found += [log_evidence(k, np.array([n]), np.array([p]), np.array([1.0 - p]))]
+    return found
+
+
+@question
+def effective_rows_of_regions() -> Any:
+    """One of the regions has no rows."""
+    thirds = Partition.fixed_width(3)
+    scores = np.where(SMOOTH.scores[:60] < 0.4, 0.1, 0.9)
+    weighted = Tally.from_data(thirds, scores, SMOOTH.y[:60], importance_weight=SMOOTH.weights[:60])
+    return [
+        effective_rows(one) for one in (weighted, Tally.from_data(thirds, scores, SMOOTH.y[:60]))
+    ]
+
+
+@question
+def largest_radii_of_methods() -> Any:
+    found: list[Any] = []
+    for name in METHODS:
+        largest = METHODS[name].largest_radius
+        if largest is not None:
+            found += [
+                tried(largest, rows, most, alpha, n_regions)
+                for rows, most in ((1, 1), (12, 40), (300, 10_000))
+                for alpha in (0.01, 0.4)
+                for n_regions in (1, 9)
+            ]
     return found
 
 

@@ -286,6 +286,23 @@ def signs_of_groups() -> Any:
 
 
 @question
+def signs_of_ids_that_repeat() -> Any:
+    """Ids of two or three rows, for shares and numbers of values around those that are told."""
+    found = []
+    n = 400
+    for times in (2, 3):
+        for repeated in (18, 21, 42, 360):
+            ids = np.arange(n)
+            ids[:repeated] = np.arange(repeated) // times
+            columns = {"s": SMOOTH.scores[:n], "y": SMOOTH.y[:n], "row_id": ids}
+            found.append(group_signs(rows_of(scored(pa.table(columns), score="s", label="y"))))
+    for values in (29, 30, 31):
+        columns = {"s": SMOOTH.scores[:n], "y": SMOOTH.y[:n], "user": np.arange(n) % values}
+        found.append(group_signs(rows_of(scored(pa.table(columns), score="s", label="y"))))
+    return [[len(signs), [sign.text for sign in signs]] for signs in map(list, found)]
+
+
+@question
 def checks_of_many_rows() -> Any:
     data = scored(
         pa.table({"s": MORE.scores, "y": MORE.y, "t": np.arange(2500)}), score="s", label="y"
