@@ -19,12 +19,8 @@ from calibrant import (
     scored,
 )
 from calibrant.assess.decide import decided_by_region
-from calibrant.errors import (
-    CalibrantError,
-    InvalidTypeError,
-    InvalidValueError,
-    UnexpectedLabelsError,
-)
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.params.labels import UnexpectedLabelsError
 
 BINS = Partition.fixed_width(3)
 TALLY = Tally.from_counts([1000, 1000, 1000], [50, 250, 700], partition=BINS)
