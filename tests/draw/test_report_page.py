@@ -223,14 +223,14 @@ def huge_audit(n_segments: int, n_bins: int) -> Audit:
 
 @pytest.mark.slow
 def test_it_stays_small_and_says_what_is_left_out() -> None:
-    parts = Partition.by_segment({f"segment {n}": Partition.fixed_width(4) for n in range(2_000)})
-    counts = np.full(8_000, 50)
+    parts = Partition.by_segment({f"segment {n}": Partition.fixed_width(4) for n in range(5_000)})
+    counts = np.full(20_000, 50)
     calibrator = BinningCalibrator.from_tally(
         parts, Tally.from_counts(counts, counts // 3, partition=parts)
     )
     histogram = Tally.from_data(Partition.fixed_width(1_000), SCORES, Y)
     page = Report(
-        huge_audit(2_000, 1_000),
+        huge_audit(5_000, 1_000),
         calibrator,
         histogram=histogram,
         title="x" * 10_000,
@@ -242,9 +242,9 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
     text = root.text
     assert len(rows) == 1_000
     assert rows[0][0].startswith("segment 0 ")
-    assert "1,000 more segments are left out" in text
+    assert "4,000 more segments are left out" in text
     assert "regions with narrower intervals are left out" in text
-    assert re.search(r"shows \d+ of 8,000 regions", text)
+    assert re.search(r"shows \d+ of 20,000 regions", text)
     assert "940 more facts, left out" in text
 
 

@@ -13,26 +13,29 @@ from calibrant.limits.bet_walk import late_sizes, lower_limits
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
 TAIL = 0.2
+SEQUENCES = list(itertools.product((0, 1), repeat=9))
+
+
+@pytest.fixture(scope="module")
+def limits():
+    """Of every sequence. A fixture, so that workers which only collect need not compute it."""
+    return {
+        labels: goal_limits(BetUnits(np.array(labels, dtype=float), 0.0, 1.0, 0.2), TAIL)
+        for labels in SEQUENCES
+    }
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.3, 0.5, 0.8, 0.97])
-def test_each_limit_misses_at_most_as_often_as_stated_by_enumeration(rate):
+def test_each_limit_misses_at_most_as_often_as_stated_by_enumeration(rate, limits):
     """All sequences of nine labels, each with its probability."""
     missed = np.zeros(2)
     for labels in SEQUENCES:
-        lower, upper = LIMITS[labels]
+        lower, upper = limits[labels]
         ones = sum(labels)
         chance = rate**ones * (1.0 - rate) ** (9 - ones)
         missed += chance * np.array([lower > rate, upper < rate])
     assert (missed <= TAIL).all()
     assert missed.max() > 0.0  # the limits are not vacuous
-
-
-SEQUENCES = list(itertools.product((0, 1), repeat=9))
-LIMITS = {
-    labels: goal_limits(BetUnits(np.array(labels, dtype=float), 0.0, 1.0, 0.2), TAIL)
-    for labels in SEQUENCES
-}
 
 
 def _skewed(rng, n):

@@ -61,7 +61,10 @@ def joined_with_pieces(
     bins = _Bins(table, shared, spelling)
     ends = ["segment", "low", "high"] if table.is_segmented else ["low", "high"]
     heads = [*ends, *own, *([_BIN] if shared else [])]
-    rows = [row for steps in table.steps for row in _rows(table, steps, own, bins, spelling)]
+    texts = [
+        [*row, *bins.number_of(region)] for region, row in enumerate(_texts(table, own, spelling))
+    ]
+    rows = [row for steps in table.steps for row in _rows(table, steps, texts, spelling)]
     pieces = _free(_PIECES, held)
     written = _written(spelling, pieces, heads, rows)
     conditions = _conditions(table, spelling, score, segment)
@@ -89,10 +92,7 @@ class _Bins:
     """What several pieces of a curve have in common, each written once and numbered."""
 
     def __init__(self, table: Table, heads: Sequence[str], spelling: Dialect) -> None:
-        self._texts = [
-            tuple(_text(table, region, head, spelling) for head in heads)
-            for region in range(table.calibrated.size)
-        ]
+        self._texts = _texts(table, heads, spelling)
         self._numbers: dict[tuple[str, ...], int] = {}
         self._is_used = bool(heads)
 
@@ -150,16 +150,9 @@ def _shared_heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
 
 
 def _rows(
-    table: Table, steps: Steps, heads: Sequence[str], bins: _Bins, spelling: Dialect
+    table: Table, steps: Steps, texts: Sequence[Sequence[str]], spelling: Dialect
 ) -> list[list[str]]:
     """The pieces of one segment; neighbours that differ in nothing are one."""
-    texts = [
-        [
-            *(_text(table, region, head, spelling) for head in heads),
-            *bins.number_of(region),
-        ]
-        for region in range(table.calibrated.size)
-    ]
     starts = [None] * len(texts) if table.lines is None else table.lines.start.tolist()
     cuts, regions = steps.runs(list(zip(map(tuple, texts), starts, strict=True)))
     lows = [steps.low, *cuts]
@@ -183,16 +176,23 @@ def _segment(steps: Steps, spelling: Dialect) -> str:
     )
 
 
-def _text(table: Table, region: int, head: str, spelling: Dialect) -> str:
-    """What a column holds in a region."""
+def _texts(table: Table, heads: Sequence[str], spelling: Dialect) -> list[tuple[str, ...]]:
+    """What the columns hold in each region."""
+    columns = [_column_texts(table, head, spelling) for head in heads]
+    return list(zip(*columns, strict=True)) if heads else [()] * table.calibrated.size
+
+
+def _column_texts(table: Table, head: str, spelling: Dialect) -> list[str]:
+    """What a column holds, region by region."""
     if head == "region":
-        return str(table.region_numbers[region])
+        return [str(number) for number in table.region_numbers]
     if head == "set":
-        return spelling.text(table.set_names[region])
+        return [spelling.text(name) for name in table.set_names]
     if head in ("start", "slope") and table.lines is not None:
-        return spelling.number(float(getattr(table.lines, head)[region]))
-    output = "calibrated" if head == "value" else head
-    return spelling.number(float(table.values(output)[region]))
+        values = getattr(table.lines, head)
+    else:
+        values = table.values("calibrated" if head == "value" else head)
+    return [spelling.number(value) for value in values.tolist()]
 
 
 def _expression(

@@ -150,12 +150,20 @@ def _plain(number: Decimal) -> str:
     return "0" if number == 0 else text.rstrip("0").rstrip(".") if "." in text else text
 
 
+_PLAIN = (str, int, bool, type(None))
+
+
 def plain(value: Any) -> Any:
     """Return a copy as plain JSON values; numbers that JSON does not have become None.
 
     >>> plain({"limits": (0.5, math.inf), 1: None})
     {'limits': [0.5, None], '1': None}
     """
+    kind = type(value)
+    if kind in _PLAIN:  # nearly all: tables have millions of them
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -60,7 +60,11 @@ class ResultTable:
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One plain object for each row."""
-        values = [plain(list(column)) for column in self.columns.values()]
+        lists = [
+            column.tolist() if hasattr(column, "tolist") else list(column)
+            for column in self.columns.values()
+        ]
+        values = [plain(column) for column in lists]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def text(self, name_of: Callable[[str], str] = str, *, most: int | None = None) -> TextTable:

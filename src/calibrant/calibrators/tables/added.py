@@ -30,7 +30,8 @@ def added_from(table: Table, columns: Columns, prefix: str) -> LookUp:
     values: dict[str, Any] = {}
     for output, name in named.items():
         if output == "set":
-            values[name] = tuple(table.set_names[region] for region in place.tolist())
+            sets = table.set_names
+            values[name] = tuple(sets[region] for region in place.tolist())
         elif table.lines is None:
             values[name] = table.values(output)[place]
         else:
