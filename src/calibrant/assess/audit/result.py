@@ -269,7 +269,10 @@ class Audit(Result, Bounds):
 
     @property
     def sentence(self) -> str:
-        """The verdict and what it rests on. Where nothing is proved, it says so."""
+        """The verdict and what it rests on.
+
+        Where nothing is proved of all rows, it says so, and whether some subgroup is off.
+        """
         basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.basis}"
         verdict = (
             f"{NO_EVIDENCE} of miscalibration" if self.verdict == NO_EVIDENCE else self.verdict
@@ -279,6 +282,8 @@ class Audit(Result, Bounds):
             for part in (self, self.within_segments or self)
         ):
             return sentence(f"{verdict}, {basis}")
+        if self.by_attributes is not None and self.by_attributes.is_any_off:
+            return sentence(f"{verdict} over all rows, but some subgroup is proved off, {basis}")
         aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
         return sentence(f"{verdict}, {basis}; this does not prove that the scores are {aim}")
 
