@@ -8,7 +8,7 @@ from calibrant.text.sentences import Setting, did_you_mean
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-_STOPPED = "stopped; no partial file was left behind behind"
+_STOPPED = "stopped; no partial file was left behind"
 _REASONS = {
     FileNotFoundError: "there is no such file or folder",
     PermissionError: "permission denied",
