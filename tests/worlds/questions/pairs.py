@@ -8,6 +8,7 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import calibrant
 from calibrant import (
@@ -18,10 +19,19 @@ from calibrant import (
     Partition,
     ShiftCalibrator,
     metrics,
+    scored,
 )
 from calibrant.intervals import MonotoneBand
 from calibrant.tripod import ConformalSets
-from worlds.questions.base import GRID, QUESTIONS, World, of_calibrator, tried
+from worlds.questions.base import (
+    GRID,
+    QUESTIONS,
+    World,
+    of_calibrator,
+    question,
+    refused,
+    tried,
+)
 
 _TOGETHER = 4  # combinations in a question
 
@@ -372,6 +382,15 @@ asked(
         "units": [{}, {"groups": SMALL.groups}],
     },
 )
+
+
+@question
+def sets_of_weighted_rows() -> Any:
+    data = pa.table({"s": SMALL.scores, "y": SMALL.y, "w": SMALL.weights})
+    rows = scored(data, score="s", label="y", weight="w", weight_bound=3.0)
+    return [refused(ConformalSets().fit, rows), refused(MonotoneBand().fit, rows)]
+
+
 asked(
     "shift",
     _binning,
