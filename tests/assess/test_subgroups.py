@@ -194,6 +194,70 @@ def test_bounds_for_the_population_cover_its_errors(grouped: bool):
     assert_kept(broken(), caught=0.25)
 
 
+def test_limits_of_a_population_do_not_depend_on_which_other_subgroups_have_enough_rows():
+    """Counted rows must not choose how many subgroups share alpha.
+
+    The rows of b = 0 stay as they are; the others move from one value of `a` to many.
+    """
+    rng = np.random.default_rng(0)
+    n = 3_000
+    b = rng.random(n) < 0.5
+    scores = rng.uniform(0.3, 0.7, n)
+    y = (rng.random(n) < scores).astype(np.uint8)
+    values = np.array([f"v{number:02}" for number in range(12)])
+    even = rng.integers(0, 12, n)
+    radii = []
+    for uneven in (even, np.where(rng.random(n) < 0.1, even, 0)):
+        columns = read_attributes({"a": values[uneven], "b": b})
+        read = read_forecasts(y, scores, None, [0, 1])
+        question = Question(target="population", n_draws=19, min_share=0.06)
+        found = audit_subgroups(read, columns, question).table
+        place = found.subgroup.index("b = False")
+        radii.append((len(found.subgroup), found.upper[place] - found.lower[place]))
+    assert radii[0][0] > 1.5 * radii[1][0]
+    assert radii[0][1] == pytest.approx(radii[1][1], rel=0.02)
+
+
+def test_what_is_tested_in_a_half_is_chosen_by_the_other_half_alone():
+    """A subgroup that loses its rows in the tested half leaves its place empty: no other takes it."""
+    rng = np.random.default_rng(1)
+    n = 8_000
+    place = rng.integers(0, 8, n)
+    scores = rng.uniform(0.4, 0.6, n)
+    error = np.array([0.3, 0.28, 0.26, 0.24, 0.22, 0.2, 0.18, 0.16])
+    y = (rng.random(n) < scores + error[place]).astype(np.uint8)
+    first = np.arange(n) % 2 == 0
+    gone = np.where(~first & (place == 0), 1, place)
+    tried = [subgroups_tried(~first, codes, y, scores, min_share=0.1) for codes in (place, gone)]
+    assert len(tried[0]) == 5
+    assert "p = 0" in tried[0]
+    assert tried[1] == [name for name in tried[0] if name != "p = 0"]
+
+
+def subgroups_tried(half, codes, y, scores, min_share):
+    """The subgroups that are tested in a half of the rows."""
+    levels = [AttributeLevels("p", tuple(range(8)))]
+    family = SubgroupFamily.of(levels, [codes], 1, min_share)
+    found = []
+
+    def tested(rows, tail, too_low):
+        if not (rows & ~half).any():
+            number = next(
+                number
+                for number in range(family.n_subgroups)
+                if np.array_equal(family.members(number) & half, rows)
+            )
+            found.append(family.words(number))
+        return 0.0, 0.0
+
+    def searched_in(rows):
+        return SubgroupFamily.of(levels, [codes[rows]], 1, min_share)
+
+    spread = scores * (1.0 - scores)
+    proved_sizes(family, y - scores, spread, ~half, 0.1, tested, searched_in)
+    return found
+
+
 @pytest.mark.broad
 def test_a_planted_subgroup_is_found_named_and_measured_and_its_relatives_are_folded():
     rows = planted(np.random.default_rng(5), 20_000, 0.15)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.cells.attribute_levels import AttributeLevels
-from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.cells.subgroup_family import SubgroupFamily, most_subgroups
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.attributes import read_attributes
 
@@ -148,3 +148,32 @@ def test_too_many_combinations_of_levels_are_refused():
     with pytest.raises(InvalidValueError) as error:
         SubgroupFamily.of(levels, codes, 2, 1e-5)
     assert error.value.parameter == "attributes"
+
+
+@pytest.mark.parametrize("min_share", [0.02, 0.05, 0.3])
+def test_no_rows_make_more_subgroups_than_levels_and_shares_allow(min_share: float):
+    levels = [
+        AttributeLevels("a", tuple(range(30))),
+        AttributeLevels("b", (0, 1)),
+        AttributeLevels("c", (0, 1, 2)),
+    ]
+    most = most_subgroups(levels, 3, min_share)
+    largest = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        codes = [rng.integers(0, 30, 400) % (seed + 1), *rng.integers(0, (2, 3), (400, 2)).T]
+        family = SubgroupFamily.of(levels, codes, 3, min_share)
+        largest = max(largest, family.n_subgroups)
+        assert family.n_subgroups <= most <= most_subgroups(levels, 3, 0.0)
+    assert largest > most / 3
+
+
+def test_a_subgroup_is_found_by_its_attributes_and_levels():
+    levels = [AttributeLevels("a", (0, 1)), AttributeLevels("b", (0, 1, 2))]
+    codes = list(np.random.default_rng(0).integers(0, (2, 3), (200, 2)).T)
+    family = SubgroupFamily.of(levels, codes, 2, 0.01)
+    for number in range(family.n_subgroups):
+        assert family.number_of(family.conditions(number)) == number
+    assert family.number_of(frozenset({(0, 5)})) is None
+    single = SubgroupFamily.of(levels, codes, 1, 0.01)
+    assert single.number_of(frozenset({(0, 1), (1, 1)})) is None

@@ -5,6 +5,7 @@ enough rows.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import prod
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -173,6 +174,19 @@ class SubgroupFamily:
         part, cell = self._at(number)
         return frozenset(zip(part.attributes, part.levels[cell].tolist(), strict=True))
 
+    def number_of(self, conditions: frozenset[tuple[int, int]]) -> int | None:
+        """The number of the subgroup that these attributes and levels make; None without one."""
+        wanted = sorted(conditions)
+        attributes = tuple(attribute for attribute, _ in wanted)
+        levels = np.array([level for _, level in wanted], dtype=np.int64)
+        first = 0
+        for part in self.crossings:
+            if part.attributes == attributes:
+                found = np.flatnonzero((part.levels == levels).all(axis=1))
+                return first + int(found[0]) if found.size else None
+            first += part.size
+        return None
+
     def words(self, number: int) -> str:
         """A subgroup in words."""
         part, cell = self._at(number)
@@ -190,6 +204,28 @@ class SubgroupFamily:
                 return part, number
             number -= part.size
         raise IndexError(number)
+
+
+def most_subgroups(levels: Sequence[AttributeLevels], order: int, min_share: float) -> int:
+    """How many subgroups a family of these levels can have at most, whatever its rows are.
+
+    Subgroups of the same attributes are disjoint. So at most 1 / `min_share` of them have that
+    share of the rows; with a share of 0 it is the number of all combinations of levels. All rows
+    are one more.
+
+    >>> from calibrant.params.attributes import read_attributes
+    >>> columns = read_attributes({"sex": ["f", "m"] * 4, "place": list("abcdefgh")})
+    >>> levels = [AttributeLevels.of(column) for column in columns]
+    >>> most_subgroups(levels, 2, 0.2), most_subgroups(levels, 2, 0.0)  # 1 + 2 + 5 + 5, 3 * 9
+    (13, 27)
+    """
+    disjoint = np.floor(1.0 / min_share + 1e-9) if min_share else np.inf
+    sizes = [level.n_levels for level in levels]
+    n_subgroups = 1
+    for size in range(1, min(order, MOST_ORDERS) + 1):
+        for chosen in combinations(sizes, size):
+            n_subgroups += int(min(prod(chosen), disjoint))
+    return n_subgroups
 
 
 def _counts(crossings: Sequence[Crossing], weights: FloatArray | None) -> IntArray:

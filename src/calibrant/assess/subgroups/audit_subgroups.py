@@ -1,6 +1,7 @@
 """The audit of subgroups: three questions behind one gate, and an upper bound at its own level."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from calibrant.assess.subgroups.result import SubgroupAudit, SubgroupTable
 from calibrant.assess.subgroups.upper_bound import all_limits
 from calibrant.assess.subgroups.which import proved_off
 from calibrant.cells.attribute_levels import AttributeLevels
-from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.cells.subgroup_family import SubgroupFamily, most_subgroups
 from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.limits.interval import Interval
 from calibrant.params.attributes import AttributeColumn
@@ -98,8 +99,13 @@ def audit_subgroups(
     If every row's rate is its score, the gate stays shut with probability 1 - alpha. Otherwise the
     gate cannot err by opening, and the tests behind it err with probability at most alpha together.
 
-    *Population.* The sizes and the upper bound of a population take as given which subgroups have
-    enough of the counted rows, and so how many share alpha.
+    *Population.* Rows that are not counted cut the attributes, so they fix how many subgroups can
+    have enough rows: subgroups of the same attributes are disjoint (`most_subgroups`). Each has an
+    equal part of alpha. Given how many rows are in a subgroup, they are independent draws from it,
+    so its limit is false, with enough rows, with at most that part times the probability of enough
+    rows. These probabilities add up to at most that number. With groups, whose sizes are not given,
+    all combinations of levels share alpha. What is tested in a half of the rows is searched for
+    among the subgroups with enough rows in the other half.
 
     *Groups and weights.* Labels of a group depend on each other, so that the first two questions
     have no exact test. The sizes are then proved at the full alpha, by bets on whole groups, which
@@ -150,7 +156,9 @@ def _of_population(
     weights = divided.units.weights(len(others))
     observed = Observed.of(family, others.scores, others.codes.astype(np.float64), weights)
     is_rare = float(divided.rows.scores[divided.cutting].mean()) < RARE
-    limits, ratios = _population_limits(family, divided, question.alpha, is_rare=is_rare)
+    share = question.min_share if divided.units.unit is None else 0.0
+    each = question.alpha / most_subgroups(levels, question.order, share)
+    limits, ratios = _population_limits(family, divided, each, is_rare=is_rare)
     largest = np.maximum(limits.upper, -limits.lower)
     lower = np.clip(observed.mean_score + limits.lower, 0.0, 1.0)
     upper = np.clip(observed.mean_score + limits.upper, 0.0, 1.0)
@@ -163,6 +171,7 @@ def _of_population(
         np.square(surplus),
         bet_tests(others, divided.units),
         divided.units.unit,
+        lambda half: _family(levels, [column.take(half) for column in counted], question),
     )
     found = _gated(search, observed, question) if gate else _ungated(search, observed, question)
     assumed: tuple[str, ...] = (_IID,) if gate else (divided.units.assumption,)
@@ -204,6 +213,8 @@ class _Search:
         How a size is tested.
     unit : int array or None
         The group of each row: halves keep groups whole.
+    searched_in : function or None
+        The family that is searched in a half of the rows; None for `family`.
     """
 
     family: SubgroupFamily
@@ -212,6 +223,7 @@ class _Search:
     variance: FloatArray
     tested: Tested
     unit: IndexArray | None = None
+    searched_in: Callable[[BoolArray], SubgroupFamily] | None = None
 
     def first_half(self) -> BoolArray:
         """A random half of the rows, or of whole groups, by their positions."""
@@ -223,7 +235,13 @@ class _Search:
     def sizes(self, alpha: float) -> list[ProvedSize]:
         """The sizes that are proved."""
         return proved_sizes(
-            self.family, self.surplus, self.variance, self.first_half(), alpha, self.tested
+            self.family,
+            self.surplus,
+            self.variance,
+            self.first_half(),
+            alpha,
+            self.tested,
+            self.searched_in,
         )
 
 
@@ -311,17 +329,17 @@ def subgroup_table(
 
 
 def _population_limits(
-    family: SubgroupFamily, divided: DividedRows, alpha: float, *, is_rare: bool
+    family: SubgroupFamily, divided: DividedRows, each: float, *, is_rare: bool
 ) -> tuple[Interval, tuple[float, float] | None]:
     """Limits on errors in every subgroup and, of rare events, on ratios of rate and score.
 
-    Ratios need limits on average scores, which take a tenth of alpha. Whether events are rare is
-    told by rows that are not counted.
+    Those of a subgroup miss with probability at most `each`. Ratios need limits on average scores,
+    which take a tenth of it. Whether events are rare is told by rows that are not counted.
     """
     if not is_rare:
-        return all_error_limits(family, divided.others, divided.units, alpha), None
-    averages = all_score_limits(family, divided.others, divided.units, RATIO_SHARE * alpha)
-    left = (1.0 - RATIO_SHARE) * alpha
+        return all_error_limits(family, divided.others, divided.units, each), None
+    averages = all_score_limits(family, divided.others, divided.units, RATIO_SHARE * each)
+    left = (1.0 - RATIO_SHARE) * each
     errors = all_error_limits(family, divided.others, divided.units, left)
     lower = np.clip(averages.lower + errors.lower, 0.0, 1.0)
     upper = np.clip(averages.upper + errors.upper, 0.0, 1.0)

@@ -40,28 +40,26 @@ def bet_tests(rows: MemoryRows, units: Units) -> Tested:
 
 
 def all_error_limits(
-    family: SubgroupFamily, rows: MemoryRows, units: Units, alpha: float
+    family: SubgroupFamily, rows: MemoryRows, units: Units, each: float
 ) -> Interval:
-    """Limits of the mean of label minus score, in the population of every subgroup at once.
+    """Limits of the mean of label minus score, in the population of every subgroup.
 
-    Bonferroni's rule.
+    Those of a subgroup miss with probability at most `each`, which must not depend on these rows.
     """
-    found = _all_means(family, _outcomes(rows), units, alpha)
+    found = _all_means(family, _outcomes(rows), units, each)
     return Interval(2.0 * found.lower - 1.0 - _ROUNDING, 2.0 * found.upper - 1.0 + _ROUNDING)
 
 
 def all_score_limits(
-    family: SubgroupFamily, rows: MemoryRows, units: Units, alpha: float
+    family: SubgroupFamily, rows: MemoryRows, units: Units, each: float
 ) -> Interval:
-    """Limits of the average score, in the population of every subgroup at once."""
-    found = _all_means(family, np.asarray(rows.scores, dtype=np.float64), units, alpha)
+    """Limits of the average score, in the population of every subgroup; see `all_error_limits`."""
+    found = _all_means(family, np.asarray(rows.scores, dtype=np.float64), units, each)
     lower = np.maximum(found.lower - _ROUNDING, 0.0)
     return Interval(lower, np.minimum(found.upper + _ROUNDING, 1.0))
 
 
-def _all_means(
-    family: SubgroupFamily, outcomes: FloatArray, units: Units, alpha: float
-) -> Interval:
+def _all_means(family: SubgroupFamily, outcomes: FloatArray, units: Units, each: float) -> Interval:
     """Limits of the mean of numbers in [0, 1]."""
     lower = []
     upper = []
@@ -69,7 +67,7 @@ def _all_means(
         inside = np.flatnonzero(part.cell < part.size)
         place = part.cell[inside].astype(np.intp)
         own = units.part(inside)
-        limits = own.means(outcomes[inside], place, part.size, alpha / family.n_subgroups)
+        limits = own.means(outcomes[inside], place, part.size, each)
         lower.append(limits.lower)
         upper.append(limits.upper)
     return Interval(np.concatenate(lower), np.concatenate(upper))

@@ -59,6 +59,7 @@ def proved_sizes(
     first: BoolArray,
     alpha: float,
     tested: Tested,
+    searched_in: Callable[[BoolArray], SubgroupFamily] | None = None,
 ) -> list[ProvedSize]:
     """The errors that are proved, by two searches and up to ten tests.
 
@@ -85,12 +86,19 @@ def proved_sizes(
     tested : function
         From the rows of a subgroup in a half, a tail and a side: the mean score there, and the
         limit of the mean rate.
+    searched_in : function, optional
+        From the rows of a half, the family that is searched there; `family` by default, where
+        attributes are given. What it names and `family` lacks is not tested.
     """
     found = []
     tail = alpha / (2.0 * N_TRIED)
+    in_half = family.take if searched_in is None else searched_in
     for searched in (first, ~first):
-        half = family.take(searched)
-        for number, too_low in _best(half, surplus[searched], variance[searched], tail):
+        half = in_half(searched)
+        for chosen, too_low in _best(half, surplus[searched], variance[searched], tail):
+            number = family.number_of(half.conditions(chosen))
+            if number is None:
+                continue
             rows = family.members(number) & ~searched
             if not rows.any():
                 continue
