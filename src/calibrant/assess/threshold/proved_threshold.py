@@ -94,7 +94,7 @@ class Threshold(Result):
         return all(cut.threshold is not None for cut in self.cuts)
 
     @property
-    def _is_weighted(self) -> bool:
+    def is_weighted(self) -> bool:
         """Whether all is about the weighted population.
 
         Only what is assumed tells, also in saved files: they have no entry for the weights.
@@ -152,7 +152,7 @@ class Threshold(Result):
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         told = "; ".join(cut.text() for cut in self.cuts)
         about = ""
-        if self._is_weighted:
+        if self.is_weighted:
             about = " This is about the weighted population."
         if self.max_group_size is not None:
             about += (

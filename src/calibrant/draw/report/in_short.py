@@ -134,7 +134,7 @@ def _side(finding: Any) -> str:
 
 
 def _of_threshold(found: Any) -> str | None:
-    if found._is_weighted or (found.above_cap or 0.0) > 0.0:
+    if found.is_weighted or (found.above_cap or 0.0) > 0.0:
         return None
     like = _NEW_ROWS if found.max_group_size is None else "as long as new groups are like these"
     confidence = f"With {percent(found.confidence_level)} confidence"
