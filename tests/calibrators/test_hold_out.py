@@ -385,6 +385,14 @@ def test_a_pickle_has_what_a_model_file_has_and_gives_the_same() -> None:
             np.testing.assert_array_equal(one, other)
 
 
+def test_a_pickle_keeps_what_makes_a_guarantee_weaker() -> None:
+    found = _fitted(np.random.default_rng(0), 200)
+    found.guarantee_ = found.guarantee_.with_caveat("folds were used")
+    again = pickle.loads(pickle.dumps(found))
+    assert not again.guarantee_.is_proved
+    assert str(again.guarantee_) == str(found.guarantee_)
+
+
 def test_pickles_are_small() -> None:
     assert len(pickle.dumps(_fitted(np.random.default_rng(0), 200))) < 1_200
     unfitted = pickle.loads(pickle.dumps(HoldOutCalibrator(3)))

@@ -290,7 +290,7 @@ def test_a_class_in_place_of_a_model_is_told() -> None:
     [
         (CalibratedClassifier(LogisticRegression(), cv=None, calibration_size=0), "cv=5"),
         (CalibratedClassifier(itemgetter(0), calibration_size=0), "leave it out"),
-        (CalibratedClassifier(itemgetter(0), calibration_size=0.5), "rows that shall calibrate"),
+        (CalibratedClassifier(itemgetter(0), calibration_size=0.5), "rows to calibrate on"),
         (
             CalibratedClassifier(
                 LogisticRegression(), BinningCalibrator(), cv=3, calibration_size=0.5

@@ -308,7 +308,9 @@ def test_plan_equals_the_library(calibrant: Any) -> None:
     assert "give --method anchored" in " ".join(of_curve.out.split())
     assert "not covered" not in of_curve.out
     short = " ".join(of_curve.out.split("\n\n")[0].split())  # says what it depends on
-    assert "if the rate rises smoothly with the score. This is an estimate." in short
+    assert (
+        "if the rate rises smoothly and clearly with untied scores. This is an estimate." in short
+    )
     assert calibrant("plan").code == 2
     assert calibrant("plan", "--epsilon", "0.1", "--rows", "5").code == 2
     assert "--epsilon" in calibrant("plan", "--epsilon", "2").err

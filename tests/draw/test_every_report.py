@@ -185,6 +185,21 @@ def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
     assert step.how == "calibrant fit a.csv --method anchored --bins 4 -o model.json"
 
 
+@pytest.mark.parametrize("target", ["items", "population"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_the_plan_for_a_rate_can_be_called(share, target) -> None:
+    """Also where all labels that are known are the same, so that the estimate is 0 or 1."""
+    labels = np.where(np.arange(50) < 50 * share, 1.0, 0.0)
+    y = np.append(labels, np.full(950, np.nan))
+    scores = np.random.default_rng(0).uniform(size=y.size)
+    found = calibrant.rate(y, scores, method="labels", target=target, pos_label=1.0)
+    (step, *_) = steps_in_python(found)
+    planned = eval(step.how, {"plan_rate": calibrant.plan_rate})
+    assert planned.n_labels > 0
+    assert planned.n_items == (1_000 if target == "items" else None)
+    assert planned.expected_rate == (0.3 if share == 0.3 else None)
+
+
 def test_a_subgroup_that_is_off_comes_first_and_can_be_copied() -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(0.3, 0.7, size=8_000)

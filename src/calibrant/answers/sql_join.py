@@ -56,7 +56,7 @@ def joined_with_pieces(
     """
     held = {name.lower() for name in taken}
     on_line = _line_heads(table, chosen)
-    shared = _shared_heads(table, chosen) if on_line else []
+    shared = [output for output in chosen if output != "calibrated"] if on_line else []
     own = [*on_line, *([] if on_line else chosen)]
     bins = _Bins(table, shared, spelling)
     ends = ["segment", "low", "high"] if table.is_segmented else ["low", "high"]
@@ -142,11 +142,6 @@ def _starts_low(table: Table, lines: Lines) -> bool:
             if region >= 0 and lines.start[region] != low and not level:
                 return False
     return True
-
-
-def _shared_heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
-    """The columns that are the same for many pieces of a curve."""
-    return [output for output in chosen if output != "calibrated"]
 
 
 def _rows(

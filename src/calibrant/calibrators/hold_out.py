@@ -261,6 +261,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         guarantee = getattr(self, "guarantee_", None)
         if guarantee is None or guarantee.confidence_level != self.confidence_level:
             return state  # not fitted, or with another level set since then
+        if guarantee.statement.caveats:
+            return state  # what makes a guarantee weaker is not derived again
         kept = {name: value for name, value in state.items() if name not in _DERIVED}
         return {**kept, "learned": (self._state(), guarantee.read)}
 

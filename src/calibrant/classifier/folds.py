@@ -9,6 +9,7 @@ from calibrant._typing import BoolArray, IndexArray, Keys
 from calibrant.classifier.task import Task, taken
 from calibrant.errors import InvalidValueError
 from calibrant.sample.draw import folds_of, position_keys, random_places
+from calibrant.text.numbers import counted
 
 _N_MODELS = 5
 _FEWEST = 100  # rows, or groups, that are held out if there are enough
@@ -119,7 +120,7 @@ def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
         if n_folds > n_groups:
             rule = "be at most the number of groups that train"
             advice = "use more groups" if n_groups < 2 else f"use cv={n_groups}, or more groups"
-            got = f"{n_folds} and {n_groups} group{'s' * (n_groups != 1)}"
+            got = f"{n_folds} and {counted(n_groups, 'group')}"
             raise InvalidValueError("cv", rule, got=got, advice=advice)
         fold = random_places(keys, source) % n_folds
     else:

@@ -109,8 +109,8 @@ class ClassifierParameters(CheckedParameters):
         if isinstance(self.calibration_size, str) or self._bags():
             return
         if self._is_frozen():
-            rule = "be 'auto' for a fitted model of two classes, which all rows calibrate"
-            advice = "pass only the rows that shall calibrate to fit"
+            rule = "be 'auto' for a fitted model of two classes: every row of fit calibrates it"
+            advice = "give fit only the rows to calibrate on"
         elif self.cv is not None and not isinstance(self.cv, str):
             rule = "be 'auto' where cv says which rows calibrate"
             advice = "leave out one of the two"

@@ -325,11 +325,12 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         """What is claimed."""
         check_is_fitted(self)
         of_groups = self._facts.said_of_groups
-        assumed = (_ASSUMED_OF_WEIGHTS if self._bound and not self._before else _ASSUMED) + (
-            (ONE_OF_EACH,) if of_groups else ()
-        )
+        by_bets = self._bound > 0.0 and not self._before
+        assumed: tuple[str, ...] = _ASSUMED_OF_WEIGHTS if by_bets else _ASSUMED
+        if of_groups:
+            assumed += (ONE_OF_EACH,)
         of_weights = ""
-        if self._bound and not self._before:
+        if by_bets:
             of_weights = " Each counts by its weight: this is about the weighted population."
             assumed += (f"no importance weight exceeds {self._bound:g}",)
         if self._before:  # in files of earlier releases

@@ -12,7 +12,7 @@ from calibrant.text.sentences import Setting, Text, words
 
 _PLANNED = Setting("method", "binning", python="BinningCalibrator")
 CURVE = "AnchoredCalibrator"
-CALIBRATORS = ("BinningCalibrator", "AnchoredCalibrator")
+CALIBRATORS = ("BinningCalibrator", CURVE)
 """What can be planned for."""
 CURVE_NAMED = Setting("method", "anchored", python=CURVE)
 

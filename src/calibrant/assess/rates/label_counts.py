@@ -271,7 +271,7 @@ class _Gate:
     confidence_level: float
 
     def most_negative(self, n_labels: int) -> int:
-        """As many of the labels may be negative."""
+        """How many of so many labels may be negative at most; -1 if that shows nothing."""
         return most_negative_labels(n_labels, self.n_items, self.at_least, self.confidence_level)
 
 

@@ -94,6 +94,14 @@ class Threshold(Result):
         return all(cut.threshold is not None for cut in self.cuts)
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether all is about the weighted population.
+
+        Only what is assumed tells, also in saved files: they have no entry for the weights.
+        """
+        return KEPT_BY_WEIGHT in self.assumptions
+
+    @property
     def only(self) -> Cut:
         """The cut, where there is one."""
         if len(self.cuts) > 1:
@@ -144,7 +152,7 @@ class Threshold(Result):
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         told = "; ".join(cut.text() for cut in self.cuts)
         about = ""
-        if KEPT_BY_WEIGHT in self.assumptions:
+        if self.is_weighted:
             about = " This is about the weighted population."
         if self.max_group_size is not None:
             about += (

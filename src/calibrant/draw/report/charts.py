@@ -201,7 +201,7 @@ def curve_chart(curve: FloatArray, guaranteed: FloatArray) -> Figure:
     line = Series("calibrated probability", 0, path_of(scores.tolist(), curve[:, 1].tolist(), axes))
     text = (
         "The calibrated probability of each score. The strip is the guaranteed interval of each"
-        " region: in it lies the true rate of the region's rows."
+        " region: with the stated confidence, the true rate of every region lies in it."
     )
     is_probability = bool(scores[0] >= 0.0 and scores[-1] <= 1.0)
     labels = "score", "probability"

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from calibrant.assess.threshold.proved_threshold import KEPT_BY_WEIGHT
 from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
 from calibrant.text.result import Result
 
@@ -72,31 +71,37 @@ def _of_no_guarantee(found: Any) -> str | None:
 
 def _of_audit(found: Any) -> str | None:
     subgroups = found.by_attributes
-    if subgroups is not None and subgroups.is_any_off:
-        return None if found.population else _of_subgroups(subgroups)
-    worst = found.worst
-    confidence = percent(found.confidence_level)
-    rows = _THESE_ROWS if not found.n_groups else "as long as the groups are i.i.d."
-    if worst is not None:
-        if found.population:
-            return None
-        where = "some scores are"
-        if worst.segment is not None:
-            where = f"some scores in {found.noun} {worst.segment!r} are"
-        side = _side(worst)
-        off = points(lower(worst.error))
-        return f"With {confidence} confidence, {where} {side} by at least {off}, {rows}."
     bounds = found.within_segments or found
-    if bounds.is_nearly_calibrated:
-        if found.population:
-            return None
+    if subgroups is not None and subgroups.is_any_off:
+        said = _of_subgroups(subgroups)
+    elif found.worst is not None:
+        said = _of_worst(found)
+    elif bounds.is_nearly_calibrated:
         off = points(upper(bounds.upper_bound))
-        seen = "none of the observed scores is off by more than"
-        return f"With {confidence} confidence, {seen} {off}, {rows}."
+        seen = f"none of the observed scores is off by more than {off}"
+        said = f"With {percent(found.confidence_level)} confidence, {seen}, {_THESE_ROWS}."
+    else:
+        return _of_nothing_proved(found)
+    return None if found.population else said
+
+
+def _of_worst(found: Any) -> str:
+    """The scores that are proved off by most."""
+    worst = found.worst
+    where = "some scores are"
+    if worst.segment is not None:
+        where = f"some scores in {found.noun} {worst.segment!r} are"
+    off = f"{_side(worst)} by at least {points(lower(worst.error))}"
+    return f"With {percent(found.confidence_level)} confidence, {where} {off}, {_THESE_ROWS}."
+
+
+def _of_nothing_proved(found: Any) -> str:
     wrong = "wrong"
     if found.tolerance:
         wrong = f"wrong by more than {points(f'{found.tolerance:g}')}"
-    which = "the scores are" if subgroups is None else "the scores, or those of a subgroup, are"
+    which = "the scores are"
+    if found.by_attributes is not None:
+        which = "the scores, or those of a subgroup, are"
     return (
         f"These {found.n_rows:,} rows do not show that {which} {wrong}. That does not prove"
         " that they are right."
@@ -129,8 +134,7 @@ def _side(finding: Any) -> str:
 
 
 def _of_threshold(found: Any) -> str | None:
-    is_weighted = KEPT_BY_WEIGHT in found.assumptions
-    if is_weighted or (found.above_cap or 0.0) > 0.0:
+    if found.is_weighted or (found.above_cap or 0.0) > 0.0:
         return None
     like = _NEW_ROWS if found.max_group_size is None else "as long as new groups are like these"
     confidence = f"With {percent(found.confidence_level)} confidence"
@@ -191,8 +195,8 @@ def _of_rate(found: Any) -> str | None:
     share = " to ".join(map(_hundredths, limits(found.lower, found.upper).split(" to ")))
     whose = "these items" if found.target == "items" else "the population"
     return (
-        f"With {percent(found.confidence_level)} confidence, {share}% of {whose} are positive, as long"
-        " as the labelled items were drawn at random."
+        f"With {percent(found.confidence_level)} confidence, {share}% of {whose} are positive, as"
+        " long as the labelled items were drawn at random."
     )
 
 
@@ -210,7 +214,8 @@ def _of_plan(found: Any) -> str | None:
     if found.calibrator == "AnchoredCalibrator":
         return (
             f"Label {found.n:,} rows drawn at random, and in about 9 of 10 fits {ranges} {within}"
-            f" {sure}, if the rate rises smoothly with the score. This is an estimate."
+            f" {sure}, if the rate rises smoothly and clearly with untied scores. This is an"
+            " estimate."
         )
     supposed = "if no scores are tied"
     if found.base_rate is not None:
@@ -223,19 +228,20 @@ def _of_plan(found: Any) -> str | None:
 def _of_rows(found: Any) -> str | None:
     if found.alarm:
         return (
-            f"These rows are not i.i.d. ({percent(found.confidence_level)} confidence), so a guarantee"
-            " based on all of them does not hold."
+            f"These rows are not i.i.d. ({percent(found.confidence_level)} confidence), so a"
+            " guarantee based on all of them does not hold."
         )
     most = percent(round(1.0 - found.confidence_level, 12))
     return (
-        f"No sign that these {found.n_rows:,} rows are not i.i.d. (i.i.d. rows raise an alarm at most"
-        f" {most} of the time)."
+        f"No sign that these {found.n_rows:,} rows are not i.i.d. (i.i.d. rows raise an alarm at"
+        f" most {most} of the time)."
     )
 
 
 def _of_monitor(found: Any) -> str | None:
     if found.alarm:
-        return "Alarm: the data have drifted. Look at what changed, and recalibrate."
+        sure = f"{percent(found.confidence_level)} confidence"
+        return f"Alarm ({sure}): the data have drifted. Look at what changed, and recalibrate."
     predictions = counted(found.n_mature, "prediction")
     return f"No alarm after {predictions}: no sign of drift."
 

@@ -167,9 +167,13 @@ def _typed(name: str) -> str:
 
 
 def _on_rate(found: Any) -> Iterator[Advice]:
+    known = f", n_items={found.n_items}" if found.target == "items" else ""
+    rate = nearest(found.estimate)
+    if 0.0 < float(rate) < 1.0:  # else the worst case
+        known += f", expected_rate={rate}"
     yield Advice(
         "If the limits are too wide, label more items, drawn at random from all, and ask again",
-        f"plan_rate(width=0.05, n_items={found.n_items}, expected_rate={nearest(found.estimate)})",
+        f"plan_rate(width=0.05{known})",
         "rate {rows} -o rate.html",
     )
 
