@@ -3,8 +3,8 @@
 `compare_calibrators` measures each method's loss on rows it wasn't fitted to. Most methods differ
 little, but only some come with a guarantee: the blue ones.
 
-Picture: Bars with the Brier scores of four methods and the raw score; the raw score is worst, the
-methods are close together.
+Picture: Bars with the Brier scores of four methods and the raw score; the raw score is worst, and
+the methods are close together.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
-"""Only counts leave the hospital
+"""Share counts, not rows
 
-Each airport counts its own rows with the same bins, and sends a few numbers: the rows and late
-flights in each bin. Counts add up, so the sum gives the same guarantee as all rows in one place. No
-row leaves its airport.
+Three airports want one calibrator, but can't share their rows. Each counts the flights and the late
+flights in the same bins, and sends only these counts. Added up, they give the same guarantee as all
+rows in one place would.
 
 Picture: Wide guaranteed intervals from each of three airports' counts, and narrow ones from their
 sum.

@@ -3,8 +3,8 @@
 A flight arrives early, about on time, or late. Each class is calibrated against the rest in its own
 bins, and the guarantees for all classes hold at once.
 
-Picture: Three panels, one per class: steps of calibrated probabilities with guaranteed bands,
-against the class's score.
+Picture: Three panels, one per class: the calibrated probability in each bin with its guaranteed
+interval, against the class's score.
 """
 
 import matplotlib.pyplot as plt

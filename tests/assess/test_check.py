@@ -256,7 +256,8 @@ def test_a_drift_comes_first_in_the_advice_and_groups_do_not_take_it_back():
     assert not grouped.alarm
     (advice,) = map(render, grouped.advice)
     assert (
-        "only 300 of 6,000 rows were tested, one of each group, and few rows find little" in advice
+        "only 300 of 6,000 rows were tested, one from each group, and a test with few rows finds"
+        " little" in advice
     )
     assert "An alarm without groups stands, unless rows of a group share their labels" in advice
     assert check(y, scores, groups=rng.permutation(6_000), time=rng.random(6_000)).advice == ()

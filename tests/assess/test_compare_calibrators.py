@@ -80,7 +80,7 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     assert np.isinf(result.log_loss[1])
     assert " inf " not in str(result)
     assert (
-        "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+        "infinity: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
         in result.notes
     )
 
@@ -311,7 +311,7 @@ def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
         y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()}
     )
     assert (
-        "no loss of another method is proved to differ from its own, with 95% confidence"
+        "the loss of no other method is proved to differ from its own, with 95% confidence"
         in alike.sentence
     )
     # folds that were given may depend on the labels, and then nothing is proved

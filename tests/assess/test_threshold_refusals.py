@@ -70,7 +70,7 @@ def test_an_impossible_target_is_said_to_be_one():
     assert found.threshold is None
     assert found.labels_needed is None
     assert found.reason.endswith(
-        "no threshold looks good enough, so more labels like these will hardly help"
+        "no threshold looks good enough, so more labels like these are unlikely to help"
     )
     assert "cannot be proved" in found.sentence
     assert not found.predict(scores).any()

@@ -300,7 +300,7 @@ def test_plan_equals_the_library(calibrant: Any) -> None:
         str(plan(epsilon=0.05, n_bins=10)).replace("BinningCalibrator", "--method binning")
     )
     assert said.endswith(
-        "note: the default method of fit, anchored, is not covered; see --method anchored"
+        "note: the default method of fit, anchored, needs a plan of its own: add --method anchored"
     )
     assert calibrant("plan", "--rows", "20000", "--json").json["method"] == "binning"
     assert calibrant("plan", "--rows", "20000", "--json").json["epsilon"] == plan(n=20000).epsilon

@@ -343,6 +343,7 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
         ("fit", ("--n-bins", "4"), "there is no option --n-bins; use --bins"),
         ("fit", ("--random-state", "4"), "use --seed"),
         ("check", ("--xyzzy",), "there is no option --xyzzy (see"),
+        ("check", ("--data", "a.csv"), "there is no option --data; give DATA without an option"),
         ("check", ("--report", "a.html"), "there is no option --report; use -o report.html"),
         ("check", ("-o", "a.txt"), "-o must end in .html, as the report is a web page"),
     ],
@@ -401,7 +402,7 @@ def test_all_rows_of_a_fit_are_accounted_for(calibrant: Any) -> None:
         "none",
     )
     assert calibrant(*command, "--json").json["guarantee"]["n_rows"] == 2_997
-    assert "3 rows of 3,000 are edges of bins, not counted." in calibrant(*command).out
+    assert "3 of 3,000 rows lie on bin edges and are not counted." in calibrant(*command).out
 
 
 @pytest.mark.usefixtures("rows")

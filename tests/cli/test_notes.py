@@ -242,7 +242,7 @@ class TestCompare:
         assert " infinite " in answer.out
         assert " inf " not in answer.out
         told = (
-            "note: infinite: the log loss is infinite because a prediction of exactly 0 or 1 was"
+            "note: infinity: the log loss is infinite because a prediction of exactly 0 or 1 was"
             " wrong"
         )
         assert told in joined(answer.out)

@@ -95,6 +95,15 @@ def test_another_population_is_not_left_out() -> None:
     assert "as long as new groups are like these" in in_short(rows.guarantee_)
 
 
+def test_all_rows_are_not_called_a_subgroup() -> None:
+    rng = np.random.default_rng(2)
+    scores = rng.uniform(0.3, 0.7, size=4_000)
+    y = rng.random(4_000) < scores - 0.2
+    found = calibrant.audit(y, scores, attributes={"side": rng.random(4_000) < 0.5})
+    assert found.by_attributes.findings[0].subgroup == "all rows"
+    assert "scores of all rows are too high" in in_short(found)
+
+
 def test_a_subgroup_that_is_off_is_named_first() -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(0.3, 0.7, size=8_000)

@@ -113,7 +113,7 @@ class Decisions(Result):
             f" {found[DO_NOT]:,} alone; too close to call: {found[UNKNOWN]:,}. Given the regions of"
             f" these rows, the expected cost per row is {nearest(self.cost)}"
             f" ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's"
-            " guarantee assumes, and that these rows are drawn like those it is about."
+            " guarantee assumes, and that these rows come from the population it is about."
         )
 
     @property
@@ -273,7 +273,10 @@ def _of_rows(
 
 def _assumed(guarantee: Guarantee) -> tuple[str, ...]:
     """What decisions assume."""
-    return (*guarantee.assumptions, "these rows are drawn like those that the guarantee is about")
+    return (
+        *guarantee.assumptions,
+        "these rows come from the population that the guarantee is about",
+    )
 
 
 def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArray:

@@ -148,16 +148,16 @@ def _stop(number: int, frame: Any) -> None:
     epilog=(
         "Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, rate --at-least,"
         " verify); 2 wrong usage or bad input; 3 verify could not check everything, or rate could"
-        " not decide; 130 stopped. CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error."
+        " not decide; 130 interrupted. CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error."
     ),
 )
 @click.version_option(__version__, prog_name="calibrant")
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    """Turn scores of any binary classifier into probabilities with a guarantee.
+    """Turn the scores of any binary classifier into probabilities with a guarantee.
 
-    Reads CSV, Parquet, JSON lines and Arrow files, compressed or not, folders and globs of them,
-    and - for standard input. Every command has --json for scripts.
+    Reads CSV, Parquet, JSON lines and Arrow files, compressed or not, and folders or globs of them.
+    Write - to read standard input. Every command has --json for scripts.
     """
     if ctx.invoked_subcommand is None:
         say(_OVERVIEW)

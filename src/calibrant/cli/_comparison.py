@@ -215,13 +215,13 @@ def fault_of(settings: Mapping[str, Any], rules: Mapping[str, "Rule[Any]"]) -> s
 
 
 def undecided(settings: Mapping[str, Any], data: Any, of_draw: Iterable[str]) -> str:
-    """A note on settings that decided nothing on these rows, so that no rows can confirm them.
+    """A note on settings that made no difference on these rows, so that no rows can confirm them.
 
     `of_draw` are those of a draw, where nothing was drawn.
     """
     idle = [*of_draw, *(["skip_missing"] if data.facts(drawn=False).skipped == 0 else [])]
     names = [name for name in idle if name in settings]
-    return f"; {' and '.join(names)} decided nothing on these rows" if names else ""
+    return f"; {' and '.join(names)} made no difference on these rows" if names else ""
 
 
 def on_provenance(model: Any, given: Mapping[str, Any]) -> list[Check]:

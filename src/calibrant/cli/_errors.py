@@ -101,7 +101,9 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     meant = _MEANT.get(
         asked, in_options(Setting(asked.replace("-", "_")))
     )  # the parameter's name in Python
-    if meant.split()[0].rstrip(",") in every:
+    if asked in every:
+        near = f"give {asked.upper()} without an option"
+    elif meant.split()[0].rstrip(",") in every:
         near = f"use {meant}"
     elif asked in _MEANT:
         near = ""

@@ -156,7 +156,7 @@ def _show_file(calibrator: Any, options: dict[str, Any]) -> None:
 
 
 def _show_rest(guarantee: Any, n_rows: int) -> None:
-    """Why the rows of the table do not add up to all rows, where rows became edges of bins."""
+    """Why the rows of the table do not add up to all rows, where rows lie on bin edges."""
     from calibrant.guarantee.statement import Edges
 
     said = getattr(guarantee, "statement", None)
@@ -165,8 +165,8 @@ def _show_rest(guarantee: Any, n_rows: int) -> None:
     rest = n_rows - guarantee.n_rows - said.looked - said.cutting
     if rest > 0:
         paragraph(
-            f"{rows(rest)} of {n_rows:,} {'is an edge' if rest == 1 else 'are edges'} of bins, not"
-            " counted."
+            f"{rest:,} of {rows(n_rows)} {'lies on a bin edge' if rest == 1 else 'lie on bin edges'}"
+            f" and {'is' if rest == 1 else 'are'} not counted."
         )
 
 

@@ -72,7 +72,7 @@ def on_time(data: Any, options: Mapping[str, Any]) -> list[str]:
     if time is None:
         return []
     tested = f"calibrant check ... --time {shlex.quote(time)}"
-    return [f"the guarantee assumes that nothing changed over {time!r}; {tested} tests it"]
+    return [f"the fit assumes that nothing changed over {time!r}; {tested} tests it"]
 
 
 def _time_column(data: Any) -> str | None:

@@ -40,16 +40,18 @@ _APPLY = Declared("calibrators.score_calibrator", "ScoreCalibrator.apply")
 @option.reading
 @option.common
 def command(**options: Any) -> None:
-    """Add the columns calibrated, lower, upper and set to DATA; of thresholds, selected.
+    """Add calibrated probabilities to DATA, or mark the rows that a threshold selects.
 
-    MODEL is a file of calibrant fit or calibrant threshold. Thresholds with both a precision and an
-    npv add referred, too: true for rows between them, which are for a person. A row of a segment
-    that has no threshold is not selected.
+    MODEL is a file from calibrant fit or calibrant threshold. With a fitted model, the new columns
+    are calibrated, lower, upper and set. With a threshold, the new column is selected. Thresholds
+    for both precision and npv also add referred: true for the rows in between, which a person
+    should look at. In a segment without a threshold, no row is selected.
 
     Rows keep their order, and memory use stays the same for any number of rows. A row gets empty
     fields where its score is missing, not finite or out of range, or its segment is unknown to the
-    model; such rows are counted. Scores of another scale, beyond those of fit by more than half of
-    their range, are refused. The output file is complete or absent.
+    model; such rows are counted. Scores on a different scale raise an error: those that lie outside
+    the range seen in fit by more than half of that range. The output file is written
+    completely or not at all.
 
     Examples
     --------

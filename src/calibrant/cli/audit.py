@@ -44,7 +44,7 @@ _attributes = option.together(
 )
 
 
-@option.command("Is the model calibrated? What is proved.")
+@option.command("Is the model calibrated? See what the data prove.")
 @option.data
 @option.columns
 @option.group
@@ -110,7 +110,7 @@ _attributes = option.together(
 @option.reading
 @option.common
 def command(**options: Any) -> int:
-    """Say what is proved about the calibration of the scores, for every distribution of the data.
+    """Show what the data prove about the calibration of the scores, for any distribution.
 
     DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows
     that the model was not trained on. Scores must be probabilities, between 0 and 1.
@@ -120,7 +120,7 @@ def command(**options: Any) -> int:
     calibrant audit scores.csv --score p --label y -o audit.html
     calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words
     calibrant audit scores.parquet --score p --label y --segment region
-    calibrant audit visits.csv --score p --label y --group patient    # several rows of one patient
+    calibrant audit visits.csv --score p --label y --group patient    # several rows per patient
     calibrant audit survey.csv --score p --label y --weight w --weight-bound 8
     calibrant audit scores.csv --score p --label y --attribute sex --attribute age -o audit.html
     calibrant audit scores.csv --score p --label y --full         # slope, E/O, an exact test

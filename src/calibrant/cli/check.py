@@ -23,7 +23,7 @@ _CHECK = Declared("assess.check.check", "check")
 @option.score
 @option.label
 @option.column(
-    "time", "Column of times: numbers, dates, or ISO 8601 text. Default: the rows are in order."
+    "time", "Column of times: numbers, dates, or ISO 8601 text. Default: the order of the rows."
 )
 @option.column("group", "Column of groups, such as customers: one row from each group is tested.")
 @option.skip_missing
@@ -40,9 +40,9 @@ def command(**options: Any) -> int:
     """Test whether rows are i.i.d., as every guarantee assumes, and look for groups.
 
     DATA are files, folders or globs, or - for standard input. The test is valid for every
-    distribution of the data. It says whether scores or rates changed, and when. The look names a
-    column that seems to be an id. Rows are tested in memory, so of more than --most-rows a random
-    sample is.
+    distribution of the data. It says whether scores or rates changed, and when. It also names
+    columns that look like ids. Rows are tested in memory; if there are more than --most-rows, a
+    random sample is tested.
 
     Examples
     --------

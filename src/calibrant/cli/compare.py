@@ -35,7 +35,7 @@ _COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_c
 @option.reading
 @option.common
 def command(**options: Any) -> None:
-    """Compare calibration methods: what each measures on held-out rows, and what it guarantees.
+    """Compare calibration methods: each one's loss on held-out rows, and what it guarantees.
 
     Examples
     --------

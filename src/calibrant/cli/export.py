@@ -15,7 +15,7 @@ from calibrant.sample.sql.dialects import DIALECTS
 _SQL = Declared("answers.sql", "to_sql")
 
 
-@option.command("The model as SQL, ONNX or Python.")
+@option.command("Write the model as SQL, ONNX or Python.")
 @option.model
 @click.option(
     "--to",
@@ -32,7 +32,7 @@ _SQL = Declared("answers.sql", "to_sql")
 )
 @_SQL.option(
     "search",
-    "SQL: nested comparisons, or a shorter join with a table of pieces, which needs --table.",
+    "SQL: nested comparisons, or a shorter query that joins a small table, which needs --table.",
     choices=words_of("answers.sql", "SEARCHES"),
 )
 @option.model_score
@@ -40,7 +40,7 @@ _SQL = Declared("answers.sql", "to_sql")
 @click.option(
     "--outputs",
     metavar="A,B",
-    help="Of calibrated, lower, upper, set, region. Default: all but region.",
+    help="Any of calibrated, lower, upper, set, region. Default: all but region.",
 )
 @option.coverage(_SQL)
 @option.output("Output file. Default: standard output. ONNX needs a file.")
@@ -50,7 +50,7 @@ _SQL = Declared("answers.sql", "to_sql")
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Write the model as code that runs without calibrant and gives the same numbers.
 
-    They agree bit for bit; those of curves with exp agree to 12 digits.
+    The numbers agree bit for bit, or to 12 digits where a curve needs exp.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     calibrant export model.json --to sql --dialect postgres --table scores --search join   # shorter
     calibrant export model.json --to python -o calibrate.py
     calibrant export model.json --to onnx -o model.onnx
-    calibrant export threshold.json --to sql --dialect duckdb --table scores   # of threshold -o
+    calibrant export threshold.json --to sql --dialect duckdb --table scores   # from threshold
     """
     output = None if options["output"] in (None, "-") else options["output"]
     _check_options(ctx, options, output)

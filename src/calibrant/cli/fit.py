@@ -41,7 +41,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.group_size(STATED, option.IN_A_BIN)
 @STATED.option(
     "group_target",
-    "What counts the same: every row (the default) or every group.",
+    "What counts equally: every row (the default) or every group.",
     choices=words_of("params.bounds", "TARGETS"),
     default=None,
 )

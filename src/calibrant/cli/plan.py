@@ -12,7 +12,7 @@ from calibrant.cli._signature import Declared, interval_names
 
 _PLAN = Declared("assess.plan.plan", "plan")
 _CALIBRATORS = {"binning": "BinningCalibrator", "anchored": "AnchoredCalibrator"}
-_NOT_COVERED = "the default method of fit, anchored, is not covered; see --method anchored"
+_NOT_COVERED = "the default method of fit, anchored, needs a plan of its own: add --method anchored"
 
 
 @option.command("How many labels does a guarantee need?")
@@ -45,8 +45,8 @@ def command(ctx: click.Context, /, method: str, **options: Any) -> None:
     """Say how many labels a guarantee needs, or what a number of labels guarantees.
 
     The answer for fit --method binning uses its exact intervals, not a formula, and holds for any
-    rates. That for --method anchored, the default of fit, is an estimate by simulation for rates
-    that rise smoothly and clearly with the score.
+    rates. The answer for --method anchored, the default of fit, is an estimate by simulation for
+    rates that rise smoothly and clearly with the score.
 
     Examples
     --------

@@ -27,12 +27,12 @@ _RATE = Declared("assess.rates.rate_of_items", "rate")
 _ROLES = ("score", "label", "group", "segment", "order")
 
 
-@option.command("What share of many scored items is good? From a few labels.")
+@option.command("Estimate the share of positives from a few labels.")
 @option.data
 @option.column(
     "score", "Field of scores: a verdict, a probability or any number. Fields inside others: a.b.c."
 )
-@option.column("label", "Field of labels, missing or empty where nobody looked.")
+@option.column("label", "Field of labels, missing or empty for items without a label.")
 @option.column(
     "group", "Field of groups drawn as a whole, such as several answers to one question."
 )
@@ -52,13 +52,13 @@ _ROLES = ("score", "label", "group", "segment", "order")
 @option.confidence(_RATE)
 @_RATE.option(
     "target",
-    "Whose rate: these items', or the population's they were drawn from.",
+    "The rate among these items, or in the population they were drawn from.",
     choices=words_of("assess.rates.rate_of_items", "TARGETS"),
 )
 @_RATE.option(
     "method",
     "exact limits in two strata of scores, limits from the labels alone, or bets on both; auto"
-    " chooses by the numbers of labels and items and the scores.",
+    " chooses by the number of labels, the number of items and the scores.",
     choices=words_of("assess.rates.methods", "METHODS"),
 )
 @click.option(
@@ -75,9 +75,9 @@ _ROLES = ("score", "label", "group", "segment", "order")
 @option.reading
 @option.common
 def command(**options: Any) -> int:
-    """Say which share of the items is positive, with limits that are valid for every judge.
+    """Estimate what share of the items is positive, with limits that are valid for every judge.
 
-    Some items have a label, and all have a score, such as the verdict of a language model's judge.
+    All items have a score, such as the verdict of an LLM judge, and some have a label as well.
     The labelled items must have been drawn at random. Reads CSV, Parquet, Arrow and JSON lines,
     Inspect logs (.eval, .json) and promptfoo results (.json). In promptfoo results, the field human
     is the manual rating, and judge the verdict without it.

@@ -31,7 +31,7 @@ _targets = option.together(
 )
 
 
-@option.command("Which threshold has 90 % precision, or recall? Proved.")
+@option.command("Find a threshold with a proved precision or recall.")
 @option.data
 @option.columns
 @_targets
@@ -39,7 +39,7 @@ _targets = option.together(
 @option.confidence(_THRESHOLD)
 @_THRESHOLD.option(
     "method",
-    "ranks uses no pilot rows; look uses pilot rows to choose what to test; auto takes "
+    "ranks uses no pilot rows; look uses pilot rows to choose what to test; auto uses "
     "ranks, or look with --group or above a million rows.",
     choices=_METHODS,
 )
@@ -78,7 +78,7 @@ def command(**options: Any) -> int:
     """Find the threshold at which a target is proved: rows with score >= threshold are selected.
 
     For precision and specificity it is the lowest threshold, for recall and npv the highest. Give
-    one target, or --precision and --npv, which leave a middle to refer to a person.
+    one target, or --precision and --npv, which leave the rows in between to a person.
 
     Examples
     --------

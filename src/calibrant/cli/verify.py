@@ -29,7 +29,9 @@ _COLOURS = {True: "green", False: "red", None: "yellow"}
 @option.command("Does the guarantee hold up? Recompute it.")
 @option.model
 @option.data
-@option.columns
+@option.model_score
+@option.column("label", "Column of outcomes. Default: as in fit.")
+@option.model_segment
 @option.weight
 @option.row_id
 @option.group
@@ -39,12 +41,12 @@ _COLOURS = {True: "green", False: "red", None: "yellow"}
 def command(**options: Any) -> int:
     """Fit the model again from DATA, and say whether its guarantee stands.
 
-    MODEL is a file of calibrant fit or calibrant threshold. DATA are the rows it was made from, in
-    any format. Give them in the same order, unless it was made with --id or --group. Columns are
-    those of the file, and rows are skipped as before. Exit code 0: everything was recomputed, and
-    it stands; 1: it does not stand, or nothing is guaranteed; 3: a part could not be recomputed
-    from these rows, such as bins that were given by hand, or rows in another order. The checks say
-    what was compared, and what was not.
+    MODEL is a file from calibrant fit or calibrant threshold. DATA are the rows it was made from,
+    in any format. Give them in the same order, unless it was made with --id or --group. Column
+    names come from the model file, and the same rows are skipped as before. Exit code 0: everything
+    was recomputed, and the guarantee stands; 1: it does not stand, or nothing is guaranteed; 3: a
+    part could not be recomputed from these rows, such as bins that were given by hand, or rows in
+    another order. The checks say what was compared, and what was not.
 
     Examples
     --------

@@ -75,7 +75,7 @@ _OLD = 3  # days without an event that are told
     default="at",
     show_default=True,
     metavar="FIELD",
-    help="Field of times; without it, now.",
+    help="Field of times. If it is missing, the time is now.",
 )
 @click.option(
     "--label-time",
@@ -85,16 +85,16 @@ _OLD = 3  # days without an event that are told
     help="Field of label times.",
 )
 @click.option("--segment", metavar="FIELD", help="Field of segments. Default: as in fit.")
-@option.output("Report of drift: an HTML page with epsilon over time.")
+@option.output("Drift report: an HTML page with epsilon over time.")
 @option.confidence(_MONITOR)
 @option.common
 def command(lines: str, output: str | None, once: bool, as_json: bool, **options: Any) -> int:
-    """Count predictions and labels as they come, each once, and watch whether the guarantee still
-    holds.
+    """Count predictions and labels as they arrive, and watch whether the guarantee still holds.
 
     LINES is a file of JSON lines that may grow, or - for a pipe. A line has an id and a score, or
-    an id and a label, or all three. All is kept in the store: stop at any time, and start again;
-    what comes twice counts once. Without --once a file is followed until you press Ctrl-C.
+    an id and a label, or all three. The store keeps everything, so you can stop and start again at
+    any time; lines that come twice count once. Without --once, a file is followed until you press
+    Ctrl-C.
 
     Exit codes of --once: 0 without an alarm, 1 with one, 2 if something is wrong.
 

@@ -136,10 +136,13 @@ class MonitorResult(Result):
         if not self.alarm:
             seen = f"after {counted(self.n_rows, 'row')}"
             return (
-                f"{self.calm}, {seen}; a false alarm ever has probability at most {chance}, if"
-                f" {condition}."
+                f"{self.calm}, {seen}; the probability of ever raising a false alarm is at most"
+                f" {chance}, if {condition}."
             )
-        sure = f"Without a change, an alarm ever has probability at most {chance}, if {condition}."
+        sure = (
+            f"Without a change, the probability of ever raising an alarm is at most {chance}, if"
+            f" {condition}."
+        )
         more = f"; {self.clearest}" if self.clearest else ""
         return f"{self.finding_in_short}{more}. {sure} {self.advice}"
 

@@ -13,7 +13,8 @@ _ROWS = (
     "which rows form a batch does not depend on labels",
 )
 _MATURE = (
-    "labels count as known at the age of maturity, in calibration too, and unknown ones as negative"
+    "labels count as known at the age of maturity, in calibration too, and labels still unknown"
+    " then count as negative"
 )
 
 

@@ -127,7 +127,7 @@ class MonitorSnapshot(Result):
         """What was found, and how sure that is."""
         chance = percent(1.0 - self.confidence_level)
         sure = (
-            f"All tests together ever raise a false alarm with probability at most {chance}, if"
+            f"The probability that any test ever raises a false alarm is at most {chance}, if"
             f" {_CONDITION}."
         )
         if self.alarm:

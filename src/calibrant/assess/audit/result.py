@@ -17,7 +17,7 @@ from calibrant.text.sentences import sentence
 _VACUOUS = 0.5
 
 
-_ON_FINDINGS = "Of the rows in each range of scores, some score is off by at least that much."
+_ON_FINDINGS = "In each range, some score is off by at least that much."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -401,7 +401,7 @@ def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tu
         return (
             (
                 "the rows with their importance weights are independent draws from one"
-                " distribution; what is said is about the population in which each row counts by"
+                " distribution; the statements are about the population in which each row counts by"
                 " its weight"
             ),
             f"no importance weight exceeds {units.bound:g}",
@@ -412,7 +412,7 @@ def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tu
     )
     return (
         (
-            "the groups are independent draws from one distribution; what is said is about rows of"
+            "the groups are independent draws from one distribution; the statements are about rows of"
             f" new groups{weighted}, where a group counts {units.counts_as}"
         ),
         *(() if weight_bound is None else (f"no importance weight exceeds {weight_bound:g}",)),

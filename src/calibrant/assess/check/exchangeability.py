@@ -297,13 +297,13 @@ class Exchangeability(Result):
             )
             if not self["scores by class"].alarm:
                 found.append(
-                    "scores within the classes have not been seen to move, as where only the share"
-                    " of positives changes: LabelShiftCalibrator corrects for that"
+                    "there is no sign that scores moved within a class, so perhaps only the share of"
+                    " positives changed: LabelShiftCalibrator corrects for that"
                 )
         elif "scores" in self.causes:
             found.append(
-                "the rate at a given score has not been seen to move: ShiftCalibrator weights the"
-                " rows like those of today, or calibrate on recent rows"
+                "there is no sign that the rate at a given score moved: use ShiftCalibrator to weight"
+                " the rows like those of today, or calibrate on recent rows"
             )
         elif "scores by class" in self.causes:
             found.append(
@@ -330,7 +330,8 @@ class Exchangeability(Result):
                 (
                     "check without ",
                     Setting("groups"),
-                    f" too: {seen}, one of each group, and few rows find little. An alarm without ",
+                    f" too: {seen}, one from each group, and a test with few rows finds little."
+                    " An alarm without ",
                     Setting("groups"),
                     " stands, unless rows of a group share their labels or scores",
                 )

@@ -23,7 +23,7 @@ COLUMNS = (
     "fit_seconds",
     "predict_seconds",
 )
-_INFINITE = "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+_INFINITE = "infinity: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -103,7 +103,7 @@ class Comparison(Result):
         others = {found.first for found in self.differences if found.better is not None}
         if not others:
             return (
-                f"no loss of another method is proved to differ from its own, with {level}"
+                f"the loss of no other method is proved to differ from its own, with {level}"
                 " confidence"
             )
         verb = "is" if len(others) == 1 else "are"
@@ -125,7 +125,7 @@ class Comparison(Result):
             "auc": "AUC",
         }
         about = (
-            "Only the column 'guaranteed' is guaranteed: off by at most. The others are measured."
+            "The column 'guaranteed' is proved: off by at most this much. The others are measured."
         )
         found = differences_table(self.differences, "Limits that hold for all differences at once.")
         if not any(one.better for one in self.differences):

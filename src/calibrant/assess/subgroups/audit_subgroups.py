@@ -176,7 +176,7 @@ def _of_population(
     found = _gated(search, observed, question) if gate else _ungated(search, observed, question)
     assumed: tuple[str, ...] = (_IID,) if gate else (divided.units.assumption,)
     if divided.units.population:
-        assumed += (f"what is said is about the error{divided.units.population}",)
+        assumed += (f"the statements are about the error{divided.units.population}",)
     aside = int(np.count_nonzero(divided.cutting))
     target = "population"
     return replace(

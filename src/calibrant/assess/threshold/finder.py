@@ -325,7 +325,9 @@ class Search:
             needed = None
             reason = f"{reason}; more labels may be enough"
         elif needed is None and not self.grouped:
-            reason += "; no threshold looks good enough, so more labels like these will hardly help"
+            reason += (
+                "; no threshold looks good enough, so more labels like these are unlikely to help"
+            )
         return Cut(name, target, level, None, reason, needed, counted=n)
 
     def _with_drawn(self, n: int) -> int:

@@ -45,7 +45,7 @@ class Threshold(Result):
     method : {"look", "start", "ranks"}
         How the thresholds were found.
     n_rows, n_drawn : int
-        Rows in all, and those that chose the thresholds to test and are not counted.
+        Rows in all, and those used to choose the thresholds to test, which are not counted.
     positive_label : object
         The positive class.
     assumptions : tuple of str
@@ -170,8 +170,8 @@ class Threshold(Result):
             return (f"from {rows(self.n_rows)}",)
         return (
             (
-                f"from {rows(self.n_rows)}; {self.n_drawn:,} of them chose the thresholds to test"
-                " and are not counted"
+                f"from {rows(self.n_rows)}; {self.n_drawn:,} of them were used to choose the"
+                " thresholds to test, and are not counted"
             ),
         )
 

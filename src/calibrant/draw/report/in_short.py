@@ -120,7 +120,8 @@ def _of_subgroups(found: Any) -> str:
     worst = found.findings[0]
     left = len(found.findings) - 1
     more = f" {counted(left, 'more subgroup is', 'more subgroups are')} off." if left else ""
-    whose = f"scores of the subgroup {worst.subgroup} are {_side(worst)}"
+    part = worst.subgroup if worst.subgroup == "all rows" else f"the subgroup {worst.subgroup}"
+    whose = f"scores of {part} are {_side(worst)}"
     if not worst.tested_rows:
         return f"{confidence}, some {whose}, {assumed}.{more}"
     size = f"by at least {points(lower(worst.error))} on average"
@@ -201,15 +202,16 @@ def _of_rate(found: Any) -> str | None:
 
 
 def _of_plan(found: Any) -> str | None:
-    within = f"within {points(upper(found.epsilon))} of the true rate"
+    size = f"{points(upper(found.epsilon))} of the true rate"
+    within = f"within {size}"
     ranges = f"the prediction in each of {found.n_bins:,} score ranges is"
     sure = f"({percent(found.confidence_level)} confidence)"
     chance = f"with probability at least {percent(found.probability)}"
     if found.group_size is not None:
         groups = f"in {found.n // found.group_size:,} groups of {found.group_size:,}"
         return (
-            f"Label {found.n:,} rows, {groups}, and {ranges} about {within} {sure}, {chance}, if"
-            f" labels of a group correlate by {found.icc:g}. This is an estimate."
+            f"Label {found.n:,} rows, {groups}, and {ranges} within about {size} {sure}, {chance}, if"
+            f" labels within a group have a correlation of {found.icc:g}. This is an estimate."
         )
     if found.calibrator == "AnchoredCalibrator":
         return (
