@@ -104,7 +104,7 @@ def test_weighted_groups_are_capped_and_told_alike():
         assert found.lower[0] <= found.value[0] <= found.upper[0]
         assert len(caps) == 1
         assert re.search(
-            r"at most [\d.]+ in a region; [\d.]+% of the weight is above that", found.details
+            r"in a region is capped at [\d.]+; [\d.]+% of the weight is above that", found.details
         )
 
 

@@ -86,11 +86,13 @@ def test_a_column_of_scores_is_calibrated() -> None:
 
 
 def test_what_is_neither_a_model_nor_a_function_is_refused() -> None:
-    for wrong in ("lightgbm", None, LogisticRegression):
+    for wrong in ("lightgbm", None):
         with pytest.raises(
             TypeError, match=r"estimator must be a classifier.*or a function from rows to scores"
         ):
             CalibratedClassifier(wrong).fit(X, Y)
+    with pytest.raises(TypeError, match=r"write LogisticRegression\(\)"):
+        CalibratedClassifier(LogisticRegression).fit(X, Y)
 
 
 def test_a_grid_reaches_the_default_calibrator() -> None:
