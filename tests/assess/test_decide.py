@@ -231,6 +231,7 @@ def test_net_benefit_of_one_class_needs_both_named_and_allows_for_the_other(unit
     ("scores", "arguments", "message"),
     [
         ([0.1, 1.2, 0.5], {}, "scores must lie"),
+        ([0.1, 1.2, 0.5], {}, "turn scores into probabilities first"),
         ({}, {}, "scores must have at least one model"),
         ({"a": [0.1, 0.2]}, {}, "2"),
         (

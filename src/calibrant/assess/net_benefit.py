@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
-from calibrant.assess.metrics.bin_sums import read_forecasts
+from calibrant.assess.metrics.bin_sums import CALIBRATE_FIRST, read_forecasts
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import lower_limit, upper_limit
@@ -259,7 +259,7 @@ def _checked_scores(
     for name, given in _named(y, scores).items():
         label = f"scores of {name}" if isinstance(scores, Mapping) else "scores"
         values = as_scores(given, positive_column=known.positive_index, name=label)
-        check_in_range(values, 0.0, 1.0, label)
+        check_in_range(values, 0.0, 1.0, label, CALIBRATE_FIRST)
         check_same_length(values, codes)
         checked[name] = values
     return codes, checked

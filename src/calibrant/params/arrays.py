@@ -277,13 +277,22 @@ def _check_probabilities(columns: NDArray[Any], name: str) -> None:
     )
 
 
-def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "scores") -> None:
-    """Raise an error for scores that are not finite, or outside [low, high]."""
+def check_in_range(
+    scores: NDArray[Any],
+    low: float,
+    high: float,
+    name: str = "scores",
+    advice: Text | None = None,
+) -> None:
+    """Raise an error for scores that are not finite, or outside [low, high].
+
+    The advice is for bins of equal width, unless another is given.
+    """
     if scores.size and not kernels.inside(scores, low, high):
         check_finite(scores, name)
         # as doubles: numpy would round the limits to float32 to compare them with float32 scores
         doubles = scores.astype(np.float64)
-        advice = (
+        for_bins = (
             "set ",
             Setting("score_range"),
             ", or use quantile bins, which take any score",
@@ -293,7 +302,7 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
             scores,
             name,
             f"lie between {low:g} and {high:g}",
-            advice,
+            for_bins if advice is None else advice,
         )
 
 

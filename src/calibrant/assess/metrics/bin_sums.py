@@ -37,6 +37,10 @@ def read_scored(
     return read_judged(y, scores, pos_label=pos_label, classes=classes, **beside).collect()
 
 
+CALIBRATE_FIRST = "turn scores into probabilities first, for example with BinningCalibrator"
+"""Advice for scores that are no probabilities."""
+
+
 def read_forecasts(
     y: ArrayLike | Sample | Rows,
     scores: ArrayLike | None,
@@ -59,8 +63,7 @@ def read_forecasts(
     rows = read_scored(y, scores, pos_label, classes, **beside)
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     outside = (probabilities < 0.0) | (probabilities > 1.0)
-    advice = "turn scores into probabilities first, for example with BinningCalibrator"
-    check_rows(outside, probabilities, "scores", "be probabilities in [0, 1]", advice)
+    check_rows(outside, probabilities, "scores", "be probabilities in [0, 1]", CALIBRATE_FIRST)
     rows = replace(rows, scores=probabilities)
     if rows.weights is None:
         return rows
