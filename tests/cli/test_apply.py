@@ -325,18 +325,21 @@ def test_scores_of_another_scale_are_refused_unless_allowed(
     assert calibrant("apply", "model.json", source, "-o", output, "--allow-out-of-range").code == 0
 
 
-FORMULAS = [
-    "=1+1",
-    "+cmd|' /C calc'!A0",
-    "-1+2",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    " =1+1",
-    "{=1+1}",
-    '=HYPERLINK("x,y")',
-]
-PLAIN = ["-1.5", "+3", "-.5e-3", "a=b", "", "{0}", "0-1"]
+FORMULAS = {
+    "=1+1": "'=1+1",
+    "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0",
+    "-1+2": "'-1+2",
+    "@SUM(A1)": "'@SUM(A1)",
+    "\t=1": "'\t'=1",
+    "\r=1": "'\r'=1",
+    " =1+1": "' =1+1",
+    "\u00a0=1+1": "'\u00a0=1+1",
+    "{=1+1}": "'{=1+1}",
+    '=HYPERLINK("x,y")': '\'=HYPERLINK("x,y")',
+    "a;=1+1": "a;'=1+1",  # a semicolon ends a cell in some countries
+    "a;;-1+2;b": "a;;'-1+2;b",
+}
+PLAIN = ["-1.5", "+3", "-.5e-3", "a=b", "", "{0}", "0-1", "a;b=c"]
 
 
 def test_cells_that_a_spreadsheet_would_run_are_copied_unless_escaped(
@@ -351,7 +354,7 @@ def test_cells_that_a_spreadsheet_would_run_are_copied_unless_escaped(
         calibrant("apply", "model.json", "new.csv", "-o", "safe.csv", "--escape-formulas").code == 0
     )
     safe = read_csv(folder / "safe.csv")
-    assert [row["'=name"] for row in safe] == [*(f"'{cell}" for cell in FORMULAS), *PLAIN]
+    assert [row["'=name"] for row in safe] == [*FORMULAS.values(), *PLAIN]
     assert [row["calibrated"] for row in safe] == [
         row["calibrated"] for row in read_csv(folder / "same.csv")
     ]

@@ -6,7 +6,6 @@ file.
 """
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,12 +18,8 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import harmless
 from calibrant.cli._target import kind_of
 from calibrant.sample.sources.file_kind import SAVE_AS_UTF8
+from calibrant.text import formulas
 from calibrant.text.numbers import plain
-
-_FORMULA = (  # what spreadsheets take for the start of a formula
-    r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"
-)
-_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 @contextmanager
@@ -75,7 +70,8 @@ def _write_harmless(data: Any) -> None:
 def csv_header(names: list[str], mark: str, *, escape: bool = False) -> bytes:
     """The first line."""
     special = ('"', mark, "\n", "\r")
-    names = [f"'{name}" if escape and re.search(_FORMULA, name) else name for name in names]
+    if escape:
+        names = [formulas.escaped(name) for name in names]
     cells = (
         '"' + name.replace('"', '""') + '"' if any(sign in name for sign in special) else name
         for name in names
@@ -130,17 +126,22 @@ def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
     if not _is_text(kind):
         return texts
     if escape:
-        runs = pc.and_not(
-            pc.match_substring_regex(texts, _FORMULA),
-            pc.match_substring_regex(texts, _NUMBER),
-        )
-        texts = pc.if_else(runs, pc.binary_join_element_wise(_text("'"), texts, _text("")), texts)
+        texts = _escaped(texts)
     special = pc.match_substring_regex(texts, f'["\\r\\n{mark}]')
     if not pc.any(special).as_py():
         return texts
     doubled = pc.replace_substring(texts, '"', '""')
     quoted = pc.binary_join_element_wise(_text('"'), doubled, _text('"'), _text(""))
     return pc.if_else(special, quoted, texts)
+
+
+def _escaped(texts: Any) -> Any:
+    """The same as `formulas.escaped`, for a whole column."""
+    inside = pc.replace_substring_regex(
+        texts, formulas.AFTER_SEPARATOR, formulas.ESCAPED_AFTER_SEPARATOR
+    )
+    whole = pc.replace_substring_regex(inside, formulas.AT_START, formulas.ESCAPED_AT_START)
+    return pc.if_else(pc.match_substring_regex(texts, formulas.NUMBER), texts, whole)
 
 
 def _is_text(kind: Any) -> bool:

@@ -10,11 +10,9 @@ from urllib.parse import quote
 
 from calibrant.draw.report.decimals import aligned_rows
 from calibrant.draw.report.names import name_of, region_name
+from calibrant.text.formulas import escaped
 from calibrant.text.result_table import ResultTable, plain_values
 
-# where spreadsheets take the rest for a formula: at the start of a cell, which in some countries
-# comes after a semicolon; wide signs are those of Chinese and Japanese keyboards
-_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)")
 _SAID_OTHERWISE = ("is_proved",)
 """Columns that are in the file alone: a reader would take "proved" for the difference, and it is the
 limits that are; the column "basis" says so.
@@ -74,7 +72,7 @@ def _cell(value: object) -> object:
     """A value for a spreadsheet: text that would be run as a formula gets a ' before it."""
     if value is None or value != value:
         return ""
-    return _FORMULA.sub("'", value) if isinstance(value, str) else value
+    return escaped(value) if isinstance(value, str) else value
 
 
 def _shortened(text: str) -> str:
