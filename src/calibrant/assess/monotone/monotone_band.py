@@ -236,7 +236,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         self._set(self._steps(rows, bound), rows.known, rows.facts(drawn=False))
         if self.is_refuted_:
             warn_caller(
-                "the rate falls somewhere as the score rises, so that no band holds:"
+                "the rate falls somewhere as the score rises, so there is no band:"
                 f" {self.refutation_}"
             )
         return self
