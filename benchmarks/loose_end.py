@@ -10,7 +10,7 @@ stop at the first failure (`calibrant.threshold`).
     python benchmarks/loose_end.py --draws 1000
 
 The truth is known in each world: the guarantee is false if the true precision at the threshold is
-below the target. With 90 % confidence a tenth of the draws may be false; the column "p" is the
+below the target. With 90% confidence a tenth of the draws may be false; the column "p" is the
 probability of at least so many if a tenth is the truth.
 """
 

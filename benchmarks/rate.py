@@ -10,8 +10,8 @@ in that environment:
 
 Peers that are not installed are left out. Of 4,000 items a known share is positive. A judge passes
 positives with its sensitivity and fails negatives with its specificity. Items and verdicts are
-fixed; in each draw n items are drawn at random and labelled. Limits at 95 % miss if the share is
-outside. The column "p" is the probability of at least so many misses if 5 % is the truth.
+fixed; in each draw n items are drawn at random and labelled. Limits at 95% miss if the share is
+outside. The column "p" is the probability of at least so many misses if 5% is the truth.
 """
 
 import argparse

@@ -8,11 +8,11 @@ dependency of the project. Install it beside calibrant and run this in that envi
     peers/bin/python benchmarks/threshold.py
 
 Peers that are not installed are left out. The truth is known in each world, so broken guarantees are
-counted: the true precision at the threshold is below the target. With 90 % confidence a tenth of
+counted: the true precision at the threshold is below the target. With 90% confidence a tenth of
 the runs may be broken; the column "p" is the probability of at least so many if a tenth is the
 truth. Where the rate is the score, an oracle selects 0.4 of the rows, and the column "aim" is what
 a first prototype selected. MAPIE tests 100 thresholds, as by default. Its fixed sequence begins at
-0.9, as does calibrant with a start, and its split sequence learns the order from 15 % of the rows,
+0.9, as does calibrant with a start, and its split sequence learns the order from 15% of the rows,
 as many as calibrant draws for a look.
 """
 

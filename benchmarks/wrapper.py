@@ -5,7 +5,7 @@ same rows.
     defaults python benchmarks/wrapper.py --sets all   # all sets of the study python
     benchmarks/wrapper.py --sets chosen --splits 2
 
-Rows of each set are split at random: 70 % fit, 30 % test. Reported are the log loss relative to
+Rows of each set are split at random: 70% fit, 30% test. Reported are the log loss relative to
 that of scikit-learn's default (sigmoid), and relative to the better of sigmoid and isotonic in
 hindsight; the difference in AUC; epsilon relative to that of one model calibrated on a quarter of
 the rows (``cv=None``); and ratios of the times to fit and to predict and of pickled sizes. Needs

@@ -28,7 +28,7 @@ def guarantees(folder: Path) -> str:
             [f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"]
         )
     return markdown(
-        ["guarantees of", "broken or refuted", "share", "95 % limits", "at most"], lines
+        ["guarantees of", "broken or refuted", "share", "95% limits", "at most"], lines
     )
 
 
@@ -106,10 +106,10 @@ CRITERIA: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
         lambda cells: (cells.vacuous == 0).where(cells.rows >= 300)
     ),
     "AUC at most 0.002 below the score's": lambda cells: cells.auc_change >= -0.002,
-    "Brier score at most 1.5 % above the score's": (
+    "Brier score at most 1.5% above the score's": (
         lambda cells: (cells.brier_change <= 0.015).where(cells.brier_change.notna())
     ),
-    "log loss at most 2 % above the best peer's": lambda cells: cells.excess <= 0.02,
+    "log loss at most 2% above the best peer's": lambda cells: cells.excess <= 0.02,
 }
 """What a default must achieve; NaN where a cell cannot tell.
 
@@ -152,7 +152,7 @@ def methods(folder: Path) -> str:
             f"{each.auc_change.mean():+.4f}",
         ]
         lines.append((each.excess.median(), [method, *figures]))
-    header = ["method", "log loss", "within 2 %", "best", "Brier", "ECE", "AUC"]
+    header = ["method", "log loss", "within 2%", "best", "Brier", "ECE", "AUC"]
     return markdown(header, [line for _, line in sorted(lines)])
 
 
@@ -223,5 +223,5 @@ def above(folder: Path) -> str:
             if broken > NOMINAL * draws:
                 count, rate, limits = shown(broken, draws)
                 lines.append([name, f"`{method}`", count, rate, limits, f"{p:.2f}"])
-    header = ["set", "method", "broken", "share", "95 % limits", "p, if 10 % are broken"]
+    header = ["set", "method", "broken", "share", "95% limits", "p, if 10% are broken"]
     return markdown(header, lines)

@@ -26,7 +26,7 @@ def coverage_bands(folder: Path) -> str:
         each = table[table.method == method].set_index(["world", "rows"])
         share = each["false"] / each.draws
         lines.append([method, *(f"{share[key]:.1%}" for key in worlds), f"{each.width.mean():.2f}"])
-    header = ["limits at 90 %", *(f"{world}, {rows:,}" for world, rows in worlds), "mean width"]
+    header = ["limits at 90%", *(f"{world}, {rows:,}" for world, rows in worlds), "mean width"]
     return markdown(header, lines)
 
 
@@ -38,12 +38,12 @@ def coverage_claims(folder: Path) -> str:
         what = "alarm within 5,000 rows" if one["question"] == "monitors" else "p at most 0.05"
         found = shown(one["false"], one["draws"])
         lines.append([one["method"], what, one["world"], *found, f"{one['nominal']:.0%}"])
-    header = ["method", "false", "scores", "found", "share", "95 % limits", "at most"]
+    header = ["method", "false", "scores", "found", "share", "95% limits", "at most"]
     return markdown(header, lines)
 
 
 def coverage_rates(folder: Path) -> str:
-    """Rates from few labels: in how many worlds limits at 95 % miss too often."""
+    """Rates from few labels: in how many worlds limits at 95% miss too often."""
     cells = side_by_side(folder)
     names = {"auto": "`rate`", "labels": "labels alone, exact", **{name: name for name in PEERS}}
     lines = []
@@ -52,5 +52,5 @@ def coverage_rates(folder: Path) -> str:
         refuted = (cells[f"p {method}"] < 0.001).sum()
         worst = f"{np.ceil(1000 * missed.max()) / 10:.1f}%"
         lines.append([name, f"{refuted} of {missed.size}", worst, f"{missed.median():.1%}"])
-    header = ["limits at 95 %", "worlds refuted (p < 0.001)", "misses, worst world", "median"]
+    header = ["limits at 95%", "worlds refuted (p < 0.001)", "misses, worst world", "median"]
     return markdown(header, lines)

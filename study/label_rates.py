@@ -28,7 +28,7 @@ def side_by_side(folder: Path) -> pd.DataFrame:
 
 
 def rate_misses(folder: Path) -> str:
-    """How often limits at 95 % missed: calibrant, labels alone and the peers."""
+    """How often limits at 95% missed: calibrant, labels alone and the peers."""
     lines = []
     for row in side_by_side(folder).to_dict("records"):
         missed = [f"{row[f'missed {method}']:.3f}" for method in ("auto", "labels", *PEERS)]
@@ -65,6 +65,6 @@ def loose_end(folder: Path) -> str:
     long = pd.read_csv(folder / "loose_end.csv")
     lines = []
     for (world, rows), part in long.groupby(["world", "rows"], sort=False):
-        false = [f"{100 * value:.1f} %" for value in part.false]
+        false = [f"{100 * value:.1f}%" for value in part.false]
         lines.append([str(world), f"{rows:,}", *false])
     return markdown(["rate", "labels", *dict.fromkeys(long.rule)], lines)

@@ -93,7 +93,7 @@ def summary(folder: Path) -> str:
 
     lines = [
         [
-            "guarantees broken when rows are drawn at random (at most 10 % allowed)",
+            "guarantees broken when rows are drawn at random (at most 10% allowed)",
             anchored,
             count(ours.broken.sum(), ours.draws.sum()),
         ],
@@ -128,9 +128,9 @@ def summary(folder: Path) -> str:
             count((mixed.check | mixed.monitor).sum(), len(mixed)),
         ],
         [
-            "log loss at most 2 % above the best peer's",
+            "log loss at most 2% above the best peer's",
             anchored,
-            met("log loss at most 2 % above the best peer's"),
+            met("log loss at most 2% above the best peer's"),
         ],
         [
             "AUC at most 0.002 below the score's",
@@ -138,9 +138,9 @@ def summary(folder: Path) -> str:
             met("AUC at most 0.002 below the score's"),
         ],
         [
-            "Brier score at most 1.5 % above the score's",
+            "Brier score at most 1.5% above the score's",
             anchored,
-            met("Brier score at most 1.5 % above the score's"),
+            met("Brier score at most 1.5% above the score's"),
         ],
     ]
     return markdown(

@@ -23,7 +23,7 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def share(hits: int, trials: int) -> tuple[float, float, float]:
-    """A share and its exact 95 % limits."""
+    """A share and its exact 95% limits."""
     low = beta.ppf(0.025, hits, trials - hits + 1) if hits else 0.0
     high = beta.isf(0.025, hits + 1, trials - hits) if hits < trials else 1.0
     return hits / trials, low, high

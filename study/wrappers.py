@@ -15,8 +15,8 @@ def wrapper(folder: Path) -> str:
     parts = {name: found[found.model == kind] for kind, name in KINDS.items()} | {"all": found}
     lines = []
     for what, column, form in (
-        ("log loss against its default, sigmoid", LOSS, "{:+.2f} %"),
-        ("log loss against the better of both", "log loss against the better, %", "{:+.2f} %"),
+        ("log loss against its default, sigmoid", LOSS, "{:+.2f}%"),
+        ("log loss against the better of both", "log loss against the better, %", "{:+.2f}%"),
         ("difference in AUC", "AUC", "{:+.4f}"),
         ("epsilon", "epsilon", "{:.3f}"),
         ("epsilon over that of one model", "epsilon over one model's", "{:.2f}"),
@@ -28,5 +28,5 @@ def wrapper(folder: Path) -> str:
     behind = [f"{(part[LOSS] > 1.0).mean():.0%}" for part in parts.values()]
     ahead = [f"{(part[LOSS] < 0.0).mean():.0%}" for part in parts.values()]
     lines.insert(1, ["sets with the smaller log loss", *ahead])
-    lines.insert(2, ["sets more than 1 % behind", *behind])
+    lines.insert(2, ["sets more than 1% behind", *behind])
     return markdown(["median", *parts], lines)

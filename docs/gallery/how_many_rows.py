@@ -28,7 +28,7 @@ for n_bins, color in ((5, "C0"), (15, "C2")):
     fits = [BinningCalibrator(n_bins).fit(flights["score"][:n], flights["late"][:n]) for n in rows]
     epsilon = [fit.guarantee_.epsilon for fit in fits]
     axes.plot(rows, epsilon, "o", color=color, label=f"flights, {n_bins} bins")
-axes.set(xlabel="labels", ylabel="epsilon at 90 % confidence")
+axes.set(xlabel="labels", ylabel="epsilon at 90% confidence")
 axes.set_yticks([0.02, 0.05, 0.1, 0.2, 0.4], ["0.02", "0.05", "0.1", "0.2", "0.4"])
 axes.set_xticks(rows, [f"{n:,}" for n in rows])
 axes.minorticks_off()

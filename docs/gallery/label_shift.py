@@ -1,6 +1,6 @@
 """A disease becomes rarer
 
-In this clinic 37 % of the tumours are malignant; in screening, 10 % are. If malignant
+In this clinic 37% of the tumours are malignant; in screening, 10% are. If malignant
 tumours look the same in both places, and so do benign ones, Bayes' rule shifts every probability,
 and the guarantee shifts with it.
 
@@ -25,7 +25,7 @@ there = LabelShiftCalibrator(n_bins=3).fit(radius, malignant, target_prior=0.1)
 grid = np.linspace(10, 24, 400)
 
 figure, axes = plt.subplots()
-for name, calibrator in (("clinic: 37 % malignant", here), ("screening: 10 %", there)):
+for name, calibrator in (("clinic: 37% malignant", here), ("screening: 10%", there)):
     lower, upper = calibrator.predict_interval(grid).T
     axes.fill_between(grid, lower, upper, alpha=0.2, linewidth=0)
     axes.plot(grid, calibrator.predict(grid), label=name)

@@ -1,6 +1,6 @@
 """Sets of labels
 
-With probability at least 95 %, a conformal set contains a new row's label, if rows are
+With probability at least 95%, a conformal set contains a new row's label, if rows are
 exchangeable. It has one label where the score is clear, and both where it isn't.
 
 Picture: A histogram of scores, stacked: flights whose set is "on time", both labels, or "late".

@@ -1,7 +1,7 @@
 """Where is the error proved?
 
 `audit` tests score ranges of many sizes within one error budget. The plot shows the ranges whose
-rate is proved to differ from their mean score, with 95 % confidence for all of them at once.
+rate is proved to differ from their mean score, with 95% confidence for all of them at once.
 
 Picture: Rates whose limits don't touch the diagonal: below it at low scores, above it at high
 scores.

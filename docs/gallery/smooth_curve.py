@@ -1,7 +1,7 @@
 """A smooth curve with a guarantee
 
 The default calibrator fits a smooth curve that keeps the ranking of the scores. It guarantees the
-curve's average in every region: with 90 % confidence, all bands contain the true rate at once, if
+curve's average in every region: with 90% confidence, all bands contain the true rate at once, if
 rows are i.i.d.
 
 Picture: An overfitted model's scores, far too extreme, and a smooth calibrated curve inside its
@@ -31,7 +31,7 @@ held_out = [part.mean() for part in np.array_split(new["late"].to_numpy(float), 
 figure, axes = plt.subplots()
 axes.plot(percent, scores, "--", color="0.5", label="model score")
 axes.fill_between(
-    percent, lower, upper, alpha=0.2, linewidth=0, label="true rate in the region, 90 %"
+    percent, lower, upper, alpha=0.2, linewidth=0, label="true rate in the region, 90%"
 )
 axes.plot(percent, calibrator.predict(scores), label="calibrated probability")
 axes.plot(np.arange(2.5, 100, 5), held_out, "o", color="C1", label="held-out flights")

@@ -1,6 +1,6 @@
 """A threshold with a proved precision
 
-At least 90 % of the selected rows should be positive. The observed precision passes 90 % sooner;
+At least 90% of the selected rows should be positive. The observed precision passes 90% sooner;
 the threshold is where it's proved.
 
 Picture: Observed precision against the threshold; a vertical line marks the proved threshold, to

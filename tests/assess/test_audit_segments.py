@@ -57,8 +57,7 @@ def test_upper_bound_with_segments_is_within_segments() -> None:
     assert report.upper_bound < 0.05 < 0.1 < report.within_segments.upper_bound
     assert report.verdict.startswith("proved within 0.0")
     assert any(
-        "no score value of a segment that was seen is off by more than" in text
-        for text in report.notes
+        "no observed score value of a segment is off by more than" in text for text in report.notes
     )
 
 

@@ -341,7 +341,7 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
         ({"n": 10**13}, "n must be at most 1,000,000,000,000; got 10000000000000"),
         (
             {"epsilon": 1e-8},
-            "epsilon must be so large that 1,000,000,000,000 labels are enough; got 1e-08",
+            "epsilon must be large enough for 1,000,000,000,000 labels to reach it; got 1e-08",
         ),
         ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
         ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),

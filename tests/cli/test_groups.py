@@ -431,13 +431,13 @@ def test_a_cap_that_changes_a_threshold_is_told_in_the_words_of_the_command_line
     assert answer.code == 0
     said = " ".join(answer.err.split())
     assert said.startswith(
-        "warning: precision 0.8 is proved where a group counts as at most 1 row; among all rows"
-        " that"
+        "warning: precision 0.8 is proved with a group counting as at most 1 row; among all counted"
+        " rows"
     )
-    assert said.endswith("set --max-group-size if that is what you mean")
+    assert said.endswith("among all rows, set --max-group-size")
     assert "of the rows counted are above that" in " ".join(answer.out.split())
     columns = ("--score", "p", "--label", "y", "--group", "g")
     model = calibrant("fit", "rows.csv", *columns, "--method", "binning", "--bins", "1")
-    assert "lies outside the limits, which are for groups that count as at most 1 row" in " ".join(
+    assert "lies outside the limits, because they count a group as at most 1 row" in " ".join(
         model.out.split()
     )

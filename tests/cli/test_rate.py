@@ -89,7 +89,7 @@ def test_labels_that_were_not_drawn_at_random_decide_nothing(calibrant, answers,
     path = write_lines(tmp_path / "eval.jsonl", rows_of({**answers, "human": labels}))
     answer = calibrant("rate", path, *NAMED, "--at-least", "0.5")
     assert answer.code == 3
-    assert answer.out.startswith("The labelled items are no random draw")
+    assert answer.out.startswith("The labelled items are not a random sample")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])

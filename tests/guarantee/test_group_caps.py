@@ -68,7 +68,7 @@ def test_a_rate_of_rows_outside_the_limits_is_told(kind):
     assert not found.lower[0] <= y.mean() <= found.upper[0]
     assert found.lower[0] <= RARE.capped_rate(1) <= found.upper[0]
     assert len(caps) == 1
-    assert "in 1 region the rate among all rows lies outside the limits" in caps[0]
+    assert "in 1 region, the rate among all rows lies outside the limits" in caps[0]
     share = float(
         re.search(
             r"at most 1 row in a region; ([\d.]+)% of the rows counted are above that", str(found)

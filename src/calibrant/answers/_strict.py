@@ -65,7 +65,7 @@ def earlier_epsilon(file_format: str, state: Mapping[str, Any]) -> float | None:
 
     None in others, or if it is the same.
 
-    Limits of rates had all of the error budget then, not 95 % of it. That is today's rule at a
+    Limits of rates had all of the error budget then, not 95% of it. That is today's rule at a
     lower level.
     """
     from calibrant.calibrators.score_calibrator import ScoreCalibrator

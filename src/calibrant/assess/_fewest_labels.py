@@ -24,7 +24,7 @@ def fewest(enough: Callable[[int], bool], least: int, target: float) -> int:
         low = high
         high = 2 * high
         if high > LARGEST_PLAN:
-            rule = f"be so large that {LARGEST_PLAN:,} labels are enough"
+            rule = f"be large enough for {LARGEST_PLAN:,} labels to reach it"
             raise InvalidValueError("epsilon", rule, got=shown(target))
     while high - low > 1:
         middle = (low + high) // 2

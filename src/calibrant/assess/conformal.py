@@ -270,7 +270,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         self
         """
         self._check_parameters()
-        check_no_weights(scores, "rows of different weights are not exchangeable")
+        check_no_weights(scores, "rows with different weights are not exchangeable")
         refuse(scores, "all rows are ranked together", "segment", advice=ONE_EACH)
         data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, groups=groups)
         rows = one_row_each(data, self.random_state).collect()

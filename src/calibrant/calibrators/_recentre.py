@@ -10,7 +10,7 @@ ranking is kept.
 
 How far p moves. The middle of the limits is in part noise of few rows, and moving there costs log
 loss: if p was right before, the mean over rows of KL(p, moved p), which pilot rows tell. Where that
-is at most 0.05 % of the log loss, epsilon is made about the smallest that is possible. Where it is
+is at most 0.05% of the log loss, epsilon is made about the smallest that is possible. Where it is
 more, p moves less, but so far that epsilon is at most twice the smallest; 1.35 times with so many
 rows that noise costs little. Moving to the rates of n rows in R regions costs R / (2 n) on
 average if p was right.

@@ -123,7 +123,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
-        check_no_weights(scores, "rows of different weights are not exchangeable")
+        check_no_weights(scores, "rows with different weights are not exchangeable")
         refuse(scores, "one map is fitted to all rows", "segment", advice=ONE_EACH)
         data = self._read(scores, y, classes=classes)
         rows = data.collect()

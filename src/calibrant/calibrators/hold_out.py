@@ -125,7 +125,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
     -----
     The pilot rows cut the regions, guess variances, and decide how regions share the error budget,
     and where exact binomial limits take the place of bets. See `calibrant.calibrators._held_out`.
-    The error budget: 5 % for limits on mass, of the rest 2 % for limits on the average probability
+    The error budget: 5% for limits on mass, of the rest 2% for limits on the average probability
     of each region.
 
     Examples

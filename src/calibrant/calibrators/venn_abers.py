@@ -128,12 +128,12 @@ class VennAbersCalibrator(CurveCalibrator):
     ) -> Self:
         """Fit both steps; arguments as in `PlattCalibrator.fit`.
 
-        Rows have no importance weights: rows of different weights are not exchangeable, as Venn
+        Rows have no importance weights: rows with different weights are not exchangeable, as Venn
         prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
         the claim is then about a row drawn at random from a new group.
         """
         self._check_parameters()
-        check_no_weights(scores, "rows of different weights are not exchangeable")
+        check_no_weights(scores, "rows with different weights are not exchangeable")
         refuse(scores, "one map is fitted to all rows", "segment", advice=ONE_EACH)
         beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
         return self._fit_rows(one_row_each(self._read(scores, y, **beside)))

@@ -121,12 +121,12 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
         Arguments as in `BinningCalibrator.fit`.
 
-        Rows have no importance weights: rows of different weights are not exchangeable, as Venn
+        Rows have no importance weights: rows with different weights are not exchangeable, as Venn
         prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
         the guarantee is then about a row drawn at random from a new group.
         """
         self._check_parameters()
-        check_no_weights(scores, "rows of different weights are not exchangeable")
+        check_no_weights(scores, "rows with different weights are not exchangeable")
         binned = self._binning()
         stated = Stated(score_range=score_range)
         beside = {

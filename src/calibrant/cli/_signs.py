@@ -102,5 +102,5 @@ def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:
     other = next(label for label in known.labels.tolist() if label != known.positive)
     return [
         f"high scores go with {other!r}, not with {known.positive!r} (AUC {nearest(area, 2)}): if"
-        f" they are scores of {other!r}, give --pos-label {other}"
+        f" they are scores for {other!r}, give --pos-label {other}"
     ]

@@ -78,7 +78,7 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
             counts = _same_counts(calibrator, again.tally_)
             earlier = unchecked(
                 "epsilon",
-                "the limits were found by an earlier rule; fit again for those of this one",
+                "an earlier rule computed these limits; fit again for the current ones",
             )
             return again, [same, *counts, *earlier, _same_settings(model, data)]
         learned = [
@@ -122,7 +122,7 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
     regions = Check(
         "regions",
         same,
-        f"{of_all}, as saved" if same else "the data make other subgroups",
+        f"{of_all}, as saved" if same else "the data define other subgroups",
     )
     if not same:
         return None, [regions, *unchecked("counts"), _same_settings(model, data)]
@@ -130,7 +130,7 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
         Check(
             name,
             said_rows == found_rows,
-            f"the same in all {of_all}" if said_rows == found_rows else "others",
+            f"the same in all {of_all}" if said_rows == found_rows else "different",
         )
         for name, said_rows, found_rows in (
             (name, _column(said, key), _column(found, key))
@@ -157,11 +157,11 @@ def _why_not(model: Any, data: Any) -> str | None:
     calibrator = model.calibrator
     settings = settings_of(model)
     if hasattr(calibrator, "partial_fit"):
-        return "a stream depends on when its rows came, which the data do not say"
+        return "a stream depends on when its rows arrived, which the data do not show"
     if calibrator.tally_.weights is not None and data.columns.weight is None:
-        return "that takes the column of weights, --weight"
+        return "this needs the column of weights, --weight"
     if calibrator.tally_.groups is not None and data.columns.group is None:
-        return "that takes the column of groups, --group"
+        return "this needs the column of groups, --group"
     if calibrator.guarantee_.draws_rows and settings and settings.get("draw") != DRAW_RULE:
         return "rows were drawn by an earlier rule"
     return None
@@ -184,8 +184,8 @@ def _other_regions(model: Any, data: Any, again: Any, labels: dict[str, Any]) ->
         others = Check("regions", False, "the data cut other regions")
         return [others, *counts, *_same_guarantee(model, again)[:1], *unchecked("limits")]
     given = (
-        "not checked: they are not cut as the parameters say; chosen by a look at labels, they"
-        " would prove nothing"
+        "not checked: they are not cut as the parameters say; if they were chosen by looking at"
+        " labels, they prove nothing"
     )
     return [Check("regions", None, given), *counts, *unchecked("epsilon")]
 
@@ -197,7 +197,7 @@ def _by_position(data: Any) -> str:
 
 
 def unchecked(
-    first: str, why: str = "that takes the same regions, cut by the same rows"
+    first: str, why: str = "this needs the same regions, cut by the same rows"
 ) -> list[Check]:
     """All parts of the guarantee from this one on, but for the settings."""
     return [Check(name, None, f"not checked: {why}") for name in PROOF[PROOF.index(first) : -1]]
@@ -239,7 +239,7 @@ def _same_guarantee(model: Any, again: Any) -> list[Check]:
     other = f"{found['epsilon']!r}; the model file says {said['epsilon']!r}"
     written = model.written.get("epsilon")
     first = model.written.get("format") == "calibrant.model/1"
-    earlier = f"; the file has {written}, by the rule of its format for the same counts"
+    earlier = f"; the file has {written}, computed from the same counts by its format's rule"
     text = upper(said["epsilon"]) + (earlier if first and written != repr(said["epsilon"]) else "")
     checks = [Check("epsilon", same, text if same else other)]
     off = sum(not close(*pair) for pair in zip(said["regions"], found["regions"], strict=False))
@@ -247,7 +247,7 @@ def _same_guarantee(model: Any, again: Any) -> list[Check]:
     if off:
         return [*checks, Check("limits", False, f"other limits in {off} of {of_all}")]
     learned = difference(calibrator.to_dict()["state"], again.to_dict()["state"])
-    follow = f"those of all {of_all} follow from the rows"
+    follow = f"the limits of all {of_all} follow from the rows"
     text = (
         follow
         if learned is None
@@ -261,7 +261,7 @@ def _same_range(calibrator: Any, again: Any) -> Check:
     said = calibrator.score_range_seen_
     found = again.score_range_seen_
     if said is None:
-        return Check("score range", True, "the file has none, as older ones")
+        return Check("score range", True, "the file has none, like older files")
     same = found is not None and tuple(said) == tuple(found)
     text = f"{found[0]!r} to {found[1]!r}" if found is not None else "none"
     return Check(
@@ -285,7 +285,7 @@ def _same_sentence(model: Any, again: Any) -> Check:
         not all(close(said[name], found[name]) for name in _SAID[1:])
         or unmarked.details != guarantee.details
     ):
-        return Check("sentence", False, f"from the rows follows: {found['sentence']}")
+        return Check("sentence", False, f"the rows give: {found['sentence']}")
     written = model.written
     if written.get("sentence") in (None, guarantee.sentence) and written.get("details") in (
         None,
@@ -294,8 +294,7 @@ def _same_sentence(model: Any, again: Any) -> Check:
         return Check("sentence", True, "follows from the rows")
     if "details" not in written or written.get("created_by") != f"calibrant {__version__}":
         other = (
-            "not checked: the file has it in the words of another release; rely on what is printed"
-            " here"
+            "not checked: the file has the wording of another release; rely on what is printed here"
         )
         return Check("sentence", None, other)
     return Check("sentence", False, "the one in the file does not follow from its own counts")
@@ -306,7 +305,7 @@ def _same_settings(model: Any, data: Any) -> Check:
     from calibrant.errors import CalibrantError
 
     if "settings" not in model.provenance:
-        return Check("settings", True, "the file has none but the parameters of its calibrator")
+        return Check("settings", True, "the file has none beyond the parameters of its calibrator")
     told = settings_of(model)
     if (fault := fault_of(told, _rules())) is not None:
         return Check("settings", False, fault)
@@ -324,7 +323,7 @@ def _same_settings(model: Any, data: Any) -> Check:
         said = (
             message_of(error)
             if isinstance(error, CalibrantError)
-            else "they are no settings of calibrant fit"
+            else "they are not settings of calibrant fit"
         )
         return Check("settings", False, said)
     return _as_made(told, made, stated, model, data)

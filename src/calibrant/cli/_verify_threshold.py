@@ -38,7 +38,7 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
     checks = _compared(saved, again)
     if not settings and any(check.stands is False for check in checks):
         return None, _unchecked(
-            "the file does not say with which settings they were found, and others find other ones"
+            "the file does not say which settings found them, and other settings find others"
         )
     return again, [
         *checks,
@@ -54,9 +54,9 @@ def _why_not(saved: Any, settings: Mapping[str, Any], data: Any) -> str | None:
     if settings and settings.get("draw") != DRAW_RULE:
         return "rows were drawn by an earlier rule"
     if saved.max_group_size is not None and data.columns.group is None:
-        return "that takes the column of groups, --group"
+        return "this needs the column of groups, --group"
     if settings.get("weight_bound") is not None and data.columns.weight is None:
-        return "that takes the column of weights, --weight"
+        return "this needs the column of weights, --weight"
     if not settings and saved.method == "start":
         return "the file does not say where the tests began"
     return None
@@ -116,7 +116,7 @@ def _check(name: str, said_and_found: list[Any], text: str) -> Check:
     return Check(
         name,
         other is None,
-        text if other is None else f"from the rows follows another {other}",
+        text if other is None else f"the rows give another {other}",
     )
 
 
@@ -130,7 +130,7 @@ def _same_sentence(model: Any, again: Any) -> Check:
         or said.assumptions != again.assumptions
         or said.method != again.method
     ):
-        return Check("sentence", False, f"from the rows follows: {again.sentence}")
+        return Check("sentence", False, f"the rows give: {again.sentence}")
     written = {model.written.get("sentence"), model.written.get("inner_sentence")} - {None}
     if written <= {again.sentence}:
         return Check("sentence", True, "follows from the rows")
@@ -138,7 +138,7 @@ def _same_sentence(model: Any, again: Any) -> Check:
         return Check(
             "sentence",
             None,
-            "not checked: the file has it in the words of another release",
+            "not checked: the file has the wording of another release",
         )
     return Check("sentence", False, "the one in the file does not follow from its own counts")
 
@@ -146,7 +146,9 @@ def _same_sentence(model: Any, again: Any) -> Check:
 def _same_settings(model: Any, data: Any, again: Any) -> Check:
     """Settings of the right kind, which find the same thresholds."""
     if "settings" not in model.provenance:
-        return Check("settings", True, "the file has none; the usual ones find the same")
+        return Check(
+            "settings", True, "the file has none; the default settings find the same thresholds"
+        )
     settings = settings_of(model)
     rules = _rules()
     if (fault := fault_of(settings, rules)) is not None:
@@ -156,7 +158,7 @@ def _same_settings(model: Any, data: Any, again: Any) -> Check:
         ("weight_bound", data.columns.weight),
     ):
         if settings.get(name) is not None and column is None:
-            return Check("settings", False, f"there is no column that {name} is about")
+            return Check("settings", False, f"{name} is set, but no column goes with it")
     if strange := sorted(set(settings) - set(rules)):
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
     of_draw = () if again.n_drawn > 0 or data.columns.weight is not None else ("pilot",)

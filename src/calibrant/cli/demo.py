@@ -227,8 +227,8 @@ def _show_kept(
     )
     paragraph(
         f"In December it is {kept_december} of {n_regions}: more flights were late at the same"
-        " score. The guarantee is for rows drawn like the calibration rows, so it does not cover"
-        " December. Calibrate again."
+        " score. The guarantee is for rows that are i.i.d. with the calibration rows, so it"
+        " does not cover December. Calibrate again."
     )
 
 

@@ -46,7 +46,7 @@ def region_limits(
     the rate of the bin is at least min(l1, (1 - q) l1 + q l2) and at most max(u1, (1 - q) u1 + q
     u2).
 
-    Each of the ranks that were fixed beforehand gets an equal part of 1 % of alpha as its d, tied
+    Each of the ranks that were fixed beforehand gets an equal part of 1% of alpha as its d, tied
     or not. At v the limits [0, 1] are free; from 20 rows on, which no label decides, their labels
     get limits of their own.
     """

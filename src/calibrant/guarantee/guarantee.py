@@ -79,7 +79,7 @@ class Guarantee(Result):
     Notes
     -----
     Everything that is said comes from one event: all limits on rates hold, which fails with
-    probability at most 95 % of alpha, and all limits on mass hold, which fails with at most 5 % of
+    probability at most 95% of alpha, and all limits on mass hold, which fails with at most 5% of
     alpha. On this event every statement about some of the regions is true at once, so any of them
     may be chosen after looking. Without limits on mass (streams, shifted populations) the limits on
     rates have all of alpha.
@@ -231,7 +231,7 @@ class Guarantee(Result):
 
     @property
     def is_rare(self) -> bool:
-        """Whether predictions are below 5 % on average, so that `relative` says more than epsilon."""
+        """Whether predictions are below 5% on average, so that `relative` says more than epsilon."""
         return self.n_rows > 0 and float(self.counts @ self.value) < RARE * self.n_rows
 
     @property

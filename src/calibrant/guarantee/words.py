@@ -73,7 +73,7 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
         said.append(f"In {every} the distance is at most {upper(guarantee.epsilon)}.")
     if not stated.kept.all():
         held = (
-            f"These {int(stated.kept.sum()):,} hold at least {percent(stated.mass)} of the"
+            f"These {int(stated.kept.sum()):,} contain at least {percent(stated.mass)} of the"
             " population"
         )
         said.append(f"{held}; over {every} the bound is {upper(guarantee.epsilon)}.")
@@ -195,10 +195,10 @@ def cap_matters(groups: GroupFacts) -> str:
         return ""
     cap = f"as at most {counted(groups.max_size, 'row')}"
     if groups.max_weight is not None:
-        cap = f"by at most {upper(groups.max_weight)}"
+        cap = f"by a weight of at most {upper(groups.max_weight)}"
     return (
-        f"in {counted(groups.n_apart, 'region')} the rate among all rows lies outside the limits,"
-        f" which are for groups that count {cap}, and differs from that capped rate by up to"
+        f"in {counted(groups.n_apart, 'region')}, the rate among all rows lies outside the limits,"
+        f" because they count a group {cap}; it differs from that capped rate by up to"
         f" {nearest(groups.farthest)}"
     )
 

@@ -27,7 +27,7 @@ LINEAR = 1  # from equal steps between the outermost cuts
 MAGIC = 2.0**52  # added to a float below 2**51, it leaves the nearest whole number in the low bits
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
 
-SAMPLE_ROWS = 2048  # that judge the grids: enough to see a share of 1 % of the rows
+SAMPLE_ROWS = 2048  # that judge the grids: enough to see a share of 1% of the rows
 GOOD_SHARE = 1 / 64  # with fewer rows than this to compare, a faster key beats a finer one
 USELESS_SHARE = (
     0.6  # with more rows than this in keys of three or more cuts, the keys cost more than they save

@@ -13,7 +13,7 @@ ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 FEWER_ROUNDS = ((29, 0xD6E8FEB86659FD93), (32, 1))
 """The same, for sums over rows: each row is scrambled, so that sums of different rows differ."""
 DROPPED_BITS = 46
-"""Of a double, where values are rounded to 6 binary digits: steps of 0.8 to 1.6 %."""
+"""Of a double, where values are rounded to 6 binary digits: steps of 0.8 to 1.6%."""
 
 
 def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:

@@ -4,7 +4,7 @@ A bet against the mean m wins if the draws are larger than m. What is needed is 
 capital of 1 / tail after at most n draws. The best stake then depends on the capital so far and on
 the draws that are left, as for a gambler who must reach a goal by a deadline (Kulldorff 1993). With
 few draws left and a small capital it is bold; once the goal is reached, nothing is staked any more.
-Limits are within 2 to 5 % of those of the normal distribution with a known variance, and hold for
+Limits are within 2 to 5% of those of the normal distribution with a known variance, and hold for
 every distribution.
 
 *The bets.* Draws z_i lie in [low, high] and have weights w_i in (0, 1]; what limits are for is E[w
@@ -34,7 +34,7 @@ capital against m is a martingale if m is the true mean; and for one sequence of
 falls as m rises. So if t_j is ruled out, all m up to it are, and in the first interval whose end is
 not ruled out the largest m that is ruled out is found by bisection. The limit exceeds the true mean
 only if the true mean itself was ruled out: one event, of probability at most `tail`, however many
-intervals there are. The search starts at a limit that costs 1 % of the tail, and that one stake for
+intervals there are. The search starts at a limit that costs 1% of the tail, and that one stake for
 all draws gives, at most 1 / (high - low): as the capital falls in m, all smaller means are ruled out
 at once (Markov).
 

@@ -33,7 +33,7 @@ _MOST_SHUFFLED = 1 << 16
 _TOO_MANY = 10**9  # rows of a sample from which on numpy draws no blocks
 _EARLY_BLOCKS = 16
 """Such a block is this part of the rows that are left. Larger blocks than elsewhere take a quarter
-of the time, and make limits of 2 million rows wider by 0.4 %.
+of the time, and make limits of 2 million rows wider by 0.4%.
 """
 
 

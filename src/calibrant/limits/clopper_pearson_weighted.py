@@ -25,8 +25,8 @@ def clopper_pearson_weighted(
     large variance.
 
     They hold for any scores. Where the scores are close to the rates, the largest half-width is 1
-    to 7 % smaller than that of `clopper_pearson`; where they say nothing about the rates, it is up
-    to 10 % larger (``experiments/sharper.py``). Without bins of probabilities alpha is shared
+    to 7% smaller than that of `clopper_pearson`; where they say nothing about the rates, it is up
+    to 10% larger (``experiments/sharper.py``). Without bins of probabilities alpha is shared
     evenly.
 
     Parameters

@@ -65,11 +65,11 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     a sorted table: with N = 100 groups and a rate of 0.05, bets in the order that one fixed hash
     gives to sorted groups miss with probability 0.26 at alpha = 0.1.
 
-    First, with 5 % of delta, the bets of `calibrant.limits.shift.betting`: the stake in a block,
+    First, with 5% of delta, the bets of `calibrant.limits.shift.betting`: the stake in a block,
     sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and
     no bet can lose more than 0.9 of the capital. What is kept is an interval.
 
-    Then, with 95 % of delta, bets that depend on what has been won. If the capital K is a share p
+    Then, with 95% of delta, bets that depend on what has been won. If the capital K is a share p
     of the goal and n groups are left, the stake is phi(Phi^-1(p)) / (p s sqrt(n)): in a game of
     many small steps that is how one reaches the goal exactly if the normal test at this level
     rejects. Such bets are made against the rates of a grid, which is fixed given the number of

@@ -6,7 +6,7 @@ from scipy.special import smirnovi
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.limits.binomial import sidak_level, sidak_levels, upper_limit
 
-# rows: beyond, the closed form is within 0.3 % of the exact limit, which takes time to find
+# rows: beyond, the closed form is within 0.3% of the exact limit, which takes time to find
 _MOST_EXACT = 2_000
 
 

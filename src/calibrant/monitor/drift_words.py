@@ -37,7 +37,7 @@ def rows_to_recalibrate(n_calibration: int, changes: Sequence[Change]) -> str:
     since = f" {counted(changes[0].rows, 'row')} have been counted since then." if changes else ""
     if n_calibration == 0:
         return f"Recalibrate on rows from after the change; calibrant.plan says how many.{since}"
-    many = f"about {counted(n_calibration, 'row')}, as many as calibration had"
+    many = f"about {counted(n_calibration, 'row')}, the number used for calibration"
     return f"Recalibrate on {many}, from after the change.{since}"
 
 

@@ -85,8 +85,8 @@ class Monitor(AbstractContextManager["Monitor"]):
     Raw scores are stored; calibrated values are computed when they are read. Counted rows are
     folded into tallies, one for each day, so that the store stays small.
 
-    The budget 1 - confidence_level is shared: half for the rates (`DriftMonitor`), 30 % for the
-    guarantee (`GuaranteeMonitor`), 20 % for the scores (`ScoreDriftMonitor`, which compares with
+    The budget 1 - confidence_level is shared: half for the rates (`DriftMonitor`), 30% for the
+    guarantee (`GuaranteeMonitor`), 20% for the scores (`ScoreDriftMonitor`, which compares with
     the first 2,000 predictions).
 
     Examples

@@ -323,8 +323,8 @@ class GuaranteeMonitor(EvidenceMonitor):
                 calm="No sign that the guarantee is broken",
                 finding="The guarantee no longer holds",
                 advice=(
-                    f"Recalibrate on about {counted(guarantee.n_rows, 'row')}, as many as"
-                    " calibration had."
+                    f"Recalibrate on about {counted(guarantee.n_rows, 'row')}, the number"
+                    " used for calibration."
                 ),
                 alarmed=self._alarmed,
                 since=self._since() if self.alarm else None,

@@ -150,13 +150,13 @@ def _together(names: Sequence[str]) -> int:
 def _head(name: str) -> str:
     """A column's name for people.
 
-    >>> _head("n_rows"), _head("mean_score"), _head("auc_lower"), _head("lower")
-    ('rows', 'mean score', 'auc limits', 'limits')
+    >>> _head("n_rows"), _head("mean_score"), _head("auc_lower"), _head("lower"), _head("e_value")
+    ('rows', 'mean score', 'auc limits', 'limits', 'e-value')
     """
     words = name.removeprefix("n_").removesuffix(_LOWER)
     if words != name.removeprefix("n_"):
         words += "limits"
-    return words.replace("_", " ")
+    return words.replace("e_value", "e-value").replace("p_value", "p-value").replace("_", " ")
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:

@@ -211,7 +211,7 @@ def test_a_random_draw_that_is_refuted_is_said_first():
     found = rate(y, judge)
     assert found.draw is not None
     assert found.draw.refuted
-    assert found.sentence.startswith("The labelled items are no random draw")
+    assert found.sentence.startswith("The labelled items are not a random sample")
     fine = rate(some_labels(good, np.random.default_rng(3)), judge)
     assert fine.draw is not None
     assert not fine.draw.refuted

@@ -76,7 +76,7 @@ class Confrontation(Result):
             f" error is {nearest(float(self.real[row, -1]))}"
             for row, method in enumerate(self.methods)
         ]
-        return f"With {counted(n_rows, 'row')} of this world, {'; '.join(told)}."
+        return f"With {counted(n_rows, 'row')} from this distribution, {'; '.join(told)}."
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The errors, one row per method and sample size."""

@@ -156,14 +156,14 @@ def audit(
     *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or
     of whole groups, is drawn at random to cut the regions. In each region, the limits are found by
     bets on the others: on the weighted mean of label minus score, of a row or of the rows of a
-    group, with 90 % of alpha and Bonferroni's rule. For the average, rows set aside give each
+    group, with 90% of alpha and Bonferroni's rule. For the average, rows set aside give each
     region a sign, and the mean of label minus score with these signs is bet on: it is at most the
     average error. Where those rows have few score values, each value is a region too, and its
     largest error that is not ruled out is an upper bound; bets bound the mass of other values.
     Nothing is said of segments without pilot rows.
 
-    Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5
-    % for the unseen mass. With segments, the limits of each segment and those of all rows together
+    Of alpha, 90% is for the limits, 5% for the step from the scores seen to the population, and
+    5% for the unseen mass. With segments, the limits of each segment and those of all rows together
     get equal parts, and the other two shares are halved: one half for the score, one for the score
     within its segment.
 

@@ -105,12 +105,10 @@ class Bounds:
             )
         if self.upper_bound is not None and self.unseen_mass is not None:
             unseen = (
-                f"values that were not seen hold at most {numbers.upper(self.unseen_mass)} of the"
-                " population"
+                f"unseen values make up at most {numbers.upper(self.unseen_mass)} of the population"
             )
             found.append(
-                f"no {value} that was seen is off by more than {numbers.upper(self.upper_bound)};"
-                f" {unseen}"
+                f"no observed {value} is off by more than {numbers.upper(self.upper_bound)}; {unseen}"
             )
         return found
 
@@ -220,7 +218,7 @@ class Audit(Result, Bounds):
     def basis(self) -> str:
         """How many rows were audited, and in how many groups."""
         aside = (
-            f" (and {numbers.rows(self.n_set_aside)} that only cut the regions)"
+            f" (and {numbers.counted(self.n_set_aside, 'pilot row')} used only to cut regions)"
             if self.n_set_aside
             else ""
         )
@@ -228,7 +226,7 @@ class Audit(Result, Bounds):
 
     @property
     def is_rare(self) -> bool:
-        """Whether fewer than 5 % of all rows are positive, so that relative limits say more than
+        """Whether fewer than 5% of all rows are positive, so that relative limits say more than
         distances.
         """
         return float(self.table.rate[0]) < RARE

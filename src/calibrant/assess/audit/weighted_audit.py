@@ -66,7 +66,7 @@ def audit_units(
     silent = divided.segments(seen=False)
     if silent:
         assumed += (
-            f"nothing is said of segments without pilot rows, such as {shown(silent[0][0])}",
+            f"segments without pilot rows, such as {shown(silent[0][0])}, were not audited",
         )
     if max_group_size is None and units.unit is not None:
         _warn_of_cap(parts, units)
@@ -167,11 +167,11 @@ def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
     if not n_apart:
         return
     said = (
-        f"in {counted(n_apart, 'region')} of scores the error among all rows lies outside the"
-        f" limits, which are for groups that count {units.counts_as}: set "
+        f"in {counted(n_apart, 'score region')}, the error among all rows lies outside the limits,"
+        f" because they count a group {units.counts_as}; if you want the error among all rows, set "
     )
     warn_caller(
-        words((said, Setting("max_group_size"), " if that is what you mean")),
+        words((said, Setting("max_group_size"))),
         GroupCapWarning,
     )
 
@@ -395,7 +395,7 @@ def _average(
 def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tuple[str, ...]:
     """What must be true, and what the audit is about."""
     set_aside = (
-        f"{counted(int(cutting.sum()), 'row')} that only cut the regions were drawn at random"
+        f"the {counted(int(cutting.sum()), 'pilot row')} that cut the regions were drawn at random"
     )
     if units.unit is None:
         return (

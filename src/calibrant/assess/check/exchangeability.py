@@ -38,22 +38,22 @@ _MOVED = {
     "scores": "the scores have moved",
     "labels": "the rate at a given score has moved",
     "scores by class": "the scores within the classes have moved",
-    "runs of scores": "scores depend on the scores of the rows before",
-    "runs of labels": "labels depend on the labels of the rows before",
+    "runs of scores": "scores depend on the scores of preceding rows",
+    "runs of labels": "labels depend on the labels of preceding rows",
 }
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
-SORTED_FILE = "is the file sorted by outcome? Then its order says nothing"
-_SORTED_SCORES = "the scores are in order: is the file sorted by score? Then its order says nothing"
+SORTED_FILE = "the file may be sorted by outcome; if so, its order tells you nothing"
+_SORTED_SCORES = "the file seems to be sorted by score; if so, its order tells you nothing"
 _TOGETHER = (
-    "neighbouring rows are alike, as rows of one customer or of one day are: give what they"
-    " share as "
+    "neighbouring rows are similar, as if they came from the same customer or day: pass that"
+    " customer or day as "
 )
 _TOGETHER_IN_TIME = (
-    "neighbouring rows are alike, as rows of one customer are: give what they share, not the"
-    " time, as "
+    "neighbouring rows are similar, as if they came from the same customer: pass the customer, not"
+    " the time, as "
 )
 _GROUPS_TOGETHER = (
-    "neighbouring groups are alike, as those of one day or region are: give what these share as "
+    "neighbouring groups are similar, as if they came from the same day or region: pass that as "
 )
 
 
@@ -125,7 +125,7 @@ class ExchangeabilityTest:
             since = "" if self.change_time is None else f" ({self.change_time})"
             change = (
                 f"; the largest change: {what} is {numbers.nearest(self.before)} in the first "
-                f"{self.change_after:,} rows and {numbers.nearest(self.after)} after them{since}"
+                f"{self.change_after:,} rows and {numbers.nearest(self.after)} after that{since}"
             )
         return f"{self.kind}: {_MOVED[self.kind]} ({strength}{when}){change}"
 
@@ -248,10 +248,8 @@ class Exchangeability(Result):
     def tested(self) -> str:
         """How many rows were tested, in words."""
         if self.grouped:
-            return (
-                f"one row of each of {numbers.counted(self.n_rows, 'group')}, picked at random, in"
-                " their order"
-            )
+            n_groups = numbers.counted(self.n_rows, "group")
+            return f"one randomly picked row in each of {n_groups}, in order"
         return numbers.rows(self.n_rows)
 
     @property
@@ -264,10 +262,10 @@ class Exchangeability(Result):
 
     def _advice_on_order(self) -> Text | None:
         """What to do about a file that is sorted by label or by score."""
-        again = ": shuffle it, or give ", Setting("time"), ", then check again"
+        again = ". Shuffle it, or give ", Setting("time"), ", then check again"
         if self.long_run:
             return (
-                f"{self.long_run:,} equal labels come in a row: {SORTED_FILE}",
+                f"{self.long_run:,} equal labels in a row: {SORTED_FILE}",
                 *again,
             )
         if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
@@ -302,8 +300,8 @@ class Exchangeability(Result):
                 )
         elif "scores" in self.causes:
             found.append(
-                "there is no sign that the rate at a given score moved: use ShiftCalibrator to weight"
-                " the rows like those of today, or calibrate on recent rows"
+                "there is no sign that the rate at a given score moved: use ShiftCalibrator to"
+                " reweight these rows to match today's, or calibrate on recent rows"
             )
         elif "scores by class" in self.causes:
             found.append(
@@ -333,7 +331,7 @@ class Exchangeability(Result):
                     f" too: {seen}, one from each group, and a test with few rows finds little."
                     " An alarm without ",
                     Setting("groups"),
-                    " stands, unless rows of a group share their labels or scores",
+                    " counts too, unless rows in a group share their labels or scores",
                 )
             )
         return found

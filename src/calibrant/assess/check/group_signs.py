@@ -38,9 +38,9 @@ _SIGNS = 5.0  # standard deviations
 _PAIRS = 20  # identical rows
 _SORTED = 10  # runs of labels at most in a file that is sorted by label
 _SHUFFLE: tuple[str | Setting, ...] = (
-    f": {SORTED_FILE}: shuffle it, or check it with ",
+    f": {SORTED_FILE}. Shuffle it, or check it with ",
     Setting("time"),
-    ". If not, give what neighbouring rows share as ",
+    ". If it is not sorted, give what neighbouring rows share as ",
     Setting("group"),
 )
 
@@ -81,7 +81,7 @@ def group_signs(
     name needs evidence: products d d' of rows with the same value have a larger mean than those of
     rows with neighbouring values, by five standard deviations. So a feature that the model has not
     used well is no sign. *Identical rows* agree in the score and in all columns but the label. They
-    are reported if 98 % of such pairs have the same label, which is more than the rates explain by
+    are reported if 98% of such pairs have the same label, which is more than the rates explain by
     five standard deviations. *Runs* are reported if neighbouring rows have a larger mean of d d'
     than rows that are far apart, by five standard deviations, so that a file sorted by score is no
     sign; or if one run of equal labels has a chance below e^-30 at the rates of its scores, as in a
@@ -100,8 +100,8 @@ def group_signs(
     >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})
     >>> for sign in group_signs(rows_of(scored(table, score="p", label="y"))):
     ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
-    Column 'customer_id' looks like an id and repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
-    rows of one customer_id are not independent draws: use group='customer_id'.
+    Column 'customer_id' looks like an id that repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
+    rows with the same customer_id are not independent draws: use group='customer_id'.
     """  # noqa: E501
     most_rows = Integer(1).check("most_rows", most_rows)
     needed("pyarrow", "arrow", "the first rows are read")
@@ -136,10 +136,7 @@ def _one_label(table: Any, data: Rows, pos_label: Any, classes: Any) -> Text | N
     if n * np.log(alike) > LONG_RUN:
         return None
     return (
-        (
-            f"the first {rows(n)} have the same label, and {percent(round(alike, 3))} of all rows"
-            " have it"
-        ),
+        (f"the first {rows(n)} have the same label, as do {percent(round(alike, 3))} of all rows"),
         *_SHUFFLE,
     )
 
@@ -205,11 +202,11 @@ class _Look:
             f" {rows(int(sizes.max()))} each"
         )
         advice: tuple[str | Setting, ...] = (
-            f"; rows of one {name} are not independent draws: use ",
+            f"; rows with the same {name} are not independent draws: use ",
             Setting("group", name),
         )
         if _ID.search(name) and shared >= _SHARED:
-            return (f"column {name!r} looks like an id and repeats: {seen}", *advice)
+            return (f"column {name!r} looks like an id that repeats: {seen}", *advice)
         if self.codes is None:
             return None
         order = np.lexsort((self._random_numbers(), values))
@@ -289,9 +286,9 @@ class _Look:
         )
         return (
             (
-                f"the first {rows(self.n)} have {first.size:,} pairs of rows that are identical,"
-                f" and {shares[0]} of them have the same label where {shares[1]} would by chance:"
-                " were rows copied? Remove copies, or give what they share as "
+                f"the first {rows(self.n)} contain {first.size:,} pairs of identical rows, and"
+                f" {shares[0]} of the pairs share a label, where {shares[1]} would by chance: rows"
+                " may have been copied. Remove the copies, or give what they share as "
             ),
             Setting("group"),
         )
@@ -304,12 +301,12 @@ class _Look:
             (self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum()
         )
         seen = (
-            f"the first {rows(self.n)} have {runs:,} runs of equal labels where about"
-            f" {expected:,.0f} would be there by chance"
+            f"the first {rows(self.n)} have {runs:,} runs of equal labels, where about"
+            f" {expected:,.0f} would be expected by chance"
         )
         if longest := long_run(self.codes, self.scores, self.rate):
             return (
-                f"labels come in runs: {seen}, and {longest:,} equal labels come in a row",
+                f"labels come in runs: {seen}, with {longest:,} equal labels in a row",
                 *_SHUFFLE,
             )
         apart = max(_FEW_VALUES, self.n // 20)
@@ -321,8 +318,8 @@ class _Look:
             return None
         return (
             (
-                f"labels come in runs: {seen}. If neighbouring rows are of one"
-                " customer or day, give what they share as "
+                f"labels come in runs: {seen}. If neighbouring rows come from the"
+                " same customer or day, give that as "
             ),
             Setting("group"),
         )

@@ -98,14 +98,11 @@ class Comparison(Result):
     def _on_differences(self) -> str:
         """Whether differences from the best method are proved."""
         if not self.differences:
-            return "the difference from others is measured, not proved"
+            return "the differences from the others are measured, not proved"
         level = percent(self.difference_level)
         others = {found.first for found in self.differences if found.better is not None}
         if not others:
-            return (
-                f"the loss of no other method is proved to differ from its own, with {level}"
-                " confidence"
-            )
+            return f"no other method's loss is proved to differ from it, with {level} confidence"
         verb = "is" if len(others) == 1 else "are"
         return (
             f"{counted(len(others), 'other')} {verb} proved to differ, with {level} confidence for"
@@ -125,7 +122,7 @@ class Comparison(Result):
             "auc": "AUC",
         }
         about = (
-            "The column 'guaranteed' is proved: off by at most this much. The others are measured."
+            "The column 'guaranteed' is proved: off by at most this much. The others are estimates."
         )
         found = differences_table(self.differences, "Limits that hold for all differences at once.")
         if not any(one.better for one in self.differences):

@@ -217,7 +217,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         self
         """
         self._check_parameters()
-        refuse(scores, "one band is made of all rows", "segment", advice=ONE_EACH)
+        refuse(scores, "one band is fitted to all rows", "segment", advice=ONE_EACH)
         weight_bound = bound_of(scores, "weight_bound", weight_bound)
         beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
         data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, **beside)
@@ -236,7 +236,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         self._set(self._steps(rows, bound), rows.known, rows.facts(drawn=False))
         if self.is_refuted_:
             warn_caller(
-                "the rate falls somewhere as the score rises, so that no band holds:"
+                "the rate falls somewhere as the score rises, so there is no band:"
                 f" {self.refutation_}"
             )
         return self

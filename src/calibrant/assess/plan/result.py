@@ -65,7 +65,7 @@ class Plan(Result):
         """Limits on the true rate divided by the prediction, in a bin of `rows_per_bin` rows with
         the base rate.
 
-        They are those of a bin in which that share of rows is positive. None for a base rate of 5 %
+        They are those of a bin in which that share of rows is positive. None for a base rate of 5%
         or more, without one, and with groups.
         """
         if self.base_rate is None or self.base_rate >= RARE or self.group_size is not None:

@@ -54,14 +54,15 @@ class DrawCheck(Result):
         if not self.refuted:
             p_value = nearest(self.p_value, 3)
             return (
-                "Scores of labelled items look like a random draw from those of all items (p ="
+                "The scores of labelled items look like a random sample of all scores (p ="
                 f" {p_value})."
             )
         chance = f"p = {upper(self.p_value)}" if self.p_value >= _TINY else "p < 0.000001"
         return (
-            f"The labelled items are no random draw: {percent(round(self.share_labelled, 3))} of"
-            f" them but {percent(round(self.share_all, 3))} of all items have a {self.part}"
-            f" ({chance}), so the limits may not hold."
+            "The labelled items are not a random sample:"
+            f" {percent(round(self.share_labelled, 3))} of them have a {self.part}, but"
+            f" {percent(round(self.share_all, 3))} of all items do ({chance}), so the limits may"
+            " not hold."
         )
 
 

@@ -16,7 +16,7 @@ the box, and alpha = gamma + 2 t.
 
 *The order* is that of an approximate lower limit (Kabaila and Lloyd 1997): p - sqrt(sum of w^2 (p_h
 - l_h)^2), with l_h the limit of one stratum (Jeffreys). The order by the estimate alone is valid
-too. But it compares outcomes of different precision, and its limits are 12 to 35 % wider with a
+too. But it compares outcomes of different precision, and its limits are 12 to 35% wider with a
 good judge. The order is made monotone: an outcome with more positives in each stratum is never
 lower.
 

@@ -22,7 +22,7 @@ METHODS = ("auto", "exact", "labels", "bets")
 
 _MOST_EXACT = 2_000  # labels; above, bets use the score better, and exact limits take seconds
 _MOST_POSSIBLE = 5_000
-# labels under the rarer verdict, on average; below, a judge that fails items at random costs 7 %
+# labels under the rarer verdict, on average; below, a judge that fails items at random costs 7%
 _LEAST_RARE = 2.0
 _LABELS_AT_EVERY_LOOK = (
     250  # for which cells are cut where more labels may come: they must stay as they are

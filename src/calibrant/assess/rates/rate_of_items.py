@@ -98,7 +98,7 @@ def rate(
     `method="exact"` follows Buehler, with a box of Berger and Boos, in two strata. Two verdicts are
     the strata; other scores are cut in two where the variance between both sides is largest, by
     scores alone. `method="bets"` bets on each label less its guess by earlier labels. For the
-    population, the limits of the items take 90 % of alpha and Clopper-Pearson limits from items to
+    population, the limits of the items take 90% of alpha and Clopper-Pearson limits from items to
     population take the rest; with many labels, more.
 
     Labels chosen with known chances, several judges at once and differences of two rates are not
@@ -241,8 +241,12 @@ def _check_sizes(items: Items) -> None:
         return
     sizes = np.bincount(items.groups)
     if sizes.min() < sizes.max():
-        rule = ("all have one size with ", Setting("target", "population"))
-        advice = ("ask for ", Setting("target", "items"), ", or keep as many items of each group")
+        rule = ("all have the same size with ", Setting("target", "population"))
+        advice = (
+            "ask for ",
+            Setting("target", "items"),
+            ", or keep the same number of items from each group",
+        )
         raise InvalidValueError(
             "groups", rule, got=f"{sizes.min()} to {sizes.max()} items", advice=advice
         )

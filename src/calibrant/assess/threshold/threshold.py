@@ -105,7 +105,7 @@ def threshold(
         For precision or npv: a threshold that was fixed before the rows were looked at. The tests
         begin there and go on over every score, and no row is drawn.
     pilot : float, int or "auto", default="auto"
-        For a look, the share or the number of rows to draw; "auto" is 15 % of them, and at most a
+        For a look, the share or the number of rows to draw; "auto" is 15% of them, and at most a
         million.
     unlabelled_scores : array-like of shape (m,), optional
         Scores of further rows of the same population, without labels. The share of rows that is
@@ -347,9 +347,7 @@ def _warn_of_cap(search: Search, given_cap: int | None) -> None:
     target, level, found = min(search.broken, key=lambda one: one[2] - one[1])
     cap = rows_text(search.max_group_size or 1)
     said = (
-        f"{target} {level:g} is proved where a group counts as at most {cap}; among all rows that"
-        f" were counted it is {nearest(found)}: set "
+        f"{target} {level:g} is proved with a group counting as at most {cap}; among all counted rows"
+        f" it is {nearest(found)}. If you want the {target} among all rows, set "
     )
-    warn_caller(
-        words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning
-    )
+    warn_caller(words((said, Setting("max_group_size"))), GroupCapWarning)

@@ -26,7 +26,7 @@ Where pilot rows say that the rate is near 0 or 1 and the first curve is flat, e
 of the rate are narrower than bets. There they have the whole part of the region, and (D) bounds the
 average of h' itself.
 
-The error budget: 2 % for (D); of the rest, 90 % for (A) and 10 % for (C), by parts of regions that
+The error budget: 2% for (D); of the rest, 90% for (A) and 10% for (C), by parts of regions that
 pilot rows chose.
 """
 

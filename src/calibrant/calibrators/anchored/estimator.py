@@ -160,8 +160,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     M_b]. Where h_b leaves [L_b, U_b] the data refute the curve: there it is shifted on the logit
     scale until it does not.
 
-    The error budget: 5 % for limits on mass. Of the rest, 2 % for E[h' - h]; of what is left, 90 %
-    for E[Y - g0] and 10 % for E[g_k - g0]. Without bets, a tenth for the distances and the others
+    The error budget: 5% for limits on mass. Of the rest, 2% for E[h' - h]; of what is left, 90%
+    for E[Y - g0] and 10% for E[g_k - g0]. Without bets, a tenth for the distances and the others
     for rates.
 
     It takes no stream: the curve is fitted to all rows at once. See `OnlineCalibrator`.

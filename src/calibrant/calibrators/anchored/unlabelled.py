@@ -39,7 +39,7 @@ def other_population(binned: Binned) -> str | None:
 
     If they are draws of one population, each set of all rows that is fixed by all scores has a
     hypergeometric number of labelled rows. Eight sets are tested, on both sides (Bonferroni); of one
-    population, this is not None with probability at most 1 %. It costs the limits nothing: with
+    population, this is not None with probability at most 1%. It costs the limits nothing: with
     draws of one population they hold, whatever the test says.
     """
     from scipy.stats import hypergeom

@@ -41,8 +41,9 @@ def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "") -> None:
         return
     if not _is_reported.get():
         said = (
-            f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
+            f"the guarantee{of} does not count all rows in full: {cap_matters(groups)}; choose the cap"
+            " with "
         )
         target = Setting("group_target", "groups")
-        either = (Setting("max_group_size"), " or ", target, " if that is what you mean")
+        either = (Setting("max_group_size"), ", or count groups equally with ", target)
         warn_caller(words((said, *either)), GroupCapWarning)

@@ -220,7 +220,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         refuse(
             scores, "SubgroupCalibrator takes no weights", "weight", advice="use AnchoredCalibrator"
         )
-        refuse(scores, "subgroups are made of attributes", "segment", advice="use attributes=")
+        refuse(scores, "subgroups are defined by attributes", "segment", advice="use attributes=")
         size = bound_of(scores, "max_group_size", max_group_size)
         rows = self._read(scores, y, classes=classes, groups=groups).collect()
         check_group_target(rows, "rows", "subgroups count by their rows")

@@ -110,7 +110,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def is_rare(self) -> bool:
-        """Whether predictions are below 5 % on average, so that ratios say more than distances."""
+        """Whether predictions are below 5% on average, so that ratios say more than distances."""
         return self.margin is not None and float(self.value[0]) < RARE
 
     @property

@@ -43,7 +43,7 @@ class CentredBetaBinomial(CountSequence):
     and the lower limit is 0; likewise the upper limit is 1 for N - k <= 1.
 
     Against `BetaBinomial`, which averages over Beta(1/2, 1/2) for every q, intervals are narrower
-    by about a tenth from 1,000 labels on, by half where no label is positive, and up to 8 % wider
+    by about a tenth from 1,000 labels on, by half where no label is positive, and up to 8% wider
     below 100 labels.
 
     References

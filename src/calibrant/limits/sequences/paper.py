@@ -23,7 +23,7 @@ class Paper(HalfWidthSequence):
     -----
     The half-width is (7 sqrt(V ln(1 + ln V)) + 5.3 ln(6.3 B / alpha)) / N with V = max(1, sum (Y_i
     - mean before i)²) and a mean of 1/2 before the first label. The middle line of the printed
-    proof drops a pair of parentheses; what it displays misses 3 % of the time at a nominal 1 %. The
+    proof drops a pair of parentheses; what it displays misses 3% of the time at a nominal 1%. The
     theorem itself is sound, and is what is computed here.
 
     References
