@@ -77,7 +77,7 @@ class Bets:
         """Limits for the mean of each region; each limit misses with probability at most
         exp(-goal).
 
-        The search begins about `width` away from the observed `mean` and moves in steps of `step`.
+        The search begins about `width` away from the observed `mean`, with steps of at least `step`.
         """
         needed = goal + ROUNDING
         low = last_rejected(
@@ -96,7 +96,7 @@ def last_rejected(
     rejected 1 - rate.
 
     `excess` takes one rate per region. It decreases continuously, and a rate is rejected where it
-    is at least 0. The search begins `near` the result, which should be about a `step` away. Each
+    is at least 0. The search begins `near` the result, at most about a `step` away. Each
     returned rate was itself evaluated, or is 0.
 
     >>> last_rejected(1.0, lambda rates: 0.3 - rates, np.array([0.5]), np.array([0.1])).round(6)
